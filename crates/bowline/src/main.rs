@@ -1,0 +1,2 @@
+//! The bowline binary.
+fn main() {}

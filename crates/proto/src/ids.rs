@@ -1,0 +1,151 @@
+//! The names of things: sessions, epochs, clients. Each is checked once, where it enters.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a string is not the id it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadId {
+    /// Not 12 of `[a-z0-9]`.
+    #[error("a session id is 12 of a-z and 0-9")]
+    SessionId,
+    /// Not a session name.
+    #[error("a name is 1 to 64 of A-Z a-z 0-9 . _ - and starts with a letter or digit")]
+    SessionName,
+    /// Not 8 lower-case hex digits.
+    #[error("an epoch is 8 lower-case hex digits")]
+    Epoch,
+    /// Not a UUID in lower case.
+    #[error("a client id is a UUID in lower case")]
+    ClientId,
+}
+
+/// Declares a checked string type: `new` by `FromStr`, shown and serialised as the string.
+macro_rules! checked_string {
+    ($(#[$doc:meta])* $name:ident, $bad:expr, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadId;
+            fn from_str(s: &str) -> Result<Self, BadId> {
+                let check: fn(&[u8]) -> bool = $check;
+                if check(s.as_bytes()) { Ok($name(s.to_owned())) } else { Err($bad) }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = BadId;
+            fn try_from(s: String) -> Result<Self, BadId> {
+                s.parse()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+    };
+}
+
+checked_string! {
+    /// A session's id: 12 of `[a-z0-9]`, the name of its directory.
+    SessionId, BadId::SessionId,
+    |s| s.len() == 12 && s.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+}
+
+checked_string! {
+    /// A session's name, chosen by its owner.
+    SessionName, BadId::SessionName,
+    |s| (1..=64).contains(&s.len())
+        && s[0].is_ascii_alphanumeric()
+        && s.iter().all(|b| b.is_ascii_alphanumeric() || b".-_".contains(b))
+}
+
+checked_string! {
+    /// One life of a session: it changes when the terminal is restarted.
+    Epoch, BadId::Epoch,
+    |s| s.len() == 8 && s.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+checked_string! {
+    /// One page load or program run of a viewer, kept over its reconnects.
+    ClientId, BadId::ClientId,
+    |s| s.len() == 36 && s.iter().enumerate().all(|(i, b)| match i {
+        8 | 13 | 18 | 23 => *b == b'-',
+        _ => matches!(b, b'0'..=b'9' | b'a'..=b'f'),
+    })
+}
+
+impl SessionId {
+    /// An id from 12 random bytes. (A byte modulo 36 favours some letters slightly; uniqueness is all that matters.)
+    pub fn from_random(random: [u8; 12]) -> SessionId {
+        const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+        SessionId(random.iter().map(|b| char::from(LETTERS[usize::from(*b) % LETTERS.len()])).collect())
+    }
+}
+
+impl Epoch {
+    /// An epoch from 4 random bytes.
+    pub fn from_random(random: [u8; 4]) -> Epoch {
+        Epoch(format!("{:08x}", u32::from_be_bytes(random)))
+    }
+}
+
+impl ClientId {
+    /// A version 4 UUID from 16 random bytes.
+    pub fn from_random(random: [u8; 16]) -> ClientId {
+        let n = u128::from_be_bytes(random);
+        let n = n & !(0xf << 76) | (0x4 << 76);
+        let hex = format!("{:032x}", n & !(0x3 << 62) | (0x2 << 62));
+        ClientId([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r28_names_are_checked() {
+        for good in ["a", "build", "A.b_c-9", &"x".repeat(64)] {
+            assert!(good.parse::<SessionName>().is_ok(), "{good}");
+        }
+        for bad in ["", ".", "..", "-rf", "a/b", "a b", "ä", "a\n", &"x".repeat(65)] {
+            assert_eq!(bad.parse::<SessionName>(), Err(BadId::SessionName), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn random_ids_pass_their_own_check() {
+        for seed in 0..=255u8 {
+            let id = SessionId::from_random([seed; 12]);
+            assert_eq!(id.as_str().parse(), Ok(id.clone()));
+            let epoch = Epoch::from_random([seed; 4]);
+            assert_eq!(epoch.as_str().parse(), Ok(epoch.clone()));
+            let client = ClientId::from_random([seed; 16]);
+            assert_eq!(client.as_str().parse(), Ok(client.clone()));
+            assert_eq!(&client.as_str()[14..15], "4");
+        }
+        assert!("9F3C61D2".parse::<Epoch>().is_err());
+        assert!("00000000-0000-4000-8000-00000000000A".parse::<ClientId>().is_err());
+    }
+}

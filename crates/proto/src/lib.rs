@@ -1,0 +1,18 @@
+//! Bowline's shared language: what travels between a session and its viewers, and the rules both ends follow.
+//!
+//! Nothing here touches a socket, a file or a clock. In the order that data walks:
+//!
+//! - [`ids`], [`size`]: what things are called and how large a terminal may be;
+//! - [`message`]: the text messages and the shapes of the HTTP API;
+//! - [`frame`]: how messages become bytes on a unix socket, and the binary payloads;
+//! - [`close`]: close codes and the classifier; [`backoff`]: when to try again;
+//! - [`link`]: the two resumable ends, as state machines.
+
+pub mod frame;
+pub mod ids;
+pub mod message;
+pub mod size;
+
+/// A position in a session's output (or in one client's input), in bytes since the session was created.
+/// It never wraps and goes on over restarts.
+pub type Offset = u64;
