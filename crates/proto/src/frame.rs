@@ -1,1 +1,173 @@
-//! Bytes.
+//! Frames on the unix socket, and the binary payloads that every transport carries.
+//!
+//! A frame is a u32 big-endian length of the payload, one kind byte (0 text, 1 binary), and the payload.
+//! A binary payload is one byte that says what it is, then (for output and input) a u64 big-endian offset, then bytes.
+
+use crate::Offset;
+
+/// The most payload that a frame may carry; a longer one is a protocol error.
+pub const MAX_PAYLOAD: usize = 1 << 20;
+/// Length and kind.
+pub const HEADER: usize = 5;
+/// Kind byte and offset of an output or input payload.
+pub const BINARY_HEADER: usize = 9;
+
+const TEXT: u8 = 0;
+const BINARY: u8 = 1;
+
+/// One message as a transport delivers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// JSON.
+    Text(&'a str),
+    /// A binary payload, see [`Binary`].
+    Binary(&'a [u8]),
+}
+
+/// A binary payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binary<'a> {
+    /// 0x01, to the client: output from an offset.
+    Output(Offset, &'a [u8]),
+    /// 0x02, to the client: part of a snapshot.
+    Snapshot(&'a [u8]),
+    /// 0x03, to the server: input at an offset of the client's own stream.
+    Input(Offset, &'a [u8]),
+}
+
+/// What is wrong with bytes that should be a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// The length is over [`MAX_PAYLOAD`].
+    #[error("a frame of {0} bytes is over the limit of {MAX_PAYLOAD}")]
+    TooLong(usize),
+    /// Neither text nor binary.
+    #[error("unknown frame kind {0}")]
+    Kind(u8),
+    /// Text that is not UTF-8.
+    #[error("a text frame is not UTF-8")]
+    NotUtf8,
+    /// A binary payload that is empty, cut off, or of an unknown kind.
+    #[error("a binary payload is malformed")]
+    Binary,
+}
+
+impl<'a> Frame<'a> {
+    /// Takes the first whole frame of `buf`: the frame and its length in `buf`, or `None` when more bytes are needed.
+    pub fn decode(buf: &'a [u8]) -> Result<Option<(Frame<'a>, usize)>, FrameError> {
+        let Some((header, rest)) = buf.split_first_chunk::<HEADER>() else { return Ok(None) };
+        let len = u32::from_be_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        if len > MAX_PAYLOAD {
+            return Err(FrameError::TooLong(len));
+        }
+        if !matches!(header[4], TEXT | BINARY) {
+            return Err(FrameError::Kind(header[4]));
+        }
+        let Some(payload) = rest.get(..len) else { return Ok(None) };
+        let frame = match header[4] {
+            TEXT => Frame::Text(std::str::from_utf8(payload).map_err(|_| FrameError::NotUtf8)?),
+            _ => Frame::Binary(payload),
+        };
+        Ok(Some((frame, HEADER + len)))
+    }
+}
+
+impl<'a> Binary<'a> {
+    /// Reads a binary payload.
+    pub fn decode(payload: &'a [u8]) -> Result<Binary<'a>, FrameError> {
+        let (kind, rest) = payload.split_first().ok_or(FrameError::Binary)?;
+        if *kind == 2 {
+            return Ok(Binary::Snapshot(rest));
+        }
+        let (offset, bytes) = rest.split_first_chunk::<8>().ok_or(FrameError::Binary)?;
+        let offset = u64::from_be_bytes(*offset);
+        match kind {
+            1 => Ok(Binary::Output(offset, bytes)),
+            3 => Ok(Binary::Input(offset, bytes)),
+            _ => Err(FrameError::Binary),
+        }
+    }
+
+    /// The payload's bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Binary::Output(offset, bytes) => encode_at(out, 1, *offset, bytes),
+            Binary::Input(offset, bytes) => encode_at(out, 3, *offset, bytes),
+            Binary::Snapshot(bytes) => {
+                out.push(2);
+                out.extend_from_slice(bytes);
+            }
+        }
+    }
+}
+
+fn encode_at(out: &mut Vec<u8>, kind: u8, offset: Offset, bytes: &[u8]) {
+    out.push(kind);
+    out.extend_from_slice(&offset.to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Appends a text frame.
+pub fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_header(out, TEXT, text.len());
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Appends a binary frame.
+pub fn put_binary(out: &mut Vec<u8>, binary: &Binary<'_>) {
+    let start = out.len();
+    put_header(out, BINARY, 0);
+    binary.encode(out);
+    let len = (out.len() - start - HEADER) as u32;
+    out[start..start + 4].copy_from_slice(&len.to_be_bytes());
+}
+
+/// Appends the frame header and binary header of `len` bytes of output; the caller appends the bytes themselves.
+pub fn put_output_header(out: &mut Vec<u8>, from: Offset, len: usize) {
+    put_header(out, BINARY, BINARY_HEADER + len);
+    out.push(1);
+    out.extend_from_slice(&from.to_be_bytes());
+}
+
+fn put_header(out: &mut Vec<u8>, kind: u8, len: usize) {
+    out.extend_from_slice(&(len as u32).to_be_bytes());
+    out.push(kind);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_survive_every_split() {
+        let mut wire = Vec::new();
+        put_text(&mut wire, r#"{"type":"bell"}"#);
+        put_binary(&mut wire, &Binary::Output(258, b"hi"));
+        put_output_header(&mut wire, 258, 2);
+        wire.extend_from_slice(b"hi");
+        for cut in 0..wire.len() {
+            let (mut seen, mut buf, mut at) = (Vec::new(), wire[..cut].to_vec(), 0);
+            for pass in 0..2 {
+                while let Some((frame, used)) = Frame::decode(&buf[at..]).unwrap() {
+                    seen.push(format!("{frame:?}"));
+                    at += used;
+                }
+                if pass == 0 {
+                    buf.extend_from_slice(&wire[cut..]);
+                }
+            }
+            assert_eq!(seen.len(), 3, "cut at {cut}");
+            assert_eq!(seen[1], seen[2]);
+        }
+    }
+
+    #[test]
+    fn r52_bad_frames_are_errors() {
+        assert_eq!(Frame::decode(&[0xff, 0, 0, 0, 0]), Err(FrameError::TooLong(0xff00_0000)));
+        assert_eq!(Frame::decode(&[0, 0, 0, 1, 7, 0]), Err(FrameError::Kind(7)));
+        assert_eq!(Frame::decode(&[0, 0, 0, 1, 0, 0xff]), Err(FrameError::NotUtf8));
+        for bad in [&[][..], &[1], &[1, 0, 0], &[3, 0, 0, 0, 0, 0, 0, 0], &[9, 0, 0, 0, 0, 0, 0, 0, 0]] {
+            assert_eq!(Binary::decode(bad), Err(FrameError::Binary), "{bad:?}");
+        }
+    }
+}

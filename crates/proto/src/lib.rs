@@ -5,10 +5,10 @@
 //! - [`ids`], [`size`]: what things are called and how large a terminal may be;
 //! - [`message`]: the text messages and the shapes of the HTTP API;
 //! - [`frame`]: how messages become bytes on a unix socket, and the binary payloads;
-//! - [`close`]: close codes and the classifier; [`backoff`]: when to try again;
-//! - [`link`]: the two resumable ends, as state machines.
+//! - [`control`]: what else the owner's socket is asked;
 
 pub mod frame;
+pub mod control;
 pub mod ids;
 pub mod message;
 pub mod size;

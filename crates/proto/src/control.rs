@@ -1,0 +1,106 @@
+//! The owner's socket has a second use beside attaching: asking the session process to describe, show or end itself.
+//!
+//! A connection whose first text is one of these [`Request`]s is a control connection. Each request gets one
+//! [`Reply`] in order, except `status` with `follow`, which gets one now and one after each change.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ids::SessionName;
+use crate::message::SessionInfo;
+
+/// What a control connection may ask.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Request {
+    /// Describe yourself.
+    Status {
+        /// And again after each change.
+        #[serde(default)]
+        follow: bool,
+    },
+    /// End the program and everything it started.
+    End {
+        /// Milliseconds between SIGHUP and SIGKILL.
+        #[serde(default)]
+        grace_ms: Option<u64>,
+    },
+    /// Change what may change.
+    Set {
+        /// A new name.
+        #[serde(default)]
+        name: Option<SessionName>,
+        /// Seconds without a viewer after which the session ends; 0 for never.
+        #[serde(default)]
+        detached_ttl: Option<u64>,
+    },
+    /// Show the screen.
+    Screen {
+        /// In which form.
+        format: ScreenFormat,
+        /// With this many lines of scrollback.
+        #[serde(default)]
+        scrollback: u32,
+    },
+    /// Do something once.
+    Command {
+        /// The command's id.
+        id: String,
+        /// What.
+        command: Value,
+    },
+    /// Something newer than this code; it gets `error`.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A way to show a screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScreenFormat {
+    /// Plain text.
+    Text,
+    /// Text with colours.
+    Ansi,
+    /// Cells, cursor and modes.
+    Json,
+}
+
+/// What a control connection gets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Reply {
+    /// The session as it is.
+    Status {
+        /// The description.
+        session: Box<SessionInfo>,
+    },
+    /// Ending has begun; the lock is released when it is done.
+    Ending,
+    /// The change is made and durable.
+    Done,
+    /// The screen.
+    Screen {
+        /// Text, ANSI (as a string; the emulator holds only valid characters) or a JSON value.
+        screen: Value,
+    },
+    /// A command was taken.
+    Accepted {
+        /// Which.
+        id: String,
+        /// Its place in the session's events.
+        seq: u64,
+        /// It had been taken before.
+        duplicate: bool,
+    },
+    /// It could not be done.
+    Error {
+        /// A problem code.
+        code: String,
+        /// For people.
+        message: String,
+    },
+    /// Something newer than this code.
+    #[serde(other)]
+    Unknown,
+}
