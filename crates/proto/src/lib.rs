@@ -7,8 +7,8 @@
 //! - [`frame`]: how messages become bytes on a unix socket, and the binary payloads;
 //! - [`control`]: what else the owner's socket is asked;
 
-pub mod frame;
 pub mod control;
+pub mod frame;
 pub mod ids;
 pub mod message;
 pub mod size;

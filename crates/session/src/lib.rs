@@ -1,1 +1,5 @@
-//! Placeholder.
+//! One session: the process that owns its PTY, log, screen and socket, and the files that outlive it.
+
+pub mod home;
+pub mod lock;
+pub mod log;

@@ -1,0 +1,339 @@
+//! The terminal's output: a ring in a file of fixed size, addressed by an offset that never wraps.
+//!
+//! The file is one header page, then the ring. The header holds the end of the log and is written after the bytes, so
+//! that a killed process leaves a log that is whole up to its header. The ring is [`SLACK`] longer than what is
+//! promised: bytes written but not yet in the header overwrite only what was already trimmed.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bowline_proto::Offset;
+
+/// Kept when nobody says otherwise.
+pub const DEFAULT_SIZE: u64 = 8 << 20;
+/// The smallest log: the screen must be able to lag without being overtaken.
+pub const MIN_SIZE: u64 = 64 << 10;
+/// The largest log.
+pub const MAX_SIZE: u64 = 64 << 30;
+/// The most that one append may bring.
+pub const SLACK: u64 = 64 << 10;
+
+const PAGE: u64 = 4096;
+const MAGIC: &[u8; 8] = b"bowlog1\n";
+/// Where in the header the end is written.
+const END_AT: u64 = 24;
+
+/// A session's log. One thread appends, any number read.
+#[derive(Debug)]
+pub struct Log {
+    store: RwLock<Store>,
+    /// The first byte that was ever in this file.
+    base: Offset,
+    /// Ring length: what is promised plus [`SLACK`].
+    ring: u64,
+    end: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Store {
+    File(File),
+    /// After a write error: the same ring in memory.
+    Memory(Vec<u8>),
+}
+
+/// The outcome of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// This many bytes were read.
+    Data(usize),
+    /// Nothing is there yet.
+    CaughtUp,
+    /// The log begins later.
+    Trimmed {
+        /// Where.
+        oldest: Offset,
+    },
+    /// The log ends earlier.
+    Ahead {
+        /// Where.
+        end: Offset,
+    },
+}
+
+impl Log {
+    /// A new log that keeps `size` bytes. The space is taken at once, so that a full disk is an error now.
+    pub fn create(path: &Path, size: u64) -> io::Result<Log> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        let log = Log { store: RwLock::new(Store::File(file)), base: 0, ring: size + SLACK, end: AtomicU64::new(0) };
+        log.with_file(|file| {
+            reserve(file, PAGE + log.ring)?;
+            file.write_all_at(&log.header(), 0)
+        })?;
+        Ok(log)
+    }
+
+    /// An existing log, to be appended to or read.
+    pub fn open(path: &Path) -> io::Result<Log> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let mut header = [0; 32];
+        file.read_exact_at(&mut header, 0)?;
+        let number = |at: usize| header[at..at + 8].iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+        let (ring, base, end) = (number(8), number(16), number(END_AT as usize));
+        if &header[..8] != MAGIC || !(MIN_SIZE + SLACK..=MAX_SIZE + SLACK).contains(&ring) || base > end {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a bowline log"));
+        }
+        Ok(Log { store: RwLock::new(Store::File(file)), base, ring, end: AtomicU64::new(end) })
+    }
+
+    /// Takes the space again that [`Log::shrink`] gave back.
+    pub fn reserve(&self) -> io::Result<()> {
+        self.with_file(|file| reserve(file, PAGE + self.ring))
+    }
+
+    /// Gives back what was never used.
+    pub fn shrink(&self) -> io::Result<()> {
+        let end = self.end();
+        if end >= self.ring {
+            return Ok(());
+        }
+        self.with_file(|file| file.set_len(PAGE + end))
+    }
+
+    /// The oldest byte still kept.
+    pub fn start(&self) -> Offset {
+        self.start_for(self.end())
+    }
+
+    /// One past the newest byte.
+    pub fn end(&self) -> Offset {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// How many bytes are promised to be kept.
+    pub fn size(&self) -> u64 {
+        self.ring - SLACK
+    }
+
+    /// Adds at most [`SLACK`] bytes. An error means that the file could not take them: the log went on in memory
+    /// (the bytes are in it), and only the caller can tell the owner.
+    pub fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        debug_assert!(bytes.len() as u64 <= SLACK);
+        let (from, end) = (self.end(), self.end() + bytes.len() as u64);
+        // A file takes appends under the readers' lock: they never touch the bytes that are being written.
+        let written = match &*self.read_store() {
+            Store::File(file) => Some(self.write_to(file, from, bytes)),
+            Store::Memory(_) => None,
+        };
+        let written = written.unwrap_or_else(|| {
+            if let Store::Memory(ring) = &mut *self.write_store() {
+                self.put(ring, from, bytes);
+            }
+            Ok(())
+        });
+        if written.is_err() {
+            let mut store = self.write_store();
+            if let Store::File(file) = &*store {
+                *store = Store::Memory(self.rescue(file, from, bytes));
+            }
+        }
+        self.end.store(end, Ordering::Release);
+        written
+    }
+
+    /// Reads from `from`, as much as is there and fits.
+    pub fn read(&self, from: Offset, buf: &mut [u8]) -> io::Result<Read> {
+        let (start, end) = (self.start(), self.end());
+        if from < start {
+            return Ok(Read::Trimmed { oldest: start });
+        }
+        if from > end {
+            return Ok(Read::Ahead { end });
+        }
+        let len = buf.len().min((end - from) as usize);
+        if len == 0 {
+            return Ok(Read::CaughtUp);
+        }
+        match &*self.read_store() {
+            Store::File(file) => {
+                self.spans(from, len).try_for_each(|(at, range)| file.read_exact_at(&mut buf[range], PAGE + at))?
+            }
+            Store::Memory(ring) => {
+                for (at, range) in self.spans(from, len) {
+                    let at = at as usize;
+                    buf[range.clone()].copy_from_slice(&ring[at..at + range.len()]);
+                }
+            }
+        }
+        Ok(Read::Data(len))
+    }
+
+    /// Reads the header again: for a reader in another process than the writer. After a read, call this and check
+    /// [`Log::start`] to know that what was read had not been overwritten meanwhile.
+    pub fn refresh(&self) -> io::Result<()> {
+        let mut end = [0; 8];
+        self.with_file(|file| file.read_exact_at(&mut end, END_AT))?;
+        self.end.store(u64::from_be_bytes(end), Ordering::Release);
+        Ok(())
+    }
+
+    fn write_to(&self, file: &File, from: Offset, bytes: &[u8]) -> io::Result<()> {
+        self.spans(from, bytes.len()).try_for_each(|(at, range)| file.write_all_at(&bytes[range], PAGE + at))?;
+        file.write_all_at(&(from + bytes.len() as u64).to_be_bytes(), END_AT)
+    }
+
+    fn start_for(&self, end: Offset) -> Offset {
+        end.saturating_sub(self.size()).max(self.base)
+    }
+
+    /// The one or two runs of the ring that hold `len` bytes from `from`: place in the ring, range of the bytes.
+    fn spans(&self, from: Offset, len: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> + use<> {
+        let at = from % self.ring;
+        let first = len.min((self.ring - at) as usize);
+        [(at, 0..first), (0, first..len)].into_iter().filter(|(_, range)| !range.is_empty())
+    }
+
+    fn put(&self, ring: &mut [u8], from: Offset, bytes: &[u8]) {
+        for (at, range) in self.spans(from, bytes.len()) {
+            ring[at as usize..at as usize + range.len()].copy_from_slice(&bytes[range]);
+        }
+    }
+
+    /// The ring in memory, with what the file still gives and the bytes that it did not take.
+    fn rescue(&self, file: &File, from: Offset, bytes: &[u8]) -> Vec<u8> {
+        let mut ring = vec![0; self.ring as usize];
+        let start = self.start_for(from);
+        for (at, range) in self.spans(start, (from - start) as usize) {
+            // What cannot be read stays zero: the terminal goes on, and the owner is told that the log is degraded.
+            let _ = file.read_exact_at(&mut ring[at as usize..at as usize + range.len()], PAGE + at);
+        }
+        self.put(&mut ring, from, bytes);
+        ring
+    }
+
+    fn header(&self) -> [u8; 32] {
+        let mut header = [0; 32];
+        header[..8].copy_from_slice(MAGIC);
+        header[8..16].copy_from_slice(&self.ring.to_be_bytes());
+        header[16..24].copy_from_slice(&self.base.to_be_bytes());
+        header[24..].copy_from_slice(&self.end().to_be_bytes());
+        header
+    }
+
+    fn with_file<T: Default>(&self, act: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        match &*self.read_store() {
+            Store::File(file) => act(file),
+            Store::Memory(_) => Ok(T::default()),
+        }
+    }
+
+    fn read_store(&self) -> std::sync::RwLockReadGuard<'_, Store> {
+        self.store.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn write_store(&self) -> std::sync::RwLockWriteGuard<'_, Store> {
+        self.store.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Takes `len` bytes on disk for `file`, also where the file system cannot reserve without writing.
+fn reserve(file: &File, len: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+            let zeros = [0; 64 << 10];
+            let mut at = file.metadata()?.len();
+            while at < len {
+                let n = zeros.len().min((len - at) as usize);
+                file.write_all_at(&zeros[..n], at)?;
+                at += n as u64;
+            }
+            Ok(())
+        }
+        other => other.map_err(io::Error::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn temp_log(size: u64) -> (tempfile::TempDir, std::path::PathBuf, Log) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let log = Log::create(&path, size).unwrap();
+        (dir, path, log)
+    }
+
+    fn read_all(log: &Log) -> Vec<u8> {
+        let mut out = vec![0; (log.end() - log.start()) as usize];
+        if !out.is_empty() {
+            assert_eq!(log.read(log.start(), &mut out).unwrap(), Read::Data(out.len()));
+        }
+        out
+    }
+
+    #[test]
+    fn reads_name_every_outcome() {
+        let (_dir, _path, log) = temp_log(MIN_SIZE);
+        let mut buf = [0; 8];
+        assert_eq!(log.read(0, &mut buf).unwrap(), Read::CaughtUp);
+        assert_eq!(log.read(1, &mut buf).unwrap(), Read::Ahead { end: 0 });
+        for _ in 0..3 {
+            log.append(&[7; SLACK as usize]).unwrap();
+        }
+        let oldest = 3 * SLACK - MIN_SIZE;
+        assert_eq!(log.read(oldest - 1, &mut buf).unwrap(), Read::Trimmed { oldest });
+        assert_eq!(log.read(oldest, &mut buf).unwrap(), Read::Data(8));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn the_ring_is_the_tail_of_what_was_written(sizes in prop::collection::vec(0usize..=SLACK as usize, 0..12)) {
+            let (_dir, path, log) = temp_log(MIN_SIZE);
+            let mut all = Vec::new();
+            for (n, size) in sizes.into_iter().enumerate() {
+                let bytes: Vec<u8> = (0..size).map(|i| (i * 31 + n * 7) as u8).collect();
+                log.append(&bytes).unwrap();
+                all.extend_from_slice(&bytes);
+            }
+            let tail = &all[all.len().saturating_sub(MIN_SIZE as usize)..];
+            prop_assert_eq!(log.end(), all.len() as u64);
+            prop_assert!(read_all(&log) == tail);
+            log.shrink().unwrap();
+            let again = Log::open(&path).unwrap();
+            prop_assert!(read_all(&again) == tail);
+            again.reserve().unwrap();
+            again.append(b"more").unwrap();
+            prop_assert!(read_all(&again).ends_with(b"more"));
+        }
+    }
+
+    /// A disk that fills up under a running session must not cost it a byte: the log goes on in memory.
+    #[test]
+    fn a_write_error_moves_the_log_to_memory() {
+        let (_dir, path, log) = temp_log(MIN_SIZE);
+        log.append(b"before ").unwrap();
+        *log.write_store() = Store::File(File::open(&path).unwrap()); // read-only: every write fails
+        assert!(log.append(b"during ").is_err());
+        log.append(b"after").unwrap();
+        assert_eq!(read_all(&log), b"before during after");
+    }
+
+    #[test]
+    fn r52_a_damaged_header_is_an_error() {
+        let (_dir, path, log) = temp_log(MIN_SIZE);
+        log.append(b"x").unwrap();
+        for (at, byte) in [(0u64, b'X'), (8, 0xff), (15, 0), (16, 9)] {
+            let copy = path.with_extension("bad");
+            std::fs::copy(&path, &copy).unwrap();
+            OpenOptions::new().write(true).open(&copy).unwrap().write_all_at(&[byte], at).unwrap();
+            let opened = Log::open(&copy);
+            assert!(opened.is_err() || at == 15, "byte {at}: {opened:?}");
+        }
+    }
+}
