@@ -1,5 +1,9 @@
 //! One session: the process that owns its PTY, log, screen and socket, and the files that outlive it.
 
+pub mod control;
+pub mod events;
 pub mod home;
 pub mod lock;
 pub mod log;
+pub mod meta;
+pub mod registry;

@@ -1,0 +1,98 @@
+//! Asking a living session process something over its socket, with a deadline.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use bowline_proto::control::{Reply, Request};
+use bowline_proto::frame::{self, Frame};
+use bowline_proto::message::SessionInfo;
+
+use crate::home::SessionDir;
+
+/// How long a list waits for one session: a process that hangs must not hang `ls`.
+const STATUS_DEADLINE: Duration = Duration::from_millis(250);
+
+/// Why a request got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Nobody listens.
+    #[error("the session process cannot be reached: {0}")]
+    Unreachable(#[source] io::Error),
+    /// It listens, but does not answer.
+    #[error("the session process does not answer")]
+    Silent,
+    /// It answered with something else.
+    #[error("the session process answered with something unexpected")]
+    Unexpected,
+    /// It refused.
+    #[error("{message}")]
+    Refused {
+        /// A problem code.
+        code: String,
+        /// For people.
+        message: String,
+    },
+}
+
+/// A control connection.
+#[derive(Debug)]
+pub struct Control {
+    stream: UnixStream,
+    buf: Vec<u8>,
+}
+
+impl Control {
+    /// Connects to a session process.
+    pub fn connect(dir: &SessionDir) -> Result<Control, ControlError> {
+        let stream = UnixStream::connect(dir.address()).map_err(ControlError::Unreachable)?;
+        Ok(Control { stream, buf: Vec::new() })
+    }
+
+    /// Sends a request and waits for its reply. A refusal is an error.
+    pub fn request(&mut self, request: &Request, deadline: Duration) -> Result<Reply, ControlError> {
+        let text = serde_json::to_string(request).map_err(|_| ControlError::Unexpected)?;
+        let mut wire = Vec::new();
+        frame::put_text(&mut wire, &text);
+        self.stream.set_read_timeout(Some(deadline)).map_err(ControlError::Unreachable)?;
+        self.stream.write_all(&wire).map_err(ControlError::Unreachable)?;
+        self.next_reply()
+    }
+
+    /// Waits for one more reply, as `status` with `follow` gives.
+    pub fn next_reply(&mut self) -> Result<Reply, ControlError> {
+        loop {
+            let parsed = match Frame::decode(&self.buf) {
+                Ok(Some((Frame::Text(text), used))) => Some((serde_json::from_str::<Reply>(text), used)),
+                Ok(None) => None,
+                Ok(Some((Frame::Binary(_), _))) | Err(_) => return Err(ControlError::Unexpected),
+            };
+            if let Some((reply, used)) = parsed {
+                self.buf.drain(..used);
+                return match reply {
+                    Ok(Reply::Error { code, message }) => Err(ControlError::Refused { code, message }),
+                    Ok(reply) => Ok(reply),
+                    Err(_) => Err(ControlError::Unexpected),
+                };
+            }
+            let mut chunk = [0; 16 << 10];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Err(ControlError::Unreachable(io::ErrorKind::UnexpectedEof.into())),
+                Ok(n) => self.buf.extend_from_slice(&chunk[..n]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    return Err(ControlError::Silent);
+                }
+                Err(error) => return Err(ControlError::Unreachable(error)),
+            }
+        }
+    }
+
+    /// A living session's description, or an error within a moment.
+    pub fn status(dir: &SessionDir) -> Result<SessionInfo, ControlError> {
+        match Control::connect(dir)?.request(&Request::Status { follow: false }, STATUS_DEADLINE)? {
+            Reply::Status { session } => Ok(*session),
+            _ => Err(ControlError::Unexpected),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Finding sessions: everything about them is read from their files and their lock, so that no session can hang a list.
+
+use std::fs;
+use std::io;
+
+use bowline_proto::ids::{Epoch, SessionId};
+use bowline_proto::message::{SessionInfo, State};
+
+use crate::control::Control;
+use crate::events::History;
+use crate::home::{Home, SessionDir};
+use crate::lock::Lock;
+use crate::log::Log;
+use crate::meta::{Meta, this_boot, this_host};
+
+/// A session as its files tell.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its files.
+    pub dir: SessionDir,
+    /// What was asked.
+    pub meta: Meta,
+    /// Its description.
+    pub info: SessionInfo,
+    /// It belongs to this machine; others are shown, never touched.
+    pub here: bool,
+}
+
+/// Why a session was not found.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// There is none of that id or name.
+    #[error("no session is called {0:?}")]
+    Unknown(String),
+    /// The state directory could not be read.
+    #[error("cannot read the sessions in {path}: {source}")]
+    Io {
+        /// Where.
+        path: std::path::PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// All sessions, oldest first. Living ones are asked for what files do not tell (who is attached), each for a moment
+/// only; one that does not answer is described from its files.
+pub fn list(home: &Home) -> Result<Vec<Entry>, RegistryError> {
+    let mut entries = list_files(home)?;
+    for entry in entries.iter_mut().filter(|entry| entry.here && entry.info.state == State::Running) {
+        if let Ok(info) = Control::status(&entry.dir) {
+            entry.info = info;
+        }
+    }
+    Ok(entries)
+}
+
+/// All sessions as their files tell, oldest first.
+pub fn list_files(home: &Home) -> Result<Vec<Entry>, RegistryError> {
+    let path = home.sessions();
+    let folder = match fs::read_dir(&path) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(RegistryError::Io { path, source }),
+    };
+    let mut entries: Vec<Entry> = folder
+        .filter_map(|found| found.ok()?.file_name().to_str()?.parse::<SessionId>().ok())
+        .filter_map(|id| read(home.session(&id)))
+        .collect();
+    entries.sort_by(|a, b| (&a.info.created, &a.info.id).cmp(&(&b.info.created, &b.info.id)));
+    Ok(entries)
+}
+
+/// The session with this id, or else this name: the running one, or else the newest.
+pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
+    if let Some(entry) = key.parse::<SessionId>().ok().and_then(|id| read(home.session(&id))) {
+        return Ok(entry);
+    }
+    let named = |entry: &Entry| entry.info.name.as_ref().is_some_and(|name| name.as_str() == key);
+    list_files(home)?
+        .into_iter()
+        .filter(named)
+        .max_by_key(|entry| (entry.info.state == State::Running, entry.info.created.clone()))
+        .ok_or_else(|| RegistryError::Unknown(key.to_owned()))
+}
+
+/// One session as its files tell; `None` when it is not there, or not yet or no longer whole.
+pub fn read(dir: SessionDir) -> Option<Entry> {
+    let meta = Meta::read(&dir.meta()).ok()?;
+    let history = History::read(&dir.events()).ok()?;
+    let started = history.started.clone()?;
+    let log_end = Log::open(&dir.log()).map(|log| log.end()).unwrap_or(started.offset);
+    let here = meta.host == this_host();
+    let state = match &history.exit {
+        Some(_) => State::Exited,
+        None if !here || Lock::is_held(&dir.lock()) => State::Running,
+        None => State::Lost,
+    };
+    let torn = state == State::Lost && meta.boot != this_boot();
+    let info = SessionInfo {
+        id: meta.id.clone(),
+        name: meta.name.clone(),
+        kind: meta.kind,
+        state,
+        exit: history.exit.as_ref().map(|(exit, _)| exit.clone()),
+        created: meta.created.clone(),
+        cwd: history.cwd.clone().unwrap_or_else(|| meta.cwd.lossy()),
+        argv: meta.argv_lossy(),
+        title: history.title.clone(),
+        size: history.size().unwrap_or(meta.size),
+        clients: 0,
+        epoch: if torn { torn_epoch(&started.epoch) } else { started.epoch },
+        offset: log_end,
+        degraded: history.degraded,
+        version: started.version,
+    };
+    Some(Entry { dir, meta, info, here })
+}
+
+/// A machine that went down may have lost the newest pages of the log, so cursors into that life no longer hold.
+fn torn_epoch(epoch: &Epoch) -> Epoch {
+    let number = u32::from_str_radix(epoch.as_str(), 16).unwrap_or(0);
+    Epoch::from_random((number ^ 0x7042_4e21).to_be_bytes())
+}
