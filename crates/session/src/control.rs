@@ -2,11 +2,13 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::frame::{self, Frame};
 use bowline_proto::message::SessionInfo;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::home::SessionDir;
 
@@ -45,7 +47,7 @@ pub struct Control {
 impl Control {
     /// Connects to a session process.
     pub fn connect(dir: &SessionDir) -> Result<Control, ControlError> {
-        let stream = UnixStream::connect(dir.address()).map_err(ControlError::Unreachable)?;
+        let stream = connect(&dir.address()).map_err(ControlError::Unreachable)?;
         Ok(Control { stream, buf: Vec::new() })
     }
 
@@ -55,6 +57,7 @@ impl Control {
         let mut wire = Vec::new();
         frame::put_text(&mut wire, &text);
         self.stream.set_read_timeout(Some(deadline)).map_err(ControlError::Unreachable)?;
+        self.stream.set_write_timeout(Some(deadline)).map_err(ControlError::Unreachable)?;
         self.stream.write_all(&wire).map_err(ControlError::Unreachable)?;
         self.next_reply()
     }
@@ -95,4 +98,14 @@ impl Control {
             _ => Err(ControlError::Unexpected),
         }
     }
+}
+
+/// Connects without waiting: a process that stopped accepting has a full queue, on which a plain connect would hang.
+pub fn connect(address: &Path) -> io::Result<UnixStream> {
+    let kind = (AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+    let socket = rustix::net::socket_with(kind.0, kind.1, kind.2, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(address)?)?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }

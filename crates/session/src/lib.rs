@@ -6,4 +6,8 @@ pub mod home;
 pub mod lock;
 pub mod log;
 pub mod meta;
+pub mod pty;
 pub mod registry;
+pub mod remove;
+pub mod start;
+pub mod tree;

@@ -1,0 +1,168 @@
+//! Ending sessions, and forgetting them.
+
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use bowline_proto::control::{Reply, Request};
+use bowline_proto::message::State;
+
+use crate::control::{Control, ControlError};
+use crate::home::Home;
+use crate::lock::Lock;
+use crate::registry::{self, Entry, RegistryError};
+
+/// Between SIGHUP and SIGKILL.
+pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
+/// The longest grace that can be asked for.
+pub const MAX_GRACE: Duration = Duration::from_secs(300);
+/// How long after the grace a session process may take to wind up.
+const WIND_UP: Duration = Duration::from_secs(10);
+
+/// Why a session did not end.
+#[derive(Debug, thiserror::Error)]
+pub enum EndError {
+    /// It belongs to another machine.
+    #[error("the session belongs to the machine {0}")]
+    Elsewhere(String),
+    /// Its process does not react.
+    #[error("the session process does not end: {0}")]
+    Stuck(#[source] ControlError),
+    /// Its files could not be removed.
+    #[error("cannot remove {path}: {source}")]
+    Files {
+        /// Which.
+        path: std::path::PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Ends a session's program and everything it started, and waits for it. Unless `keep`, its files go too. Ending what
+/// has ended is no error.
+pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
+    if !entry.here {
+        return Err(EndError::Elsewhere(entry.meta.host.clone()));
+    }
+    let grace = grace.min(MAX_GRACE);
+    let lock = entry.dir.lock();
+    let deadline = Instant::now() + grace + WIND_UP;
+    let mut refused = None;
+    while Lock::is_held(&lock) {
+        if Instant::now() > deadline {
+            return Err(EndError::Stuck(refused.unwrap_or(ControlError::Silent)));
+        }
+        // The connection ends with the process, so waiting for it is waiting for the process.
+        match ask_to_end(entry, grace) {
+            Ok(()) => refused = None,
+            Err(error) => refused = Some(error),
+        }
+        if Lock::is_held(&lock) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    if keep { Ok(()) } else { forget(entry) }
+}
+
+fn ask_to_end(entry: &Entry, grace: Duration) -> Result<(), ControlError> {
+    let mut control = Control::connect(&entry.dir)?;
+    let request = Request::End { grace_ms: Some(grace.as_millis() as u64) };
+    let Reply::Ending = control.request(&request, grace + WIND_UP)? else { return Err(ControlError::Unexpected) };
+    match control.next_reply() {
+        Err(ControlError::Unreachable(_)) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => Err(ControlError::Unexpected),
+    }
+}
+
+/// Removes an ended session's files. They first get a name that no list reads, so that nobody sees half a session.
+pub fn forget(entry: &Entry) -> Result<(), EndError> {
+    let path = entry.dir.path();
+    let gone = path.with_file_name(format!("gone.{}", entry.info.id));
+    let removed = match fs::rename(path, &gone) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.and_then(|()| fs::remove_dir_all(&gone)),
+    };
+    removed.map_err(|source| EndError::Files { path: path.to_owned(), source })
+}
+
+/// What may be kept of ended sessions.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    /// Ended sessions older than this go.
+    pub max_age: Duration,
+    /// The oldest go while all of them together take more bytes than this.
+    pub max_bytes: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Retention {
+        Retention { max_age: Duration::from_secs(7 * 24 * 3600), max_bytes: 1 << 30 }
+    }
+}
+
+/// What a prune removed.
+#[derive(Debug, Default)]
+pub struct Pruned {
+    /// The sessions.
+    pub sessions: Vec<Entry>,
+    /// The space that they took.
+    pub bytes: u64,
+}
+
+/// Removes exited sessions of this machine that are too old or too many; with `dry_run` only tells which. Lost ones
+/// stay: their owner has not seen their end yet.
+pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<Pruned, PruneError> {
+    sweep(home);
+    let mut ended: Vec<(Duration, u64, Entry)> = registry::list_files(home)?
+        .into_iter()
+        .filter(|entry| entry.here && entry.info.state == State::Exited && !Lock::is_held(&entry.dir.lock()))
+        .map(|entry| (age(&entry), disk_usage(&entry), entry))
+        .collect();
+    ended.sort_by_key(|(age, _, _)| std::cmp::Reverse(*age));
+    let mut total: u64 = ended.iter().map(|(_, bytes, _)| bytes).sum();
+    let mut pruned = Pruned::default();
+    for (age, bytes, entry) in ended {
+        if age <= retention.max_age && total <= retention.max_bytes {
+            continue;
+        }
+        if !dry_run {
+            forget(&entry)?;
+        }
+        total -= bytes;
+        pruned.bytes += bytes;
+        pruned.sessions.push(entry);
+    }
+    Ok(pruned)
+}
+
+/// Why a prune stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum PruneError {
+    /// The list could not be read.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// A session could not be removed.
+    #[error(transparent)]
+    End(#[from] EndError),
+}
+
+/// Removes what a crash between the two steps of [`forget`] left.
+fn sweep(home: &Home) {
+    for found in fs::read_dir(home.sessions()).into_iter().flatten().flatten() {
+        if found.file_name().to_str().is_some_and(|name| name.starts_with("gone.")) {
+            let _ = fs::remove_dir_all(found.path());
+        }
+    }
+}
+
+fn age(entry: &Entry) -> Duration {
+    let ended = fs::metadata(entry.dir.events()).and_then(|found| found.modified());
+    ended.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
+}
+
+fn disk_usage(entry: &Entry) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let files = fs::read_dir(entry.dir.path()).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|file| file.blocks() * 512).sum()
+}

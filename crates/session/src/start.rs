@@ -1,0 +1,288 @@
+//! Starting a session process, detached, and learning at once whether it could start.
+//!
+//! What to start travels over a pipe, never in the arguments; readiness or the precise error comes back over another.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use bowline_proto::ids::{Epoch, SessionId, SessionName};
+use bowline_proto::message::{Kind, State};
+use bowline_proto::size::Size;
+use serde::{Deserialize, Serialize};
+
+use crate::home::{Home, HomeError};
+use crate::lock::Lock;
+use crate::log;
+use crate::meta::{Meta, OsText, this_boot, this_host, timestamp};
+use crate::registry::{self, Entry, RegistryError};
+use crate::remove;
+
+/// Lines above the visible ones that a screen keeps when nobody says otherwise.
+pub const DEFAULT_HISTORY: u32 = 2000;
+/// The most lines; at 200 columns they cost some 480 MB, which a user must ask for.
+pub const MAX_HISTORY: u32 = 100_000;
+
+/// What a new session shall be.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Its name.
+    pub name: Option<SessionName>,
+    /// Program and arguments; empty for the login shell.
+    pub argv: Vec<OsString>,
+    /// Where it starts.
+    pub cwd: PathBuf,
+    /// Its environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Its size.
+    pub size: Size,
+    /// Bytes of output to keep.
+    pub log_size: u64,
+    /// Lines to keep above the visible ones.
+    pub history: u32,
+    /// Seconds without a viewer after which it ends; 0 for never.
+    pub detached_ttl: u64,
+    /// What to do when a running session has the name.
+    pub if_exists: IfExists,
+    /// The id to use, where the caller derives it; random otherwise.
+    pub id: Option<SessionId>,
+}
+
+/// What to do when a running session has the name already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IfExists {
+    /// Refuse.
+    #[default]
+    Fail,
+    /// Take that one.
+    Return,
+    /// End that one and start afresh.
+    Restart,
+}
+
+/// The session that a start led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// Which.
+    pub id: SessionId,
+    /// It was there before.
+    pub existed: bool,
+}
+
+/// Why there is no new session; nothing is left behind.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The session process said why.
+    #[error("{message}")]
+    Refused {
+        /// A problem code of the protocol.
+        code: String,
+        /// For people.
+        message: String,
+    },
+    /// A running session has the name.
+    #[error("a session called {name} is running already ({id})")]
+    NameTaken {
+        /// The name.
+        name: SessionName,
+        /// Who has it.
+        id: SessionId,
+    },
+    /// A number is out of its bounds.
+    #[error("{0}")]
+    Limit(String),
+    /// The session belongs to another machine.
+    #[error("the session belongs to the machine {0}")]
+    Elsewhere(String),
+    /// The state directory is unusable.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// The state directory cannot be read.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The one that holds the name could not be ended.
+    #[error(transparent)]
+    End(#[from] remove::EndError),
+    /// The session process could not be run.
+    #[error("cannot run the session process: {0}")]
+    Process(#[source] io::Error),
+}
+
+impl StartError {
+    /// The protocol's code for this.
+    pub fn code(&self) -> &str {
+        match self {
+            StartError::Refused { code, .. } => code,
+            StartError::NameTaken { .. } => "name_taken",
+            StartError::Limit(_) => "bad_request",
+            StartError::Elsewhere(_) => "not_allowed",
+            StartError::Home(_) | StartError::Registry(_) | StartError::End(_) | StartError::Process(_) => "internal",
+        }
+    }
+}
+
+/// What the session process is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) state: OsText,
+    pub(crate) runtime: OsText,
+    pub(crate) meta: Meta,
+    /// Not a new session: a new life of an old one.
+    pub(crate) restart: bool,
+}
+
+/// What the session process answers, in one line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Report {
+    Ready,
+    Failed { code: String, message: String },
+}
+
+/// Starts a session by running `program session-process`, where `program` is the bowline binary.
+pub fn start(home: &Home, program: &Path, spec: Spec) -> Result<Started, StartError> {
+    check(&spec)?;
+    home.ensure()?;
+    // Whoever takes a name holds this until the new session's lock speaks for it.
+    let _names = match &spec.name {
+        Some(_) => Some(Lock::wait(&home.names_lock()).map_err(StartError::Process)?),
+        None => None,
+    };
+    if let Some(holder) = running_holder(home, spec.name.as_ref())? {
+        match (spec.if_exists, &spec.name) {
+            (IfExists::Return, _) => return Ok(Started { id: holder.info.id, existed: true }),
+            (IfExists::Restart, _) => remove::end(&holder, remove::DEFAULT_GRACE, false)?,
+            (IfExists::Fail, Some(name)) => {
+                return Err(StartError::NameTaken { name: name.clone(), id: holder.info.id });
+            }
+            (IfExists::Fail, None) => {}
+        }
+    }
+    let meta = meta(spec).map_err(StartError::Process)?;
+    let id = meta.id.clone();
+    run(home, program, meta, false)?;
+    Ok(Started { id, existed: false })
+}
+
+/// Gives an exited or lost session a new life: the same id and spec, a new epoch, offsets that go on. A session whose
+/// epoch is not (or no longer) the given one is left as it is.
+pub fn restart(home: &Home, program: &Path, entry: &Entry, epoch: Option<&Epoch>) -> Result<Started, StartError> {
+    if !entry.here {
+        return Err(StartError::Elsewhere(entry.meta.host.clone()));
+    }
+    let stale = epoch.is_some_and(|epoch| *epoch != entry.info.epoch);
+    if stale || entry.info.state == State::Running {
+        return Ok(Started { id: entry.info.id.clone(), existed: true });
+    }
+    let _names = match &entry.meta.name {
+        Some(_) => Some(Lock::wait(&home.names_lock()).map_err(StartError::Process)?),
+        None => None,
+    };
+    if let (Some(holder), Some(name)) = (running_holder(home, entry.meta.name.as_ref())?, &entry.meta.name) {
+        return Err(StartError::NameTaken { name: name.clone(), id: holder.info.id });
+    }
+    // An exited session may still be serving its last viewers; it makes room.
+    remove::end(entry, remove::DEFAULT_GRACE, true)?;
+    let mut meta = entry.meta.clone();
+    meta.boot = this_boot();
+    run(home, program, meta, true)?;
+    Ok(Started { id: entry.info.id.clone(), existed: false })
+}
+
+fn running_holder(home: &Home, name: Option<&SessionName>) -> Result<Option<Entry>, StartError> {
+    let Some(name) = name else { return Ok(None) };
+    let found = registry::list_files(home)?;
+    Ok(found.into_iter().find(|entry| entry.info.state == State::Running && entry.info.name.as_ref() == Some(name)))
+}
+
+fn check(spec: &Spec) -> Result<(), StartError> {
+    if !(log::MIN_SIZE..=log::MAX_SIZE).contains(&spec.log_size) {
+        let (min, max) = (log::MIN_SIZE >> 10, log::MAX_SIZE >> 30);
+        return Err(StartError::Limit(format!("a log keeps {min} KiB to {max} GiB, not {} bytes", spec.log_size)));
+    }
+    if spec.history > MAX_HISTORY {
+        return Err(StartError::Limit(format!("a screen keeps at most {MAX_HISTORY} lines of scrollback")));
+    }
+    Ok(())
+}
+
+fn meta(spec: Spec) -> io::Result<Meta> {
+    let mut random = [0; 12];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    let (argv, arg0) = if spec.argv.is_empty() { login_shell(&spec.env) } else { (spec.argv, None) };
+    Ok(Meta {
+        id: spec.id.unwrap_or_else(|| SessionId::from_random(random)),
+        name: spec.name,
+        kind: Kind::Terminal,
+        argv: argv.into_iter().map(OsText::from).collect(),
+        arg0: arg0.map(OsText::from),
+        cwd: spec.cwd.into_os_string().into(),
+        env: spec.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        size: spec.size,
+        log_size: spec.log_size,
+        history: spec.history,
+        detached_ttl: spec.detached_ttl,
+        open_files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
+        created: timestamp(),
+        host: this_host(),
+        boot: this_boot(),
+    })
+}
+
+/// The shell of the environment, as a login shell sees itself.
+fn login_shell(env: &[(OsString, OsString)]) -> (Vec<OsString>, Option<OsString>) {
+    let shell = env.iter().find(|(name, value)| name == "SHELL" && !value.is_empty());
+    let shell = shell.map_or_else(|| OsString::from("/bin/sh"), |(_, value)| value.clone());
+    let mut arg0 = OsString::from("-");
+    arg0.push(Path::new(&shell).file_name().unwrap_or(OsStr::new("sh")));
+    (vec![shell], Some(arg0))
+}
+
+/// Runs a session process and waits for its report.
+fn run(home: &Home, program: &Path, meta: Meta, restart: bool) -> Result<(), StartError> {
+    let id = meta.id.to_string();
+    let order = Order {
+        state: home.state().as_os_str().to_owned().into(),
+        runtime: home.runtime().as_os_str().to_owned().into(),
+        meta,
+        restart,
+    };
+    let order = serde_json::to_vec(&order).map_err(|error| StartError::Process(error.into()))?;
+    let mut child = Command::new(program)
+        .arg0("bowline")
+        .args(["session-process", &id])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(StartError::Process)?;
+    let told = child.stdin.take().map(|mut stdin| stdin.write_all(&order));
+    let mut report = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        stdout.take(64 << 10).read_to_end(&mut report).map_err(StartError::Process)?;
+    }
+    match serde_json::from_slice(&report) {
+        Ok(Report::Ready) => {
+            // It lives on as this process's child, or init's. A starter that lives longer (a gateway) reaps it.
+            std::thread::Builder::new()
+                .stack_size(64 << 10)
+                .spawn(move || child.wait())
+                .map_err(StartError::Process)?;
+            Ok(())
+        }
+        Ok(Report::Failed { code, message }) => {
+            let _ = child.wait();
+            Err(StartError::Refused { code, message })
+        }
+        Err(_) => {
+            let ended = child.wait().map_err(StartError::Process)?;
+            let why = told.and_then(Result::err).map_or_else(|| ended.to_string(), |error| error.to_string());
+            Err(StartError::Process(io::Error::other(format!("it ended without a word ({why})"))))
+        }
+    }
+}
