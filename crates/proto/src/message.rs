@@ -420,6 +420,13 @@ pub enum ServerMessage {
         /// From the ping.
         n: u64,
     },
+    /// The last message on a transport without close codes (the unix socket): what a WebSocket's close would say.
+    Close {
+        /// The close code.
+        code: u16,
+        /// For people.
+        reason: String,
+    },
     /// Something newer than this code.
     #[serde(other)]
     Unknown,
