@@ -1,0 +1,25 @@
+# Everything a contributor runs. `make test` installs whatever is missing, then runs everything.
+.PHONY: run test lint bench fuzz setup
+
+run:
+	cargo run --release
+
+setup:
+	./scripts/setup
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+	cargo deny --log-level error check licenses bans sources
+
+test: lint
+	cargo test --workspace --no-fail-fast
+
+bench:
+	cargo run --release --package bowline-bench
+
+# Longer than the bounded versions in `make test`: SECONDS per target.
+SECONDS ?= 60
+fuzz:
+	./scripts/fuzz $(SECONDS)
