@@ -6,10 +6,17 @@
 //! - [`message`]: the text messages and the shapes of the HTTP API;
 //! - [`frame`]: how messages become bytes on a unix socket, and the binary payloads;
 //! - [`control`]: what else the owner's socket is asked;
+//! - [`link`]: the two machines that make a resumable conversation of disposable connections;
+//! - [`close`], [`backoff`]: what the end of a connection means, and how long to wait for the next;
+//! - [`config`]: every bound, and what happens on reaching it.
 
+pub mod backoff;
+pub mod close;
+pub mod config;
 pub mod control;
 pub mod frame;
 pub mod ids;
+pub mod link;
 pub mod message;
 pub mod size;
 

@@ -1,0 +1,188 @@
+//! What a connection says, once it is open: text and input, each checked before it has an effect.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::typing::Typed;
+use super::{ConnId, Server, ServerEvent};
+use crate::Offset;
+use crate::close;
+use crate::config::{COMMAND_ID, COMMANDS, INPUT_FRAME, INPUT_WINDOW, TEXT};
+use crate::frame::{Binary, Frame};
+use crate::message::{ClientMessage, Reason, ServerMessage};
+use crate::size::Size;
+
+/// The most frequent message, read without the detour over a tagged enum.
+#[derive(Deserialize)]
+struct Ack {
+    output: Offset,
+}
+
+const ACK_START: &str = r#"{"type":"ack","#;
+
+impl Server {
+    /// A frame came in. Whatever it holds, the worst is that its own connection is closed.
+    pub fn handle_frame(&mut self, id: ConnId, frame: Frame<'_>, now: Duration) {
+        self.tick(now);
+        let Some(conn) = self.conns.get_mut(&id).filter(|conn| conn.is_open()) else { return };
+        conn.heard(now);
+        let greeted = conn.viewer.is_some();
+        match frame {
+            Frame::Text(text) if !greeted => self.greet(id, text),
+            Frame::Text(text) => self.read_text(id, text),
+            Frame::Binary(_) if !greeted => {
+                self.refuse(id, close::MALFORMED, "bad_request", "the first message is hello".to_owned());
+            }
+            Frame::Binary(payload) => match Binary::decode(payload) {
+                Ok(Binary::Input(offset, bytes)) => self.read_input(id, offset, bytes),
+                Ok(Binary::Output(..) | Binary::Snapshot(_)) => {
+                    self.mistake(id, "bad_request", "only input comes from a client".to_owned());
+                }
+                Err(why) => self.mistake(id, "bad_request", why.to_string()),
+            },
+        }
+    }
+
+    fn read_text(&mut self, id: ConnId, text: &str) {
+        if text.len() > TEXT {
+            return self.mistake(id, "too_large", format!("a message of {} bytes is too long", text.len()));
+        }
+        if text.starts_with(ACK_START)
+            && let Ok(Ack { output }) = serde_json::from_str(text)
+        {
+            return self.read_ack(id, output);
+        }
+        match serde_json::from_str(text) {
+            Ok(message) => self.read_message(id, message),
+            Err(why) => self.mistake(id, "bad_request", format!("malformed message: {why}")),
+        }
+    }
+
+    fn read_message(&mut self, id: ConnId, message: ClientMessage) {
+        match message {
+            ClientMessage::Hello(_) => self.mistake(id, "bad_request", "hello was said already".to_owned()),
+            ClientMessage::Ack { output } => self.read_ack(id, output),
+            ClientMessage::Resize(size) => self.read_resize(id, size, false),
+            ClientMessage::ClaimSize(size) => self.read_resize(id, size, true),
+            ClientMessage::Repaint => {
+                if let Some(viewer) = self.viewer(id) {
+                    viewer.stream.want_repaint(Reason::Repaint);
+                }
+            }
+            ClientMessage::Command { id: command_id, command } => {
+                let Some(viewer) = self.viewer(id) else { return };
+                let refusal = match () {
+                    () if command_id.len() > COMMAND_ID => {
+                        return self.mistake(id, "bad_request", "a command's id is too long".to_owned());
+                    }
+                    () if !viewer.write => Some(("not_allowed", "this viewer may not write")),
+                    () if viewer.commands >= COMMANDS => Some(("too_many", "too many commands wait for an answer")),
+                    () => None,
+                };
+                match refusal {
+                    Some((code, message)) => viewer.owed.notice(ServerMessage::Rejected {
+                        id: command_id,
+                        code: code.to_owned(),
+                        message: message.to_owned(),
+                    }),
+                    None => {
+                        viewer.commands += 1;
+                        self.events.push_back(ServerEvent::Command { conn: id, id: command_id, command });
+                    }
+                }
+            }
+            ClientMessage::Ping { n } => {
+                if let Some(conn) = self.conns.get_mut(&id) {
+                    conn.pong = Some(n);
+                }
+            }
+            ClientMessage::Pong { .. } | ClientMessage::Unknown => {}
+        }
+    }
+
+    fn read_ack(&mut self, id: ConnId, output: Offset) {
+        let now = self.now;
+        if self.viewer(id).is_some_and(|viewer| !viewer.stream.ack(output, now)) {
+            self.mistake(id, "bad_request", format!("output {output} was acknowledged before it was sent"));
+        }
+    }
+
+    /// A viewer's window changed. Only the owner's matters now, but another may become the owner.
+    fn read_resize(&mut self, id: ConnId, size: Size, claim: bool) {
+        let Some(viewer) = self.viewer(id) else { return };
+        viewer.window = Some(size);
+        let (write, client) = (viewer.write, viewer.client.clone());
+        if !write && claim {
+            return self.complain(id, "not_allowed", "this viewer may not own the size");
+        }
+        if !write {
+            return;
+        }
+        let was_owner = self.owner.is(&client);
+        if claim {
+            self.owner.claim(&client);
+        }
+        if self.owner.arrive(&client, None) {
+            self.follow_owner();
+            if !was_owner {
+                self.changed();
+            }
+        }
+    }
+
+    fn read_input(&mut self, id: ConnId, offset: Offset, bytes: &[u8]) {
+        let Some(viewer) = self.viewer(id) else { return };
+        let (serial, announced, write) = (viewer.serial, viewer.announced, viewer.write);
+        if !write {
+            return self.complain(id, "not_allowed", "this viewer may not type");
+        }
+        if !announced {
+            return self.mistake(id, "bad_request", "input before attached".to_owned());
+        }
+        if self.tape.exit.is_some() {
+            return;
+        }
+        let typed = self.typing.take(serial, offset, bytes);
+        // One error for a hole, not one for each frame after it.
+        let told = match self.viewer(id) {
+            Some(viewer) => std::mem::replace(&mut viewer.hole_told, matches!(typed, Typed::Hole { .. })),
+            None => false,
+        };
+        match typed {
+            Typed::Taken => {}
+            Typed::Hole { .. } if told => {}
+            Typed::Hole { expected } => {
+                self.complain(id, "input_hole", &format!("expected input from offset {expected}, not {offset}"));
+            }
+            Typed::TooLong => {
+                let message = format!("an input frame holds at most {INPUT_FRAME} bytes");
+                self.refuse(id, close::TOO_BIG, "too_large", message);
+            }
+            Typed::OverWindow => {
+                let message = format!("at most {INPUT_WINDOW} bytes of input may be unacknowledged");
+                self.refuse(id, close::POLICY, "too_large", message);
+            }
+            Typed::QueueFull => {
+                self.refuse(id, close::LATER, "too_many", "the terminal does not read its input".to_owned());
+            }
+        }
+    }
+
+    fn viewer(&mut self, id: ConnId) -> Option<&mut super::conn::Viewer> {
+        self.conns.get_mut(&id).and_then(|conn| conn.viewer.as_mut())
+    }
+
+    fn complain(&mut self, id: ConnId, code: &str, message: &str) {
+        if let Some(conn) = self.conns.get_mut(&id) {
+            conn.complain(code, message.to_owned(), false);
+        }
+    }
+
+    /// Says what was wrong; after too many, closes.
+    fn mistake(&mut self, id: ConnId, code: &str, message: String) {
+        if self.conns.get_mut(&id).is_some_and(|conn| !conn.forgive(code, message)) {
+            self.close(id, close::MALFORMED, "too many mistakes");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What a connection is sent next: what is urgent, then news, then the output in its order.
+
+use std::time::Duration;
+
+use super::conn::Conn;
+use super::stream::{Announcement, Step};
+use super::{ConnId, Server, ServerEvent, Transmit};
+use crate::close;
+use crate::message::{Attached, Present, ServerMessage, SessionInfo, SnapshotLength, Verdict, You};
+
+impl Server {
+    /// The next thing for a connection, while its own buffer has room.
+    pub fn poll_transmit(&mut self, id: ConnId, now: Duration) -> Option<Transmit> {
+        self.tick(now);
+        let conn = self.conns.get_mut(&id)?;
+        if let Some(message) = conn.next_urgent() {
+            return Some(Transmit::Text(message));
+        }
+        if let Some((code, reason)) = conn.next_close() {
+            return Some(Transmit::Close { code, reason });
+        }
+        if !conn.is_open() || conn.viewer.is_none() {
+            return None;
+        }
+        if let Some(ping) = conn.next_ping(self.config.heartbeat, self.now) {
+            return Some(Transmit::Text(ping));
+        }
+        if let Some(news) = self.next_news(id) {
+            return Some(Transmit::Text(news));
+        }
+        let next = self.next_output(id);
+        if let Some(viewer) = self.conns.get_mut(&id).and_then(|conn| conn.viewer.as_mut()) {
+            viewer.owed.sending = matches!(next, Some(Transmit::Output { .. }));
+        }
+        next
+    }
+
+    /// What may overtake output: acks, presence, titles and the like. Nothing before `attached`.
+    fn next_news(&mut self, id: ConnId) -> Option<ServerMessage> {
+        let viewer = self.conns.get_mut(&id)?.viewer.as_mut().filter(|viewer| viewer.announced)?;
+        let owed = &mut viewer.owed;
+        let last_chance = self.tape.exit.is_some();
+        if owed.ack.is_some_and(|at| at <= self.now || owed.sending || last_chance) {
+            owed.ack = None;
+            let input = self.typing.get(viewer.serial).map_or(0, |known| known.written);
+            return Some(ServerMessage::Ack { input });
+        }
+        if std::mem::take(&mut owed.title)
+            && let Some(title) = self.title.clone()
+        {
+            return Some(ServerMessage::Title { title });
+        }
+        if std::mem::take(&mut owed.cwd)
+            && let Some(cwd) = self.cwd.clone()
+        {
+            return Some(ServerMessage::Cwd { cwd });
+        }
+        if std::mem::take(&mut owed.bell) {
+            return Some(ServerMessage::Bell);
+        }
+        if let Some(notice) = owed.next_notice() {
+            return Some(notice);
+        }
+        std::mem::take(&mut owed.presence).then(|| self.presence())
+    }
+
+    fn next_output(&mut self, id: ConnId) -> Option<Transmit> {
+        loop {
+            let viewer = self.conns.get_mut(&id)?.viewer.as_mut()?;
+            match viewer.stream.poll(&self.tape, self.now)? {
+                Step::Send(transmit) => return Some(transmit),
+                Step::Ask(scope) => {
+                    let scrollback = viewer.scrollback;
+                    self.events.push_back(ServerEvent::NeedSnapshot { conn: id, scope, scrollback });
+                }
+                Step::Announce(announcement) => {
+                    viewer.announced = true;
+                    return Some(Transmit::Text(self.announce(id, announcement)?));
+                }
+                Step::Exit => {
+                    self.close(id, close::NORMAL, "the session exited");
+                    let exit = self.tape.exit.clone().unwrap_or_default();
+                    let offset = self.tape.end();
+                    let exit = ServerMessage::Exit { code: exit.code, signal: exit.signal, offset };
+                    return Some(Transmit::Text(exit));
+                }
+            }
+        }
+    }
+
+    fn announce(&mut self, id: ConnId, at: Announcement) -> Option<ServerMessage> {
+        self.events.push_back(ServerEvent::Verdict { verdict: at.verdict, reason: at.reason });
+        let viewer = self.conns.get(&id).and_then(|conn| conn.viewer.as_ref())?;
+        if let Some(reason) = at.reason.filter(|_| !at.first) {
+            let Announcement { scope, missed, offset, size, bytes, .. } = at;
+            return Some(ServerMessage::Snapshot { reason, scope, missed, offset, size, bytes });
+        }
+        Some(ServerMessage::Attached(Box::new(Attached {
+            session: self.info(),
+            epoch: self.config.epoch.clone(),
+            offset: at.offset,
+            verdict: at.verdict,
+            reason: at.reason,
+            missed: at.missed,
+            snapshot: (at.verdict == Verdict::Snapshot).then_some(SnapshotLength { bytes: at.bytes }),
+            size: at.size,
+            input: viewer.input,
+            you: You { write: viewer.write, size: self.owner.is(&viewer.client) },
+            heartbeat: self.config.heartbeat.as_millis() as u64,
+            window: self.config.window,
+        })))
+    }
+
+    /// The session as it is now.
+    pub fn info(&self) -> SessionInfo {
+        SessionInfo {
+            size: self.tape.size(),
+            clients: self.clients(),
+            epoch: self.config.epoch.clone(),
+            offset: self.tape.end(),
+            ..self.info.clone()
+        }
+    }
+
+    fn presence(&self) -> ServerMessage {
+        let mut viewers: Vec<_> = self.conns.values().filter_map(|conn: &Conn| conn.viewer.as_ref()).collect();
+        viewers.sort_by_key(|viewer| viewer.rank);
+        let present = viewers.iter().map(|viewer| Present {
+            client: viewer.client.clone(),
+            write: viewer.write,
+            size: self.owner.is(&viewer.client),
+        });
+        ServerMessage::Presence { clients: present.collect() }
+    }
+}

@@ -1,0 +1,202 @@
+//! The ordinary life of a link, told frame by frame: attach, output, input, resize, exit.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may stop at the first surprise")]
+
+use std::time::Duration;
+
+use bowline_proto::config::ServerConfig;
+use bowline_proto::frame::{Binary, Frame};
+use bowline_proto::ids::{ClientId, Epoch};
+use bowline_proto::link::{
+    Client, ClientConfig, ClientEvent, ClientTransmit, ConnId, Server, ServerEvent, Snapshot, Transmit,
+};
+use bowline_proto::message::{ExitStatus, Kind, SessionInfo, State};
+use bowline_proto::size::Size;
+
+const CONN: ConnId = ConnId(1);
+
+fn server() -> Server {
+    let epoch: Epoch = "9f3c61d2".parse().unwrap();
+    let info = SessionInfo {
+        id: "k3v9x0q2m7aa".parse().unwrap(),
+        name: None,
+        kind: Kind::Terminal,
+        state: State::Running,
+        exit: None,
+        created: "2026-11-15T18:00:00Z".to_owned(),
+        cwd: "/".to_owned(),
+        argv: vec!["sh".to_owned()],
+        title: String::new(),
+        size: Size::default(),
+        clients: 0,
+        epoch: epoch.clone(),
+        offset: 0,
+        degraded: false,
+        version: "0.1.0".to_owned(),
+    };
+    Server::new(ServerConfig::new(epoch, Size::default()), info)
+}
+
+fn client() -> Client {
+    let mut config = ClientConfig::new(ClientId::from_random([7; 16]));
+    config.size = Some(Size::new(100, 30).unwrap());
+    Client::new(config)
+}
+
+/// Both ends over a perfect wire, with a log that is a string and a screen that is "screen at N".
+struct Pair {
+    server: Server,
+    client: Client,
+    log: Vec<u8>,
+    now: Duration,
+    seen: Vec<String>,
+    resized: Vec<Size>,
+    closed: Option<u16>,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let (server, client) = (server(), client());
+        Pair {
+            server,
+            client,
+            log: Vec::new(),
+            now: Duration::ZERO,
+            seen: Vec::new(),
+            resized: Vec::new(),
+            closed: None,
+        }
+    }
+
+    fn connect(&mut self, conn: ConnId) {
+        self.server.handle_open(conn, self.now);
+        self.client.handle_connected(self.now);
+        self.run(conn);
+    }
+
+    fn print(&mut self, bytes: &[u8]) {
+        self.log.extend_from_slice(bytes);
+        self.server.handle_log(0, self.log.len() as u64);
+        self.server.handle_screen(self.log.len() as u64);
+    }
+
+    fn run(&mut self, conn: ConnId) {
+        loop {
+            let mut idle = true;
+            while let Some(transmit) = self.client.poll_transmit(self.now) {
+                idle = false;
+                match transmit {
+                    ClientTransmit::Text(text) => {
+                        let text = serde_json::to_string(&text).unwrap();
+                        self.server.handle_frame(conn, Frame::Text(&text), self.now);
+                    }
+                    ClientTransmit::Input { offset, bytes } => {
+                        let mut payload = Vec::new();
+                        Binary::Input(offset, &bytes).encode(&mut payload);
+                        self.server.handle_frame(conn, Frame::Binary(&payload), self.now);
+                    }
+                    ClientTransmit::Close { code, reason } => panic!("client closes {code} {reason}"),
+                }
+            }
+            while let Some(transmit) = self.server.poll_transmit(conn, self.now) {
+                idle = false;
+                let mut payload = Vec::new();
+                match transmit {
+                    Transmit::Text(text) => {
+                        let text = serde_json::to_string(&text).unwrap();
+                        self.client.handle_frame(Frame::Text(&text), self.now);
+                        continue;
+                    }
+                    Transmit::Output { from, len } => {
+                        Binary::Output(from, &self.log[from as usize..][..len]).encode(&mut payload);
+                    }
+                    Transmit::SnapshotPart(bytes) => Binary::Snapshot(&bytes).encode(&mut payload),
+                    Transmit::Close { code, .. } => {
+                        self.closed = Some(code);
+                        self.client.handle_disconnected(self.now);
+                        continue;
+                    }
+                }
+                self.client.handle_frame(Frame::Binary(&payload), self.now);
+            }
+            while let Some(event) = self.server.poll_event() {
+                idle = false;
+                match event {
+                    ServerEvent::NeedSnapshot { conn, .. } => {
+                        let offset = self.log.len() as u64;
+                        let size = self.resized.last().copied().unwrap_or_default();
+                        let bytes = format!("screen at {offset}").into();
+                        self.server.handle_snapshot(conn, Snapshot { offset, size, bytes });
+                    }
+                    ServerEvent::Resize(size) => {
+                        self.resized.push(size);
+                        self.server.handle_resized(self.log.len() as u64, size);
+                    }
+                    _ => {}
+                }
+            }
+            while let Some(event) = self.client.poll_event() {
+                idle = false;
+                match event {
+                    ClientEvent::Attached(a) => self.seen.push(format!("{:?} at {}", a.verdict, a.offset)),
+                    ClientEvent::SnapshotPart(bytes) => self.seen.push(format!("part {}", bytes.escape_ascii())),
+                    ClientEvent::SnapshotEnd { offset } => self.client.handle_rendered(offset),
+                    ClientEvent::Output { offset, bytes } => {
+                        self.seen.push(format!("{offset} {}", bytes.escape_ascii()));
+                        self.client.handle_rendered(offset + bytes.len() as u64);
+                    }
+                    ClientEvent::Resize(size) => self.seen.push(format!("size {}", size.cols())),
+                    ClientEvent::Exit { status, offset } => self.seen.push(format!("exit {:?} {offset}", status.code)),
+                    _ => {}
+                }
+            }
+            if idle {
+                return;
+            }
+        }
+    }
+
+    fn seen(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.seen)
+    }
+}
+
+#[test]
+fn r9_a_cut_connection_resumes_exactly() {
+    let mut pair = Pair::new();
+    pair.print(b"hello ");
+    pair.connect(CONN);
+    assert_eq!(pair.seen(), ["Snapshot at 6", "part screen at 6"]);
+    pair.print(b"world");
+    pair.run(CONN);
+    assert_eq!(pair.seen(), ["6 world"]);
+    pair.server.handle_closed(CONN, pair.now);
+    pair.client.handle_disconnected(pair.now);
+    pair.print(b", again");
+    pair.connect(ConnId(2));
+    assert_eq!(pair.seen(), ["Exact at 11", "11 , again"]);
+    pair.server.handle_exit(ExitStatus { code: Some(3), signal: None });
+    pair.run(ConnId(2));
+    assert_eq!(pair.seen(), ["exit Some(3) 18"]);
+    assert_eq!(pair.closed, Some(1000));
+    assert!(pair.server.is_served());
+}
+
+#[test]
+fn input_is_written_once_over_a_cut() {
+    let mut pair = Pair::new();
+    pair.connect(CONN);
+    pair.client.handle_input(b"ls\n", pair.now).unwrap();
+    pair.run(CONN);
+    assert_eq!(pair.server.input(), b"ls\n");
+    pair.server.handle_closed(CONN, pair.now);
+    pair.client.handle_disconnected(pair.now);
+    pair.client.handle_input(b"pwd\n", pair.now).unwrap();
+    pair.connect(ConnId(2));
+    assert_eq!(pair.server.input(), b"ls\npwd\n");
+    pair.server.handle_input_written(7, pair.now);
+    pair.now += Duration::from_millis(5);
+    pair.run(ConnId(2));
+    pair.client.handle_ended(pair.now);
+    let unsent = std::iter::from_fn(|| pair.client.poll_event()).any(|event| matches!(event, ClientEvent::Unsent(_)));
+    assert!(!unsent, "everything was acknowledged");
+}
