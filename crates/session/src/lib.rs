@@ -9,5 +9,6 @@ pub mod meta;
 pub mod pty;
 pub mod registry;
 pub mod remove;
+pub mod screen;
 pub mod start;
 pub mod tree;

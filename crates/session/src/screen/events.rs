@@ -1,0 +1,94 @@
+//! What output tells besides text: title, working directory, notifications, addresses, the bell.
+
+use super::limits::{EVENTS_MAX, NOTIFY_BODY_MAX, NOTIFY_TITLE_MAX};
+
+/// Something a viewer may want to know, clean of control characters and bounded in size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScreenEvent {
+    /// The title changed; only the last change between two drains is reported.
+    Title(String),
+    /// The shell is in another directory of this host.
+    Cwd(String),
+    /// A program asks for attention.
+    Notify {
+        /// May be empty.
+        title: String,
+        /// The message.
+        body: String,
+    },
+    /// An address was printed for the first time.
+    Url {
+        /// Normalised.
+        url: String,
+        /// It is a login page that a command line tool waits for.
+        open: bool,
+    },
+    /// The bell rang, once or more since the last drain.
+    Bell,
+}
+
+/// Events since the last drain.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    title: Option<String>,
+    cwd: Option<String>,
+    bell: bool,
+    listed: Vec<ScreenEvent>,
+}
+
+impl Events {
+    pub(super) fn title(&mut self, title: &str) {
+        self.title = Some(title.to_owned());
+    }
+
+    pub(super) fn cwd(&mut self, cwd: String) {
+        self.cwd = Some(cwd);
+    }
+
+    pub(super) fn bell(&mut self) {
+        self.bell = true;
+    }
+
+    pub(super) fn url(&mut self, url: String, open: bool) {
+        self.list(ScreenEvent::Url { url, open });
+    }
+
+    pub(super) fn notify(&mut self, title: &str, body: &str) {
+        let (title, body) = (clean(title, NOTIFY_TITLE_MAX), clean(body, NOTIFY_BODY_MAX));
+        if !(title.is_empty() && body.is_empty()) {
+            self.list(ScreenEvent::Notify { title, body });
+        }
+    }
+
+    fn list(&mut self, event: ScreenEvent) {
+        if self.listed.len() < EVENTS_MAX {
+            self.listed.push(event);
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<ScreenEvent> {
+        let mut events: Vec<_> = self.title.take().map(ScreenEvent::Title).into_iter().collect();
+        events.extend(self.cwd.take().map(ScreenEvent::Cwd));
+        events.append(&mut self.listed);
+        if std::mem::take(&mut self.bell) {
+            events.push(ScreenEvent::Bell);
+        }
+        events
+    }
+}
+
+/// Text for people: no control or direction-changing characters, at most `max` bytes.
+pub(super) fn clean(text: &str, max: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(max));
+    for c in text.chars() {
+        let hostile = c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if hostile {
+            continue;
+        }
+        if out.len() + c.len_utf8() > max {
+            break;
+        }
+        out.push(c);
+    }
+    out.trim().to_owned()
+}

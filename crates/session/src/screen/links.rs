@@ -1,0 +1,61 @@
+//! OSC 8 links: what they may cost.
+
+use std::collections::HashSet;
+
+use alacritty_terminal::grid::{Dimensions, Grid};
+use alacritty_terminal::index::Line;
+use alacritty_terminal::term::cell::{Cell, Hyperlink};
+
+use super::limits::LINK_BYTES_MAX;
+
+/// What one link costs besides its text.
+const LINK_OVERHEAD: usize = 128;
+
+/// Counts the bytes of links that cells may hold on to.
+#[derive(Debug, Default)]
+pub(super) struct LinkBudget {
+    /// An upper bound of what is alive.
+    spent: usize,
+    /// What has to be refused before counting again is worth its time.
+    refuse: usize,
+}
+
+impl LinkBudget {
+    /// Whether a link of `len` bytes may be made; `count` finds out what is really alive.
+    pub(super) fn admit(&mut self, len: usize, count: impl FnOnce() -> usize) -> bool {
+        let cost = len + LINK_OVERHEAD;
+        if self.refuse >= cost {
+            self.refuse -= cost;
+            return false;
+        }
+        if self.spent + cost > LINK_BYTES_MAX {
+            self.spent = count();
+            if self.spent > LINK_BYTES_MAX / 2 {
+                self.refuse = LINK_BYTES_MAX / 2;
+                return false;
+            }
+        }
+        self.spent += cost;
+        true
+    }
+}
+
+/// The bytes of links alive in a grid, each counted once.
+pub(super) fn alive(grid: &Grid<Cell>) -> usize {
+    let mut seen = HashSet::new();
+    let mut bytes = 0;
+    for line in grid.topmost_line().0..=grid.bottommost_line().0 {
+        for cell in &grid[Line(line)] {
+            if let Some(link) = cell.hyperlink()
+                && seen.insert(link.uri().as_ptr() as usize)
+            {
+                bytes += cost(&link);
+            }
+        }
+    }
+    bytes
+}
+
+fn cost(link: &Hyperlink) -> usize {
+    link.uri().len() + link.id().len() + LINK_OVERHEAD
+}

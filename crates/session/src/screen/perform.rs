@@ -1,0 +1,173 @@
+//! What the parser found, turned into changes of the terminal: characters, controls and short escapes.
+
+use alacritty_terminal::index::{Column, Line};
+use alacritty_terminal::term::cell::Flags;
+use alacritty_terminal::vte::ansi::{CharsetIndex, Handler, StandardCharset};
+use alacritty_terminal::vte::{Params, Perform};
+
+use super::query;
+use super::repair;
+use super::state::State;
+
+impl Perform for State {
+    #[inline]
+    fn print(&mut self, c: char) {
+        self.put_char(c);
+    }
+
+    #[inline]
+    fn execute(&mut self, byte: u8) {
+        self.printed = false;
+        match byte {
+            0x07 => self.events.bell(),
+            0x08 => self.backspace(),
+            0x09 => self.tab_forward(1),
+            0x0a..=0x0c => self.newline(),
+            0x0d => self.term.carriage_return(),
+            0x0e => self.set_charset(CharsetIndex::G1),
+            0x0f => self.set_charset(CharsetIndex::G0),
+            _ => {}
+        }
+    }
+
+    fn esc_dispatch(&mut self, intermediates: &[u8], ignored: bool, byte: u8) {
+        self.printed = false;
+        match (intermediates, byte) {
+            _ if ignored => {}
+            ([], b'7') => self.save_cursor(),
+            ([], b'8') => self.restore_cursor(),
+            ([], b'=') => self.modes.app_keypad = true,
+            ([], b'>') => self.modes.app_keypad = false,
+            ([], b'D') => self.index(),
+            ([], b'E') => {
+                self.index();
+                self.term.carriage_return();
+            }
+            ([], b'H') => self.set_tab(),
+            ([], b'M') => self.reverse_index(),
+            ([], b'Z') => self.reply(query::PRIMARY),
+            ([], b'c') => self.reset(),
+            ([], b'n') => self.set_charset(CharsetIndex::G2),
+            ([], b'o') => self.set_charset(CharsetIndex::G3),
+            ([b'#'], b'8') => {
+                self.term.decaln();
+                self.place(0, 0);
+            }
+            ([slot], b'0') => self.designate(*slot, StandardCharset::SpecialCharacterAndLineDrawing),
+            ([slot], b'A'..=b'Z' | b'1'..=b'9') => self.designate(*slot, StandardCharset::Ascii),
+            _ => {}
+        }
+    }
+
+    fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], ignored: bool, action: char) {
+        // Too many parameters also raise this flag; those that fit are good.
+        if !ignored || intermediates.len() < 2 {
+            self.control(params, intermediates, action);
+        }
+        // REP leaves a printed character behind, so that it can be repeated again.
+        if !(action == 'b' && intermediates.is_empty()) {
+            self.printed = false;
+        }
+    }
+
+    fn osc_dispatch(&mut self, params: &[&[u8]], bell: bool) {
+        self.printed = false;
+        if !std::mem::take(&mut self.discard) {
+            self.command(params, if bell { "\x07" } else { "\x1b\\" });
+        }
+    }
+
+    fn hook(&mut self, _params: &Params, intermediates: &[u8], ignored: bool, action: char) {
+        self.printed = false;
+        self.device.start(intermediates, ignored, action);
+    }
+
+    #[inline]
+    fn put(&mut self, byte: u8) {
+        self.device.push(byte);
+    }
+
+    fn unhook(&mut self) {
+        self.answer_device_string();
+    }
+}
+
+impl State {
+    /// LF: down, and to the line's start in newline mode.
+    #[inline]
+    fn newline(&mut self) {
+        self.index();
+        if self.modes.newline {
+            self.term.carriage_return();
+        }
+    }
+
+    /// IND: down, scrolling at the region's end.
+    #[inline]
+    fn index(&mut self) {
+        self.term.linefeed();
+        self.term.grid_mut().cursor.input_needs_wrap = false;
+    }
+
+    /// RI: up, scrolling at the region's start.
+    fn reverse_index(&mut self) {
+        self.term.reverse_index();
+        self.term.grid_mut().cursor.input_needs_wrap = false;
+        repair::bottom(self.term.grid_mut());
+    }
+
+    fn backspace(&mut self) {
+        let (row, col) = self.cursor();
+        let in_region = row > self.region.0 && row < self.region.1;
+        if self.modes.reverse_wrap && self.grid().cursor.input_needs_wrap {
+            self.place(row, col);
+        } else if col > 0 {
+            self.place(row, col - 1);
+        } else if self.modes.reverse_wrap && in_region {
+            let last = self.cols() - 1;
+            let end = &mut self.term.grid_mut()[Line(row as i32 - 1)][Column(last)];
+            if end.flags.contains(Flags::WRAPLINE) {
+                let early = end.flags.contains(Flags::LEADING_WIDE_CHAR_SPACER);
+                end.flags.remove(Flags::WRAPLINE | Flags::LEADING_WIDE_CHAR_SPACER);
+                self.place(row - 1, if early { last - 1 } else { last });
+            }
+        }
+    }
+
+    fn designate(&mut self, slot: u8, charset: StandardCharset) {
+        let index = match slot {
+            b'(' => CharsetIndex::G0,
+            b')' | b'-' => CharsetIndex::G1,
+            b'*' | b'.' => CharsetIndex::G2,
+            b'+' | b'/' => CharsetIndex::G3,
+            _ => return,
+        };
+        self.term.configure_charset(index, charset);
+    }
+
+    fn set_tab(&mut self) {
+        let col = self.cursor().1;
+        self.tabs[col] = true;
+    }
+
+    /// HT and CHT; a line that is still to be wrapped stays as it is.
+    pub(super) fn tab_forward(&mut self, count: usize) {
+        let (row, col) = self.cursor();
+        if self.grid().cursor.input_needs_wrap {
+            return;
+        }
+        let stops = (col + 1..self.cols()).filter(|&col| self.tabs[col]);
+        let to = stops.take(count).nth(count.saturating_sub(1)).unwrap_or(self.cols() - 1);
+        self.place(row, to);
+    }
+
+    /// CBT.
+    pub(super) fn tab_back(&mut self, count: usize) {
+        let (row, col) = self.cursor();
+        if self.grid().cursor.input_needs_wrap {
+            return;
+        }
+        let to = (0..col).rev().filter(|&col| self.tabs[col]).nth(count.saturating_sub(1)).unwrap_or(0);
+        self.place(row, to);
+    }
+}

@@ -1,0 +1,113 @@
+//! Printing: characters into cells, with the care the emulator does not take.
+
+use alacritty_terminal::index::{Column, Line};
+use alacritty_terminal::term::cell::{Cell, Flags};
+use alacritty_terminal::vte::ansi::Handler;
+use unicode_width::UnicodeWidthChar;
+
+use super::limits::MARKS_MAX;
+use super::repair;
+use super::state::State;
+
+impl State {
+    /// A printable character; the plain case is the emulator's.
+    #[inline]
+    pub(super) fn put_char(&mut self, c: char) {
+        if c <= '~' && !self.careful {
+            self.term.input(c);
+            self.printed = true;
+        } else {
+            self.put_unusual(c);
+        }
+    }
+
+    #[inline(never)]
+    fn put_unusual(&mut self, c: char) {
+        match c.width() {
+            None => {}
+            Some(0) => self.combine(c),
+            Some(_) if !self.careful => {
+                self.term.input(c);
+                self.printed = true;
+            }
+            Some(width) => self.put_carefully(c, width.min(2)),
+        }
+    }
+
+    /// Adds a mark to the character before the cursor.
+    fn combine(&mut self, c: char) {
+        let (row, col) = self.cursor();
+        let pending = self.grid().cursor.input_needs_wrap;
+        let row = &mut self.term.grid_mut()[Line(row as i32)];
+        let mut col = if pending { col } else { col.saturating_sub(1) };
+        if row[Column(col)].flags.contains(Flags::WIDE_CHAR_SPACER) {
+            col = col.saturating_sub(1);
+        }
+        let marks = row[Column(col)].zerowidth().map_or(0, <[char]>::len);
+        if marks < MARKS_MAX {
+            row[Column(col)].push_zerowidth(c);
+        }
+    }
+
+    /// With insertion, without wrapping, or with rows below the scroll region.
+    fn put_carefully(&mut self, c: char, width: usize) {
+        if self.modes.autowrap && self.grid().cursor.input_needs_wrap {
+            self.wrap(false);
+        }
+        let cols = self.cols();
+        if self.cursor().1 + width > cols {
+            if !self.modes.autowrap {
+                self.term.grid_mut().cursor.input_needs_wrap = false;
+                self.printed = false;
+                return;
+            }
+            self.wrap(true);
+        }
+        let (row, col) = self.cursor();
+        let line = Line(row as i32);
+        if self.modes.insert && col + width < cols {
+            // The emulator moves what falls off the end to the cursor; blank, it does no harm there.
+            let row = &mut self.term.grid_mut()[line];
+            for col in cols - width..cols {
+                row[Column(col)] = Cell::default();
+            }
+            repair::row(row);
+        }
+        self.term.input(c);
+        if self.modes.insert {
+            repair::row(&mut self.term.grid_mut()[line]);
+        }
+        self.printed = true;
+    }
+
+    /// Goes on in the next row; `early` when a wide character does not fit into this one's last column.
+    fn wrap(&mut self, early: bool) {
+        let (row, col) = self.cursor();
+        let (line, below) = (Line(row as i32), row + 1);
+        let moves = below == self.region.1 || below < self.rows();
+        let grid = self.term.grid_mut();
+        if early {
+            let blank = Cell { c: ' ', ..grid.cursor.template.clone() };
+            grid[line][Column(col)] = blank;
+        }
+        if moves {
+            let mark = if early { Flags::WRAPLINE | Flags::LEADING_WIDE_CHAR_SPACER } else { Flags::WRAPLINE };
+            grid[line][Column(col)].flags.insert(mark);
+        }
+        repair::row(&mut grid[line]);
+        self.term.linefeed();
+        self.term.carriage_return();
+    }
+
+    /// REP: the last printed character again, `count` times.
+    pub(super) fn repeat(&mut self, count: usize) {
+        let Some((row, col)) = self.printed_cell() else { return };
+        let cell = &self.grid()[Line(row as i32)][Column(col)];
+        let c = cell.c;
+        let marks: Vec<char> = cell.zerowidth().unwrap_or_default().to_vec();
+        for _ in 0..count.min(self.cols() * self.rows()) {
+            self.put_char(c);
+            marks.iter().for_each(|&mark| self.put_char(mark));
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The file `screen`: the last screen of a session, for readers that run no emulator.

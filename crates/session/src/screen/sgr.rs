@@ -1,0 +1,230 @@
+//! Attributes of text: read from SGR sequences, and written again as the shortest change.
+
+use alacritty_terminal::term::cell::{Cell, Flags, Hyperlink};
+use alacritty_terminal::vte::ansi::{Color, NamedColor, Rgb};
+use alacritty_terminal::vte::{Params, ParamsIter};
+
+/// Blinking, which the emulator leaves out; the one bit of a cell's flags that it does not use.
+pub(super) const BLINK: Flags = Flags::from_bits_retain(1 << 15);
+
+const DEFAULT_FG: Color = Color::Named(NamedColor::Foreground);
+const DEFAULT_BG: Color = Color::Named(NamedColor::Background);
+
+const NAMED: [NamedColor; 16] = [
+    NamedColor::Black,
+    NamedColor::Red,
+    NamedColor::Green,
+    NamedColor::Yellow,
+    NamedColor::Blue,
+    NamedColor::Magenta,
+    NamedColor::Cyan,
+    NamedColor::White,
+    NamedColor::BrightBlack,
+    NamedColor::BrightRed,
+    NamedColor::BrightGreen,
+    NamedColor::BrightYellow,
+    NamedColor::BrightBlue,
+    NamedColor::BrightMagenta,
+    NamedColor::BrightCyan,
+    NamedColor::BrightWhite,
+];
+
+/// Applies an SGR sequence to the cell that new text is modelled on.
+pub(super) fn apply(template: &mut Cell, params: &Params) {
+    let mut params = params.iter();
+    while let Some(param) = params.next() {
+        let Some(&code) = param.first() else { continue };
+        let rest = &param[1..];
+        let flags = &mut template.flags;
+        match code {
+            0 => {
+                template.fg = DEFAULT_FG;
+                template.bg = DEFAULT_BG;
+                *flags = Flags::empty();
+                template.set_underline_color(None);
+            }
+            1 => flags.insert(Flags::BOLD),
+            2 => flags.insert(Flags::DIM),
+            3 => flags.insert(Flags::ITALIC),
+            4 => underline(flags, rest.first().copied().unwrap_or(1)),
+            5 | 6 => flags.insert(BLINK),
+            7 => flags.insert(Flags::INVERSE),
+            8 => flags.insert(Flags::HIDDEN),
+            9 => flags.insert(Flags::STRIKEOUT),
+            21 => underline(flags, 2),
+            22 => flags.remove(Flags::BOLD | Flags::DIM),
+            23 => flags.remove(Flags::ITALIC),
+            24 => underline(flags, 0),
+            25 => flags.remove(BLINK),
+            27 => flags.remove(Flags::INVERSE),
+            28 => flags.remove(Flags::HIDDEN),
+            29 => flags.remove(Flags::STRIKEOUT),
+            30..=37 => template.fg = Color::Named(NAMED[usize::from(code - 30)]),
+            38 => template.fg = colour(rest, &mut params).unwrap_or(template.fg),
+            39 => template.fg = DEFAULT_FG,
+            40..=47 => template.bg = Color::Named(NAMED[usize::from(code - 40)]),
+            48 => template.bg = colour(rest, &mut params).unwrap_or(template.bg),
+            49 => template.bg = DEFAULT_BG,
+            58 => {
+                if let Some(colour) = colour(rest, &mut params) {
+                    template.set_underline_color(Some(colour));
+                }
+            }
+            59 => template.set_underline_color(None),
+            90..=97 => template.fg = Color::Named(NAMED[usize::from(code - 82)]),
+            100..=107 => template.bg = Color::Named(NAMED[usize::from(code - 92)]),
+            _ => {}
+        }
+    }
+}
+
+fn underline(flags: &mut Flags, style: u16) {
+    flags.remove(Flags::ALL_UNDERLINES);
+    flags.insert(match style {
+        0 => Flags::empty(),
+        2 => Flags::DOUBLE_UNDERLINE,
+        3 => Flags::UNDERCURL,
+        4 => Flags::DOTTED_UNDERLINE,
+        5 => Flags::DASHED_UNDERLINE,
+        _ => Flags::UNDERLINE,
+    });
+}
+
+/// A colour after 38, 48 or 58: in the same parameter, separated by colons, or in the next ones.
+fn colour(same: &[u16], next: &mut ParamsIter<'_>) -> Option<Color> {
+    let byte = |n: Option<u16>| n.and_then(|n| u8::try_from(n).ok());
+    if same.is_empty() {
+        let mut next = next.map(|param| param.first().copied().unwrap_or(0));
+        return match next.next()? {
+            2 => {
+                let (r, g, b) = (next.next(), next.next(), next.next());
+                Some(Color::Spec(Rgb { r: byte(r)?, g: byte(g)?, b: byte(b)? }))
+            }
+            5 => Some(Color::Indexed(byte(next.next())?)),
+            _ => None,
+        };
+    }
+    match same {
+        // The longer form has a colour space before the components.
+        [2, _, r, g, b, ..] | [2, r, g, b] => {
+            Some(Color::Spec(Rgb { r: byte(Some(*r))?, g: byte(Some(*g))?, b: byte(Some(*b))? }))
+        }
+        [5, n, ..] => Some(Color::Indexed(byte(Some(*n))?)),
+        _ => None,
+    }
+}
+
+/// The attributes that text is written with.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pen {
+    pub(super) fg: Color,
+    pub(super) bg: Color,
+    pub(super) flags: Flags,
+    pub(super) underline: Option<Color>,
+    pub(super) link: Option<Hyperlink>,
+}
+
+impl Default for Pen {
+    fn default() -> Pen {
+        Pen { fg: DEFAULT_FG, bg: DEFAULT_BG, flags: Flags::empty(), underline: None, link: None }
+    }
+}
+
+impl Pen {
+    pub(super) fn of(cell: &Cell) -> Pen {
+        let layout = Flags::WRAPLINE | Flags::WIDE_CHAR | Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER;
+        Pen {
+            fg: cell.fg,
+            bg: cell.bg,
+            flags: cell.flags.difference(layout),
+            underline: cell.underline_color(),
+            link: cell.hyperlink(),
+        }
+    }
+
+    /// The SGR codes that turn `from` into this; links are not among them.
+    pub(super) fn codes(&self, from: &Pen) -> Vec<String> {
+        let plain = Pen::default();
+        let mut codes = Vec::new();
+        let mut from = from;
+        if !(from.flags - self.flags).is_empty() {
+            codes.push("0".to_owned());
+            from = &plain;
+        }
+        let added = self.flags - from.flags;
+        let names = [
+            (Flags::BOLD, "1"),
+            (Flags::DIM, "2"),
+            (Flags::ITALIC, "3"),
+            (Flags::UNDERLINE, "4"),
+            (Flags::DOUBLE_UNDERLINE, "4:2"),
+            (Flags::UNDERCURL, "4:3"),
+            (Flags::DOTTED_UNDERLINE, "4:4"),
+            (Flags::DASHED_UNDERLINE, "4:5"),
+            (BLINK, "5"),
+            (Flags::INVERSE, "7"),
+            (Flags::HIDDEN, "8"),
+            (Flags::STRIKEOUT, "9"),
+        ];
+        codes.extend(names.iter().filter(|(flag, _)| added.contains(*flag)).map(|(_, code)| (*code).to_owned()));
+        if self.fg != from.fg {
+            codes.push(ground_code(self.fg, 30));
+        }
+        if self.bg != from.bg {
+            codes.push(ground_code(self.bg, 40));
+        }
+        if self.underline != from.underline {
+            codes.push(match self.underline {
+                None | Some(Color::Named(_)) => "59".to_owned(),
+                Some(Color::Indexed(n)) => format!("58:5:{n}"),
+                Some(Color::Spec(Rgb { r, g, b })) => format!("58:2::{r}:{g}:{b}"),
+            });
+        }
+        codes
+    }
+
+    /// Writes the change from `from` to this, link included.
+    pub(super) fn write(&self, from: &Pen, out: &mut Vec<u8>) {
+        if self.link != from.link {
+            write_link(self.link.as_ref(), out);
+        }
+        let same =
+            self.fg == from.fg && self.bg == from.bg && self.flags == from.flags && self.underline == from.underline;
+        if same {
+            return;
+        }
+        out.extend_from_slice(b"\x1b[");
+        let plain = Pen { link: self.link.clone(), ..Pen::default() };
+        if *self != plain {
+            out.extend_from_slice(self.codes(from).join(";").as_bytes());
+        }
+        out.push(b'm');
+    }
+}
+
+fn ground_code(colour: Color, base: u8) -> String {
+    match colour {
+        Color::Named(name) => match NAMED.iter().position(|&n| n == name) {
+            Some(n @ 0..=7) => (usize::from(base) + n).to_string(),
+            Some(n) => (usize::from(base) + 52 + n).to_string(),
+            None => (base + 9).to_string(),
+        },
+        Color::Indexed(n) => format!("{};5;{n}", base + 8),
+        Color::Spec(Rgb { r, g, b }) => format!("{};2;{r};{g};{b}", base + 8),
+    }
+}
+
+fn write_link(link: Option<&Hyperlink>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\x1b]8;");
+    if let Some(link) = link {
+        if !link.id().is_empty() {
+            out.extend_from_slice(b"id=");
+            out.extend_from_slice(link.id().as_bytes());
+        }
+        out.push(b';');
+        out.extend_from_slice(link.uri().as_bytes());
+    } else {
+        out.push(b';');
+    }
+    out.extend_from_slice(b"\x1b\\");
+}

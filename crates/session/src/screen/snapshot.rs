@@ -1,0 +1,200 @@
+//! The whole terminal written as escape sequences: a terminal that reads them is in the same state.
+
+use alacritty_terminal::grid::{Cursor, Dimensions, Grid};
+use alacritty_terminal::index::{Column, Line};
+use alacritty_terminal::term::cell::{Cell, Flags};
+use alacritty_terminal::vte::ansi::{CharsetIndex, StandardCharset};
+
+use super::modes::Modes;
+use super::paint::{Painter, painted_len};
+use super::palette::{self, BACKGROUND, CURSOR, FOREGROUND};
+use super::sgr::Pen;
+use super::state::{State, default_tabs};
+
+/// What a snapshot covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The visible screen and all modes; the viewer's scrollback and title stack stay as they are.
+    Screen,
+    /// Everything, for a terminal that starts anew.
+    All,
+}
+
+/// A fresh terminal, in its own colours.
+const FRESH: &str = "\x1bc\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
+/// Ends what is unfinished and shows the main screen, without attributes, charsets, link or scroll region.
+const KNOWN: &str = "\x18\x1b[!p\x1b[?1049l\x1b[!p\x1b[m\x0f\x1b(B\x1b)B\x1b*B\x1b+B\x1b]8;;\x1b\\\x1b[r\
+    \x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
+const SLOTS: [(CharsetIndex, char); 4] =
+    [(CharsetIndex::G0, '('), (CharsetIndex::G1, ')'), (CharsetIndex::G2, '*'), (CharsetIndex::G3, '+')];
+
+impl State {
+    /// Escape sequences for the scope, with at most `scrollback` lines of history.
+    pub(super) fn snapshot(&mut self, scope: Scope, scrollback: usize) -> Vec<u8> {
+        let mut painter = Painter::default();
+        match scope {
+            Scope::All => painter.text(FRESH),
+            Scope::Screen => {
+                painter.text(KNOWN);
+                painter.out.extend_from_slice(Modes::RESET);
+                painter.text("\x1b[H\x1b[J");
+            }
+        }
+        let scrollback = if scope == Scope::All { scrollback } else { 0 };
+        if self.is_alt() {
+            self.with_main(|main| {
+                paint_history(&mut painter, main, scrollback);
+                paint_screen(&mut painter, main);
+                paint_cursor(&mut painter, &main.cursor, 0);
+            });
+            self.paint_margins(&mut painter, scope);
+            self.with_main(|main| paint_cursor(&mut painter, &main.cursor, 0));
+            painter.text("\x1b[?1049h");
+            let coloured = self.with_main(|main| main.cursor.template.bg) != Pen::default().bg;
+            paint_charsets(&mut painter, &Cursor::default());
+            painter.set_pen(Pen::default());
+            painter.text(if coloured { "\x1b[H\x1b[2J" } else { "\x1b[H" });
+            // Some terminals keep margins for each screen.
+            painter.text("\x1b[r");
+        } else {
+            paint_history(&mut painter, self.grid(), scrollback);
+        }
+        paint_screen(&mut painter, self.grid());
+        self.paint_saved_cursor(&mut painter, scope);
+        self.paint_margins(&mut painter, scope);
+        self.paint_window(&mut painter, scope);
+        self.paint_active_cursor(&mut painter);
+        painter.out
+    }
+
+    fn paint_saved_cursor(&self, painter: &mut Painter, scope: Scope) {
+        let saved = &self.grid().saved_cursor;
+        if self.is_alt() || scope == Scope::Screen || *saved != Cursor::default() {
+            paint_cursor(painter, saved, 0);
+            painter.text("\x1b7");
+            paint_charsets(painter, &Cursor::default());
+        }
+    }
+
+    /// Tab stops and the scroll region.
+    fn paint_margins(&self, painter: &mut Painter, scope: Scope) {
+        if scope == Scope::Screen || self.tabs != default_tabs(self.cols()) {
+            painter.text("\x1b[3g");
+            for col in (0..self.cols()).filter(|&col| self.tabs[col]) {
+                painter.text(&format!("\x1b[{}G\x1bH", col + 1));
+            }
+        }
+        if self.region != (0, self.rows()) {
+            painter.text(&format!("\x1b[{};{}r", self.region.0 + 1, self.region.1));
+        }
+    }
+
+    /// Titles and changed colours.
+    fn paint_window(&self, painter: &mut Painter, scope: Scope) {
+        if scope == Scope::All {
+            self.titles.iter().for_each(|title| painter.text(&format!("\x1b]2;{title}\x1b\\\x1b[22;2t")));
+        }
+        painter.text(&format!("\x1b]2;{}\x1b\\", self.title));
+        let colours = self.term.colors();
+        for (index, colour) in (0..256).filter_map(|index| Some((index, colours[index]?))) {
+            painter.text(&format!("\x1b]4;{index};{}\x1b\\", palette::write(colour)));
+        }
+        for (name, index) in [(10, FOREGROUND), (11, BACKGROUND), (12, CURSOR)] {
+            if let Some(colour) = colours[index] {
+                painter.text(&format!("\x1b]{name};{}\x1b\\", palette::write(colour)));
+            }
+        }
+    }
+
+    /// Position, pending wrap, attributes and modes; last of all the character that REP would repeat.
+    fn paint_active_cursor(&self, painter: &mut Painter) {
+        if self.modes.origin {
+            painter.text("\x1b[?6h");
+        }
+        let top = self.bounds().0;
+        let cursor = &self.grid().cursor;
+        let printed = self.printed_cell();
+        if cursor.input_needs_wrap && printed.is_none() {
+            let line = &self.grid()[cursor.point.line];
+            let mut col = cursor.point.column;
+            if line[col].flags.contains(Flags::WIDE_CHAR_SPACER) {
+                col -= 1;
+            }
+            let row = usize::try_from(cursor.point.line.0).unwrap_or(0);
+            painter.go(row - top, col.0);
+            painter.cell(&line[col]);
+            paint_charsets(painter, cursor);
+            painter.set_pen(Pen::of(&cursor.template));
+        } else {
+            paint_cursor(painter, cursor, top);
+        }
+        painter.text(match self.charset {
+            CharsetIndex::G0 => "",
+            CharsetIndex::G1 => "\x0e",
+            CharsetIndex::G2 => "\x1bn",
+            CharsetIndex::G3 => "\x1bo",
+        });
+        self.modes.write(&mut painter.out);
+        if let Some((row, col)) = printed {
+            let cell = &self.grid()[Line(row as i32)][Column(col)];
+            painter.go(row - top, col);
+            if self.modes.insert {
+                let width = if cell.flags.contains(Flags::WIDE_CHAR) { 2 } else { 1 };
+                painter.text(&format!("\x1b[{width}P"));
+            }
+            painter.cell(cell);
+        }
+    }
+}
+
+/// Writes the last lines of history, and scrolls them off the screen.
+fn paint_history(painter: &mut Painter, grid: &Grid<Cell>, scrollback: usize) {
+    let lines = grid.history_size().min(scrollback);
+    for line in 1..=lines {
+        let wrapped = painter.row(&grid[Line(line as i32 - lines as i32 - 1)]);
+        painter.set_pen(Pen::default());
+        if !wrapped {
+            painter.text("\r\n");
+        }
+    }
+    let below = lines.min(grid.screen_lines() - 1);
+    if below > 0 {
+        painter.go(grid.screen_lines() - 1, 0);
+        painter.out.extend(std::iter::repeat_n(b'\n', below));
+    }
+    if lines > 0 {
+        painter.go(0, 0);
+    }
+}
+
+/// Writes the visible rows from the top of a blank screen.
+fn paint_screen(painter: &mut Painter, grid: &Grid<Cell>) {
+    let rows = grid.screen_lines();
+    let used = (0..rows).rev().find(|&row| painted_len(&grid[Line(row as i32)]) > 0).map_or(0, |row| row + 1);
+    for row in 0..used {
+        let wrapped = painter.row(&grid[Line(row as i32)]);
+        if !wrapped && row + 1 < used {
+            painter.text("\r\n");
+        }
+    }
+}
+
+/// Position, charsets and attributes of a cursor; `top` is the row that positions count from.
+fn paint_cursor(painter: &mut Painter, cursor: &Cursor<Cell>, top: usize) {
+    let row = usize::try_from(cursor.point.line.0).unwrap_or(0);
+    painter.go(row.saturating_sub(top), cursor.point.column.0);
+    paint_charsets(painter, cursor);
+    painter.set_pen(Pen::of(&cursor.template));
+}
+
+/// Designates the charsets that are not yet as this cursor has them.
+fn paint_charsets(painter: &mut Painter, cursor: &Cursor<Cell>) {
+    for (slot, mark) in SLOTS {
+        let drawing = cursor.charsets[slot] == StandardCharset::SpecialCharacterAndLineDrawing;
+        let code = if drawing { '0' } else { 'B' };
+        if painter.charsets[slot as usize] != code {
+            painter.charsets[slot as usize] = code;
+            painter.text(&format!("\x1b{mark}{code}"));
+        }
+    }
+}
