@@ -1,0 +1,241 @@
+//! The session process: how it comes to life, and what it reports to whoever started it.
+//!
+//! [`run`] reads its order from standard input, becomes a process of its own, makes the session's files, starts the
+//! program, reports, and then serves until the program has ended ([`serve`]).
+
+mod asks;
+mod conn;
+mod ending;
+mod notices;
+mod poll;
+mod serve;
+mod terminal;
+mod typed;
+mod viewers;
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use bowline_proto::ids::Epoch;
+use bowline_proto::message::{Kind, SessionInfo, State};
+
+use crate::emulator::Emulator;
+use crate::events::{Event, Events};
+use crate::home::{Home, HomeError, SessionDir};
+use crate::lock::Lock;
+use crate::log::Log;
+use crate::meta::Meta;
+use crate::pty::{Pty, SpawnError};
+use crate::start::{Order, Report};
+
+/// The most that an order may take; the kernel allows less for arguments and environment.
+const MAX_ORDER: u64 = 16 << 20;
+
+/// This code's version, as sessions report it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Why a session could not come to life.
+#[derive(Debug, thiserror::Error)]
+enum BirthError {
+    #[error("the order cannot be read: {0}")]
+    Order(#[source] io::Error),
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    #[error("the session has a process already")]
+    Alive,
+    #[error("no space for the session's files in {path}: {source}")]
+    NoSpace { path: PathBuf, source: io::Error },
+    #[error("cannot write the session's files in {path}: {source}")]
+    Files { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    #[error("cannot set the session process up: {0}")]
+    System(#[from] io::Error),
+}
+
+impl BirthError {
+    /// The protocol's code.
+    fn code(&self) -> &'static str {
+        match self {
+            BirthError::NoSpace { .. } => "no_space",
+            BirthError::Spawn(SpawnError::Cwd { .. }) => "bad_cwd",
+            BirthError::Spawn(SpawnError::Program { .. }) => "no_program",
+            BirthError::Alive => "name_taken",
+            BirthError::Order(_) => "bad_request",
+            BirthError::Home(_) | BirthError::Files { .. } | BirthError::Spawn(_) | BirthError::System(_) => "internal",
+        }
+    }
+}
+
+/// Runs a session process to its end. The order comes on standard input, the report goes to standard output.
+pub fn run() -> ExitCode {
+    let born = detach().map_err(BirthError::System).and_then(|()| read_order()).and_then(|order| birth(&order));
+    let report = match &born {
+        Ok(_) => Report::Ready,
+        Err(error) => Report::Failed { code: error.code().into(), message: error.to_string() },
+    };
+    // Whoever asked may be gone; the session lives all the same.
+    let _ = io::stdout().write_all(&serde_json::to_vec(&report).unwrap_or_default());
+    let _ = io::stdout().flush();
+    let _ = silence();
+    match born {
+        Ok(session) => {
+            session.serve();
+            ExitCode::SUCCESS
+        }
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Leaves the starter's session, group, directory and descriptors.
+fn detach() -> io::Result<()> {
+    let _ = rustix::process::setsid(); // fails only where this process leads a group of its own already
+    let _ = rustix::thread::set_name(c"bowline-session");
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let open: Vec<i32> = fs::read_dir("/proc/self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|fd| *fd > 2)
+        .collect();
+    // The one that listed the directory is closed by now and answers an error, which is fine.
+    for fd in open {
+        let _ = nix::unistd::close(fd);
+    }
+    // What loses its parent becomes this process's child, so that ending the session can find it.
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Lets go of the starter's pipes.
+fn silence() -> io::Result<()> {
+    let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    Ok(())
+}
+
+fn read_order() -> Result<Order, BirthError> {
+    let mut order = Vec::new();
+    io::stdin().take(MAX_ORDER).read_to_end(&mut order).map_err(BirthError::Order)?;
+    serde_json::from_slice(&order).map_err(|error| BirthError::Order(error.into()))
+}
+
+/// Makes the files and starts the program. On an error, what was made for a new session is removed again.
+fn birth(order: &Order) -> Result<serve::Session, BirthError> {
+    let home = Home::new(order.state.as_os(), order.runtime.as_os())?;
+    let dir = home.session(&order.meta.id);
+    let files = |source: io::Error| match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            BirthError::NoSpace { path: dir.path().to_owned(), source }
+        }
+        _ => BirthError::Files { path: dir.path().to_owned(), source },
+    };
+    if order.restart {
+        let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(BirthError::Alive)?;
+        return raise(&home, &dir, &order.meta, lock, &files);
+    }
+    fs::DirBuilder::new().mode(0o700).create(dir.path()).map_err(files)?;
+    let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(BirthError::Alive)?;
+    raise(&home, &dir, &order.meta, lock, &files).inspect_err(|_| drop(fs::remove_dir_all(dir.path())))
+}
+
+fn raise(
+    home: &Home,
+    dir: &SessionDir,
+    meta: &Meta,
+    lock: Lock,
+    files: &dyn Fn(io::Error) -> BirthError,
+) -> Result<serve::Session, BirthError> {
+    let log = match Log::open(&dir.log()) {
+        Ok(log) => log.reserve().map(|()| log),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Log::create(&dir.log(), meta.log_size),
+        Err(error) => Err(error),
+    };
+    let log = Arc::new(log.map_err(files)?);
+    let mut events = Events::open(&dir.events()).map_err(files)?;
+    let pty = Pty::spawn(meta)?;
+    // From here on a program runs: if the rest fails, dropping the PTY hangs it up.
+    let mut random = [0; 4];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(io::Error::from)?;
+    let epoch = Epoch::from_random(random);
+    meta.write(&dir.meta()).map_err(files)?;
+    let socket = Socket::bind(home, dir)?;
+    let emulator = Emulator::start(log.clone(), epoch.clone(), meta.size, meta.history as usize, dir.screen())?;
+    let (offset, pid) = (log.end(), std::process::id());
+    events
+        .record(Event::Started { epoch: epoch.clone(), offset, size: meta.size, pid, version: VERSION.into() })
+        .map_err(files)?;
+    let info = SessionInfo {
+        id: meta.id.clone(),
+        name: meta.name.clone(),
+        kind: Kind::Terminal,
+        state: State::Running,
+        exit: None,
+        created: meta.created.clone(),
+        cwd: meta.cwd.lossy(),
+        argv: meta.argv_lossy(),
+        title: String::new(),
+        size: meta.size,
+        clients: 0,
+        epoch,
+        offset,
+        degraded: false,
+        version: VERSION.into(),
+    };
+    let (dir, meta) = (dir.clone(), meta.clone());
+    Ok(serve::Session::new(serve::Parts { dir, meta, info, lock, log, events, pty, emulator, socket })?)
+}
+
+/// The listening socket and the path it is bound to.
+#[derive(Debug)]
+struct Socket {
+    listener: UnixListener,
+    path: PathBuf,
+    link: PathBuf,
+}
+
+impl Socket {
+    /// Binds the session's socket. Whoever holds the lock owns the path, so a stale one is in the way and goes.
+    fn bind(home: &Home, dir: &SessionDir) -> Result<Socket, BirthError> {
+        let path = home.socket_path(dir)?;
+        Ok(Socket { listener: listen(&path, &dir.sock())?, path, link: dir.sock() })
+    }
+
+    /// Binds again where the path no longer leads here: something cleaned up. Whether it did.
+    fn rebind(&mut self) -> io::Result<bool> {
+        if self.path.exists() && self.link.exists() {
+            return Ok(false);
+        }
+        self.listener = listen(&self.path, &self.link)?;
+        Ok(true)
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(&self.link);
+    }
+}
+
+fn listen(path: &Path, link: &Path) -> io::Result<UnixListener> {
+    for old in [path, link] {
+        match fs::remove_file(old) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    if let Some(parent) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    if path != link {
+        symlink(path, link)?;
+    }
+    Ok(listener)
+}

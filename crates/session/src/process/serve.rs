@@ -1,0 +1,319 @@
+//! The session's one loop: bytes from the PTY into the log and on to the viewers, keys back, until it is over.
+//!
+//! One thread does all of this and never waits for a viewer, a disk or the program; the screen has a thread of its
+//! own ([`crate::emulator`]). Everything about viewers is decided by the link machine; this loop only carries out. Its
+//! handlers live in `terminal.rs`, `viewers.rs`, `asks.rs` and `ending.rs`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use bowline_proto::config::ServerConfig;
+use bowline_proto::link::{ConnId, Server, ServerEvent};
+use bowline_proto::message::{ExitStatus, ServerMessage, SessionInfo};
+use rustix::fs::inotify;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+
+use super::Socket;
+use super::conn::Conn;
+use super::notices::Notices;
+use super::poll::{Interest, Poll, Ready};
+use super::typed::Typed;
+use crate::emulator::{Ask, Done, Emulator};
+use crate::events::{Event, Events};
+use crate::home::SessionDir;
+use crate::lock::Lock;
+use crate::log::{Log, SLACK};
+use crate::meta::Meta;
+use crate::pty::Pty;
+
+/// Tokens of the poll; connections come after them.
+pub(super) const PTY: u64 = 0;
+pub(super) const LISTENER: u64 = 1;
+const SIGNALS: u64 = 2;
+const SCREEN: u64 = 3;
+const WATCH: u64 = 4;
+const FIRST_CONN: u64 = 16;
+
+/// What a session is made of, made one by one at its birth.
+pub(super) struct Parts {
+    pub(super) dir: SessionDir,
+    pub(super) meta: Meta,
+    pub(super) info: SessionInfo,
+    pub(super) lock: Lock,
+    pub(super) log: Arc<Log>,
+    pub(super) events: Events,
+    pub(super) pty: Pty,
+    pub(super) emulator: Emulator,
+    pub(super) socket: Socket,
+}
+
+/// A living session.
+pub(crate) struct Session {
+    pub(super) dir: SessionDir,
+    pub(super) meta: Meta,
+    pub(super) info: SessionInfo,
+    pub(super) log: Arc<Log>,
+    pub(super) events: Events,
+    pub(super) link: Server,
+    pub(super) emulator: Emulator,
+    pub(super) typed: Typed,
+    pub(super) conns: BTreeMap<u64, Conn>,
+    /// Who waits for a screen to be shown: ticket to connection.
+    pub(super) shows: BTreeMap<u64, u64>,
+    pub(super) next_ticket: u64,
+    pub(super) phase: Phase,
+    pub(super) pty: Pty,
+    /// Held until the very end: it says that this session lives.
+    _lock: Lock,
+    pub(super) socket: Socket,
+    pub(super) poll: Poll,
+    pub(super) signals: UnixStream,
+    pub(super) terminate: Arc<AtomicBool>,
+    pub(super) watch: OwnedFd,
+    pub(super) notices: Notices,
+    pub(super) next_conn: u64,
+    pub(super) origin: Instant,
+    pub(super) terminal: Terminal,
+    pub(super) status: Option<ExitStatus>,
+    pub(super) last_output: Instant,
+    pub(super) unattended_since: Option<Instant>,
+    pub(super) info_changed: bool,
+    pub(super) scratch: Vec<u8>,
+    pub(super) frames: Vec<u8>,
+}
+
+/// Where a session is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The program runs.
+    Running,
+    /// It was told to end.
+    Ending {
+        /// When what is left is killed.
+        kill_at: Instant,
+    },
+    /// It has ended; the last viewers are served.
+    Serving {
+        /// Until then.
+        until: Instant,
+    },
+}
+
+/// What the poll waits for at the PTY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Terminal {
+    /// These.
+    Watched(Interest),
+    /// Nothing: nobody holds the other side now, and the poll would report that without end.
+    Parked {
+        /// When to look again.
+        look: Instant,
+    },
+    /// Nothing ever again.
+    Finished,
+}
+
+impl Session {
+    pub(super) fn new(parts: Parts) -> io::Result<Session> {
+        let Parts { dir, meta, info, lock, log, events, pty, emulator, socket } = parts;
+        let poll = Poll::new()?;
+        let (signals, signal_end) = UnixStream::pair()?;
+        signals.set_nonblocking(true)?;
+        signal_hook::low_level::pipe::register(SIGCHLD, signal_end.try_clone()?)?;
+        let terminate = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGHUP, SIGINT] {
+            signal_hook::flag::register(signal, terminate.clone())?;
+            signal_hook::low_level::pipe::register(signal, signal_end.try_clone()?)?;
+        }
+        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+        for place in [socket.path.parent(), socket.link.parent()].into_iter().flatten() {
+            inotify::add_watch(&watch, place, inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_FROM)?;
+        }
+        poll.add(&pty, PTY, Interest::READ)?;
+        poll.add(&socket.listener, LISTENER, Interest::READ)?;
+        poll.add(&signals, SIGNALS, Interest::READ)?;
+        poll.add(emulator.ready(), SCREEN, Interest::READ)?;
+        poll.add(&watch, WATCH, Interest::READ)?;
+        let mut link = Server::new(ServerConfig::new(info.epoch.clone(), info.size), info.clone());
+        link.handle_log(info.offset, info.offset);
+        link.handle_screen(info.offset);
+        let now = Instant::now();
+        Ok(Session {
+            dir,
+            meta,
+            info,
+            log,
+            events,
+            link,
+            emulator,
+            typed: Typed::default(),
+            conns: BTreeMap::new(),
+            shows: BTreeMap::new(),
+            next_ticket: 0,
+            phase: Phase::Running,
+            pty,
+            _lock: lock,
+            socket,
+            poll,
+            signals,
+            terminate,
+            watch,
+            notices: Notices::new(now),
+            next_conn: FIRST_CONN,
+            origin: now,
+            terminal: Terminal::Watched(Interest::READ),
+            status: None,
+            last_output: now,
+            unattended_since: Some(now),
+            info_changed: false,
+            scratch: vec![0; SLACK as usize],
+            frames: Vec::new(),
+        })
+    }
+
+    /// Serves until the program has ended and its viewers have everything.
+    pub(crate) fn serve(mut self) {
+        let mut ready = Vec::new();
+        // A child that ended before its signal was registered would never be noticed.
+        self.reap();
+        loop {
+            self.settle();
+            if self.is_over() {
+                return;
+            }
+            let timeout = self.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
+            if self.poll.wait(timeout, &mut ready).is_err() {
+                return; // the kernel refuses to wait: nothing can be served any more
+            }
+            for event in &ready {
+                self.handle_ready(event);
+            }
+            self.handle_time();
+        }
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    fn handle_ready(&mut self, ready: &Ready) {
+        match ready.token {
+            PTY => {
+                if ready.read {
+                    self.read_pty(ready.hung_up);
+                }
+            }
+            LISTENER => self.accept(),
+            SIGNALS => self.handle_signals(),
+            SCREEN => self.handle_screen(),
+            WATCH => self.handle_watch(),
+            conn => self.handle_conn(conn, ready),
+        }
+    }
+
+    // ---- the screen ----
+
+    pub(super) fn handle_screen(&mut self) {
+        for done in self.emulator.take() {
+            match done {
+                Done::Snapshot(conn, snapshot) => self.link.handle_snapshot(ConnId(conn), snapshot),
+                Done::Shown(ticket, screen) => self.show(ticket, screen),
+                Done::Replies(bytes) => self.typed.reply(&bytes),
+                Done::Event(event) => {
+                    let (message, record) = self.notices.handle(event, Instant::now());
+                    self.note(message);
+                    if let Some(record) = record {
+                        self.record(record);
+                    }
+                }
+            }
+        }
+        self.link.handle_screen(self.emulator.offset());
+    }
+
+    pub(super) fn note(&mut self, message: Option<ServerMessage>) {
+        let Some(message) = message else { return };
+        match &message {
+            ServerMessage::Title { title } => self.info.title.clone_from(title),
+            ServerMessage::Cwd { cwd } => self.info.cwd.clone_from(cwd),
+            _ => {}
+        }
+        self.info_changed |= matches!(message, ServerMessage::Title { .. } | ServerMessage::Cwd { .. });
+        self.link.handle_notice(message);
+    }
+
+    // ---- carrying out ----
+
+    /// Does everything that follows from what was handled, until nothing is left to do.
+    fn settle(&mut self) {
+        loop {
+            self.write_pty();
+            let mut acted = false;
+            while let Some(event) = self.link.poll_event() {
+                self.act(event);
+                acted = true;
+            }
+            for id in self.conns.keys().copied().collect::<Vec<_>>() {
+                self.pump(id);
+            }
+            if !acted {
+                break;
+            }
+        }
+        // The screen is told last: viewers come first.
+        self.emulator.advance(self.log.end());
+        self.watch_pty();
+        if std::mem::take(&mut self.info_changed) {
+            self.info.offset = self.log.end();
+            self.link.handle_info(self.info.clone());
+            self.tell_followers();
+        }
+    }
+
+    fn act(&mut self, event: ServerEvent) {
+        match event {
+            ServerEvent::Resize(size) => self.resize(size),
+            ServerEvent::NeedSnapshot { conn, scope, scrollback } => {
+                self.emulator.ask(Ask::Snapshot { ticket: conn.0, scope, scrollback });
+            }
+            ServerEvent::Theme(theme) => self.emulator.ask(Ask::Theme(theme)),
+            ServerEvent::Command { conn, id, command } => {
+                let answer = self.command(id, &command);
+                self.link.handle_command_done(conn, answer);
+            }
+            ServerEvent::ClientsChanged(clients) => {
+                self.info.clients = clients;
+                self.info_changed = true;
+                self.unattended_since = (clients == 0).then(Instant::now);
+            }
+            ServerEvent::Verdict { .. } | ServerEvent::Closing { .. } => {}
+        }
+    }
+
+    /// Records an event; a disk that does not take it makes the session degraded, not dead.
+    pub(super) fn record(&mut self, event: Event) {
+        if let Err(error) = self.events.record(event) {
+            self.degrade(&error);
+        }
+    }
+
+    /// The description changed: whoever follows it is told when the loop comes round.
+    pub(super) fn note_change(&mut self) {
+        self.info_changed = true;
+    }
+
+    pub(super) fn degrade(&mut self, error: &io::Error) {
+        if std::mem::replace(&mut self.info.degraded, true) {
+            return;
+        }
+        self.info_changed = true;
+        let _ = self.events.record(Event::Degraded { error: error.to_string() });
+        let body = format!("the session's files cannot be written ({error}); its history is kept in memory only");
+        self.link.handle_notice(ServerMessage::Notify { title: "bowline".into(), body });
+    }
+}

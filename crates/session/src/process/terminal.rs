@@ -1,0 +1,109 @@
+//! The session and its terminal: output into the log, keys to the program, sizes.
+
+use std::time::{Duration, Instant};
+
+use bowline_proto::size::Size;
+
+use super::poll::Interest;
+use super::serve::{PTY, Session, Terminal};
+use crate::events::Event;
+use crate::pty::PtyRead;
+
+/// How often to look again at a terminal that everybody closed while the program lives.
+const REOPEN_LOOK: Duration = Duration::from_millis(250);
+
+impl Session {
+    /// Reads what the program wrote, up to a slice, and appends it to the log.
+    pub(super) fn read_pty(&mut self, hung_up: bool) {
+        let mut buf = std::mem::take(&mut self.scratch);
+        let (mut filled, mut closed) = (0, false);
+        while filled < buf.len() {
+            match self.pty.read(&mut buf[filled..]) {
+                Ok(PtyRead::Data(n)) => filled += n,
+                Ok(PtyRead::Empty) => break,
+                Ok(PtyRead::Closed) | Err(_) => {
+                    closed = true;
+                    break;
+                }
+            }
+        }
+        if filled > 0 {
+            self.last_output = Instant::now();
+            if let Err(error) = self.log.append(&buf[..filled]) {
+                self.degrade(&error);
+            }
+            self.link.handle_log(self.log.start().max(self.life_start()), self.log.end());
+        }
+        self.scratch = buf;
+        if closed || (hung_up && filled == 0) {
+            self.handle_closed_pty();
+        }
+    }
+
+    /// Nobody holds the terminal's other side: its end, unless the program lives and may open it again.
+    fn handle_closed_pty(&mut self) {
+        let next = match self.status {
+            Some(_) => Terminal::Finished,
+            None => Terminal::Parked { look: Instant::now() + REOPEN_LOOK },
+        };
+        if matches!(self.terminal, Terminal::Watched(_)) {
+            self.poll.remove(&self.pty);
+        }
+        self.terminal = next;
+    }
+
+    /// Waits at the PTY for what is useful now: not for output while the screen is far behind, for room only when
+    /// something waits to be typed.
+    pub(super) fn watch_pty(&mut self) {
+        let Terminal::Watched(before) = self.terminal else { return };
+        let write = !self.typed.is_empty() || !self.link.input().is_empty();
+        let wanted = Interest { read: !self.emulator.must_wait(), write };
+        if wanted != before && self.poll.modify(&self.pty, PTY, wanted).is_ok() {
+            self.terminal = Terminal::Watched(wanted);
+        }
+    }
+
+    /// Types what waits: the terminal's answers, commands, then viewers' keys.
+    pub(super) fn write_pty(&mut self) {
+        if self.status.is_some() {
+            // Nobody will read it. It is taken all the same, so that no viewer waits for ever.
+            let waiting = self.link.input().len();
+            let now = self.now();
+            self.link.handle_input_written(waiting, now);
+            return;
+        }
+        if self.typed.write_to(&self.pty).is_err() || !self.typed.is_empty() {
+            return;
+        }
+        loop {
+            let input = self.link.input();
+            if input.is_empty() {
+                return;
+            }
+            match self.pty.write(input) {
+                Ok(0) | Err(_) => return,
+                Ok(n) => {
+                    let now = self.now();
+                    self.link.handle_input_written(n, now);
+                }
+            }
+        }
+    }
+
+    pub(super) fn resize(&mut self, size: Size) {
+        let at = self.log.end();
+        if self.pty.resize(size).is_err() {
+            return;
+        }
+        self.record(Event::Resized { offset: at, size });
+        self.emulator.resize(at, size);
+        self.link.handle_resized(at, size);
+        self.info.size = size;
+        self.info_changed = true;
+    }
+
+    /// Where this life's output begins; a cursor of this epoch never points before it.
+    fn life_start(&self) -> u64 {
+        self.events.history().started.as_ref().map_or(0, |started| started.offset)
+    }
+}

@@ -1,0 +1,142 @@
+//! The session and its connections: accepting them, hearing them, giving them what the link has for them.
+
+use bowline_proto::frame::Frame;
+use bowline_proto::link::ConnId;
+
+use super::conn::{Conn, HIGH_WATER, Input, Role};
+use super::poll::{Interest, Ready};
+use super::serve::Session;
+use crate::wire::{self, Put};
+
+/// Connections at once; one more is closed at once.
+const MAX_CONNS: usize = 4096;
+
+impl Session {
+    pub(super) fn accept(&mut self) {
+        while let Ok((stream, _)) = self.socket.listener.accept() {
+            let peer = rustix::net::sockopt::socket_peercred(&stream).map(|peer| peer.uid);
+            let mine = peer.is_ok_and(|uid| uid == rustix::process::geteuid() || uid.is_root());
+            if !mine || self.conns.len() >= MAX_CONNS {
+                continue;
+            }
+            let Ok(conn) = Conn::new(stream) else { continue };
+            let id = self.next_conn;
+            self.next_conn += 1;
+            if self.poll.add(&conn.stream, id, Interest::READ).is_ok() {
+                self.conns.insert(id, conn);
+                let now = self.now();
+                self.link.handle_open(ConnId(id), now);
+            }
+        }
+    }
+
+    pub(super) fn handle_conn(&mut self, id: u64, ready: &Ready) {
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        if ready.write && conn.flush().is_err() {
+            return self.drop_conn(id);
+        }
+        if !ready.read {
+            return;
+        }
+        if conn.closing {
+            if ready.hung_up || conn.read(&mut self.scratch) == Input::Closed {
+                return self.drop_conn(id);
+            }
+            conn.received.clear(); // nothing more is heard from it
+            return;
+        }
+        let input = conn.read(&mut self.scratch);
+        self.handle_frames(id);
+        if input == Input::Closed {
+            self.drop_conn(id);
+        }
+    }
+
+    fn handle_frames(&mut self, id: u64) {
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        let received = std::mem::take(&mut conn.received);
+        let mut at = 0;
+        loop {
+            let open = self.conns.get(&id).is_some_and(|conn| !conn.closing);
+            match Frame::decode(&received[at..]) {
+                Ok(Some((frame, used))) if open => {
+                    at += used;
+                    self.handle_frame(id, frame);
+                }
+                Ok(_) => break,
+                Err(_) => return self.drop_conn(id), // not our protocol: what follows cannot be told apart
+            }
+        }
+        if let Some(conn) = self.conns.get_mut(&id) {
+            conn.received = received;
+            conn.consume(at);
+        }
+    }
+
+    fn handle_frame(&mut self, id: u64, frame: Frame<'_>) {
+        let now = self.now();
+        let role = self.conns.get(&id).map_or(Role::New, |conn| conn.role);
+        match (role, frame) {
+            (Role::Control { .. }, Frame::Text(text)) => self.handle_ask(id, text),
+            (Role::Control { .. }, Frame::Binary(_)) => self.drop_conn(id),
+            (Role::New, Frame::Text(text)) if Session::is_ask(text) => {
+                self.link.handle_closed(ConnId(id), now); // not a viewer
+                self.set_role(id, Role::Control { follows: false });
+                self.handle_ask(id, text);
+            }
+            (Role::New | Role::Viewer, frame) => {
+                self.set_role(id, Role::Viewer);
+                self.link.handle_frame(ConnId(id), frame, now);
+            }
+        }
+    }
+
+    pub(super) fn set_role(&mut self, id: u64, role: Role) {
+        if let Some(conn) = self.conns.get_mut(&id) {
+            conn.role = role;
+        }
+    }
+
+    /// Gives a viewer what the link has for it, as long as its socket takes it.
+    pub(super) fn pump(&mut self, id: u64) {
+        let now = self.now();
+        let mut frames = std::mem::take(&mut self.frames);
+        while let Some(conn) = self.conns.get_mut(&id) {
+            if conn.closing || !conn.has_room() {
+                break;
+            }
+            frames.clear();
+            while frames.len() < HIGH_WATER && !conn.closing {
+                let Some(transmit) = self.link.poll_transmit(ConnId(id), now) else { break };
+                // A log that cannot be read ends the connection; the viewer comes back and tries again.
+                conn.closing = wire::put(&mut frames, transmit, &self.log) != Put::Queued;
+            }
+            let sent = frames.is_empty() || conn.send(&frames).is_ok();
+            if !sent || (conn.closing && conn.is_drained()) {
+                self.drop_conn(id);
+                break;
+            }
+            if frames.is_empty() {
+                break;
+            }
+        }
+        self.frames = frames;
+        self.watch_conn(id);
+    }
+
+    fn watch_conn(&mut self, id: u64) {
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        let wanted = Interest { read: true, write: !conn.is_drained() };
+        if wanted != conn.interest && self.poll.modify(&conn.stream, id, wanted).is_ok() {
+            conn.interest = wanted;
+        }
+    }
+
+    pub(super) fn drop_conn(&mut self, id: u64) {
+        if let Some(conn) = self.conns.remove(&id) {
+            self.poll.remove(&conn.stream);
+            let now = self.now();
+            self.link.handle_closed(ConnId(id), now);
+        }
+    }
+}
