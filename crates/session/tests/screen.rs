@@ -1,7 +1,8 @@
 //! The screen as the session process uses it: text in, snapshots, answers and events out.
 
+use bowline_proto::message::Scope;
 use bowline_proto::size::Size;
-use bowline_session::screen::{Scope, Screen, ScreenEvent};
+use bowline_session::screen::{Screen, ScreenEvent};
 
 fn size(cols: u32, rows: u32) -> Size {
     Size::new(cols, rows).unwrap()

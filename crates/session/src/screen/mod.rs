@@ -20,23 +20,26 @@ mod print;
 mod query;
 mod render;
 mod repair;
-pub mod saved;
+mod saved;
 mod sgr;
 mod snapshot;
 mod state;
 mod tell;
 mod urls;
 
+use std::fmt;
+
 use alacritty_terminal::vte::Parser;
-pub use alacritty_terminal::vte::ansi::Rgb;
+use bowline_proto::ids::Epoch;
+use bowline_proto::message::{Scope, Theme};
 use bowline_proto::size::Size;
 
 pub use self::events::ScreenEvent;
-pub use self::palette::Theme;
-pub use self::snapshot::Scope;
+pub use self::saved::{BadScreen, Saved};
 
 use self::half::{Half, Step, starts_char, unfinished_char};
 use self::limits::PIECE;
+use self::palette::Shades;
 use self::state::State;
 
 /// One terminal, as far as its output has come.
@@ -46,6 +49,12 @@ pub struct Screen {
     state: State,
 }
 
+impl fmt::Debug for Screen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Screen").field("size", &self.state.size).finish_non_exhaustive()
+    }
+}
+
 impl Screen {
     /// A blank terminal that keeps `history` lines after they scroll off, at most [`limits::HISTORY_MAX`].
     pub fn new(size: Size, history: usize) -> Screen {
@@ -53,8 +62,8 @@ impl Screen {
     }
 
     /// Sets what queries for the default colours answer.
-    pub fn set_theme(&mut self, theme: Theme) {
-        self.state.theme = theme;
+    pub fn set_theme(&mut self, theme: &Theme) {
+        self.state.theme = Shades::of(theme);
     }
 
     /// Takes the next bytes of output. Any bytes are fine, cut anywhere.
@@ -116,6 +125,11 @@ impl Screen {
     /// "underline_colour"?,"link"?}`; a colour is a palette number or `"#rrggbb"`, a missing one is the default.
     pub fn json(&mut self, scrollback: usize) -> serde_json::Value {
         self.state.json(scrollback)
+    }
+
+    /// What the file of a session's last screen holds.
+    pub fn save(&mut self, epoch: &Epoch, offset: u64) -> Saved {
+        Saved::of(self, epoch, offset)
     }
 
     /// Every part of the state as text, for tests: two screens are equal when their dumps are.

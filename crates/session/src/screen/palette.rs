@@ -1,6 +1,7 @@
 //! Colours: what a terminal's numbered colours are, how programs write them, and what queries answer.
 
 use alacritty_terminal::vte::ansi::{NamedColor, Rgb};
+use bowline_proto::message::Theme;
 
 /// Index of the foreground among a terminal's colours, after the 256 numbered ones.
 pub(super) const FOREGROUND: usize = NamedColor::Foreground as usize;
@@ -9,32 +10,35 @@ pub(super) const BACKGROUND: usize = NamedColor::Background as usize;
 /// Index of the cursor's colour.
 pub(super) const CURSOR: usize = NamedColor::Cursor as usize;
 
-/// What queries for the default colours answer: the owner's theme.
+/// What queries for the default colours answer: the colours of the owner's terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Theme {
-    /// The text.
-    pub fg: Rgb,
-    /// What is behind it.
-    pub bg: Rgb,
-    /// The cursor.
-    pub cursor: Rgb,
+pub(super) struct Shades {
+    fg: Rgb,
+    bg: Rgb,
 }
 
-impl Default for Theme {
+impl Default for Shades {
     /// Light grey on near black, what most terminals look like.
-    fn default() -> Theme {
-        let light = Rgb { r: 0xd8, g: 0xd8, b: 0xd8 };
-        Theme { fg: light, bg: Rgb { r: 0x18, g: 0x18, b: 0x18 }, cursor: light }
+    fn default() -> Shades {
+        Shades { fg: Rgb { r: 0xd8, g: 0xd8, b: 0xd8 }, bg: Rgb { r: 0x18, g: 0x18, b: 0x18 } }
     }
 }
 
-impl Theme {
-    /// The colour at an index, when no program changed it.
+impl Shades {
+    /// A viewer's theme; a colour that cannot be read is the default.
+    pub(super) fn of(theme: &Theme) -> Shades {
+        let default = Shades::default();
+        Shades {
+            fg: parse(theme.fg.as_bytes()).unwrap_or(default.fg),
+            bg: parse(theme.bg.as_bytes()).unwrap_or(default.bg),
+        }
+    }
+
+    /// The colour at an index, when no program changed it; the cursor is as the text.
     pub(super) fn colour(&self, index: usize) -> Rgb {
         match index {
-            FOREGROUND => self.fg,
+            FOREGROUND | CURSOR => self.fg,
             BACKGROUND => self.bg,
-            CURSOR => self.cursor,
             _ => standard(index as u8),
         }
     }

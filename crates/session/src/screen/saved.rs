@@ -1,1 +1,198 @@
 //! The file `screen`: the last screen of a session, for readers that run no emulator.
+//!
+//! `BWLS`, a version byte, then fields: offset and checksum as u64, columns and rows as u16, the epoch and the five
+//! renderings each as a u32 length and bytes. Numbers are big-endian. The checksum is over all after it, so that a
+//! torn or foreign file is refused as a whole.
+
+use bowline_proto::ids::Epoch;
+use bowline_proto::message::Scope;
+use bowline_proto::size::Size;
+
+use super::Screen;
+use super::limits::{SAVED_MAX, SAVED_SCROLLBACK};
+
+const MAGIC: &[u8; 4] = b"BWLS";
+/// Raised when a reader of the old form could misread the new one.
+const VERSION: u8 = 1;
+
+/// A screen at an offset of its session's output, in every form a reader may want.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saved {
+    /// How far the screen has come.
+    pub offset: u64,
+    /// The epoch of that offset.
+    pub epoch: Epoch,
+    /// The size in force there.
+    pub size: Size,
+    /// Everything as escape sequences, for a viewer that starts anew.
+    pub all: Vec<u8>,
+    /// The visible screen as escape sequences.
+    pub screen: Vec<u8>,
+    /// The visible screen as text.
+    pub text: String,
+    /// The visible screen as text with colours.
+    pub ansi: String,
+    /// The visible screen as JSON.
+    pub json: serde_json::Value,
+}
+
+/// Why a file is not a saved screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadScreen {
+    /// It is no file of this kind, or of a later version.
+    #[error("not a screen file of a version known here")]
+    Foreign,
+    /// It was cut short, changed, or never whole.
+    #[error("the screen file is damaged")]
+    Damaged,
+}
+
+impl Saved {
+    /// The screen as it is now; history is left out where the file would be larger than
+    /// [`SAVED_MAX`](super::limits::SAVED_MAX).
+    pub(super) fn of(screen: &mut Screen, epoch: &Epoch, offset: u64) -> Saved {
+        let mut saved = Saved {
+            offset,
+            epoch: epoch.clone(),
+            size: screen.size(),
+            all: Vec::new(),
+            screen: screen.snapshot(Scope::Screen, 0),
+            text: screen.text(0),
+            ansi: String::from_utf8_lossy(&screen.ansi(0)).into_owned(),
+            json: screen.json(0),
+        };
+        let mut scrollback = SAVED_SCROLLBACK;
+        loop {
+            saved.all = screen.snapshot(Scope::All, scrollback);
+            if scrollback == 0 || saved.encode().len() <= SAVED_MAX {
+                return saved;
+            }
+            scrollback /= 4;
+        }
+    }
+
+    /// The screen of a session that printed nothing.
+    pub fn empty(epoch: &Epoch, offset: u64, size: Size) -> Saved {
+        Saved::of(&mut Screen::new(size, 0), epoch, offset)
+    }
+
+    /// The file's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::with_capacity(self.all.len() + self.screen.len() + self.text.len() * 4 + 1024);
+        body.extend_from_slice(&self.offset.to_be_bytes());
+        body.extend_from_slice(&self.size.cols().to_be_bytes());
+        body.extend_from_slice(&self.size.rows().to_be_bytes());
+        let json = self.json.to_string();
+        let fields = [
+            self.epoch.as_str().as_bytes(),
+            &self.all,
+            &self.screen,
+            self.text.as_bytes(),
+            self.ansi.as_bytes(),
+            json.as_bytes(),
+        ];
+        for field in fields {
+            body.extend_from_slice(&(field.len() as u32).to_be_bytes());
+            body.extend_from_slice(field);
+        }
+        let mut file = Vec::with_capacity(body.len() + 16);
+        file.extend_from_slice(MAGIC);
+        file.push(VERSION);
+        file.extend_from_slice(&checksum(&body).to_be_bytes());
+        file.append(&mut body);
+        file
+    }
+
+    /// Reads a file that may hold anything.
+    pub fn decode(file: &[u8]) -> Result<Saved, BadScreen> {
+        let rest = file.strip_prefix(MAGIC).and_then(|rest| rest.strip_prefix(&[VERSION])).ok_or(BadScreen::Foreign)?;
+        let mut body = Reader(rest);
+        let sum = u64::from_be_bytes(body.array()?);
+        if checksum(body.0) != sum {
+            return Err(BadScreen::Damaged);
+        }
+        let offset = u64::from_be_bytes(body.array()?);
+        let (cols, rows) = (u16::from_be_bytes(body.array()?), u16::from_be_bytes(body.array()?));
+        let size = Size::new(cols.into(), rows.into()).map_err(|_| BadScreen::Damaged)?;
+        let epoch = body.text()?.parse().map_err(|_| BadScreen::Damaged)?;
+        let (all, screen) = (body.field()?.to_vec(), body.field()?.to_vec());
+        let (text, ansi) = (body.text()?.to_owned(), body.text()?.to_owned());
+        let json = serde_json::from_str(body.text()?).map_err(|_| BadScreen::Damaged)?;
+        Ok(Saved { offset, epoch, size, all, screen, text, ansi, json })
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], BadScreen> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(BadScreen::Damaged)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], BadScreen> {
+        self.take(N)?.try_into().map_err(|_| BadScreen::Damaged)
+    }
+
+    fn field(&mut self) -> Result<&'a [u8], BadScreen> {
+        let len = u32::from_be_bytes(self.array()?);
+        self.take(usize::try_from(len).map_err(|_| BadScreen::Damaged)?)
+    }
+
+    fn text(&mut self) -> Result<&'a str, BadScreen> {
+        std::str::from_utf8(self.field()?).map_err(|_| BadScreen::Damaged)
+    }
+}
+
+/// FNV-1a over words: finds torn writes, and is no defence against an attacker, who could write any screen anyway.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325, |sum, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        (sum ^ u64::from_be_bytes(word) ^ ((chunk.len() as u64) << 56)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Saved {
+        let mut screen = Screen::new(Size::default(), 100);
+        screen.advance(b"one\r\n\x1b[31mtwo\x1b[m\r\n");
+        screen.save(&Epoch::from_random([7; 4]), 42)
+    }
+
+    #[test]
+    fn r22_a_saved_screen_comes_back() {
+        let saved = sample();
+        assert_eq!(Saved::decode(&saved.encode()), Ok(saved.clone()));
+        assert_eq!((saved.text.as_str(), saved.offset), ("one\ntwo\n", 42));
+        assert_eq!(saved.ansi, "one\n\x1b[31mtwo\x1b[m\n");
+        let empty = Saved::empty(&saved.epoch, 3, saved.size);
+        assert_eq!(Saved::decode(&empty.encode()), Ok(empty));
+    }
+
+    #[test]
+    fn r52_a_hostile_screen_file_is_refused() {
+        let file = sample().encode();
+        assert_eq!(Saved::decode(b""), Err(BadScreen::Foreign));
+        assert_eq!(Saved::decode(b"BWLS\x02"), Err(BadScreen::Foreign));
+        for len in 5..file.len() {
+            assert_eq!(Saved::decode(&file[..len]), Err(BadScreen::Damaged), "cut to {len}");
+        }
+        for at in 5..file.len() {
+            let mut changed = file.clone();
+            changed[at] ^= 0x40;
+            assert_eq!(Saved::decode(&changed), Err(BadScreen::Damaged), "changed at {at}");
+        }
+        // With a right checksum over a length that reaches past the end.
+        let mut body = file[13..].to_vec();
+        body[12..16].copy_from_slice(&u32::MAX.to_be_bytes());
+        let mut forged = b"BWLS\x01".to_vec();
+        forged.extend_from_slice(&checksum(&body).to_be_bytes());
+        forged.extend_from_slice(&body);
+        assert_eq!(Saved::decode(&forged), Err(BadScreen::Damaged));
+    }
+}

@@ -4,21 +4,13 @@ use alacritty_terminal::grid::{Cursor, Dimensions, Grid};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{CharsetIndex, StandardCharset};
+use bowline_proto::message::Scope;
 
 use super::modes::Modes;
 use super::paint::{Painter, painted_len};
 use super::palette::{self, BACKGROUND, CURSOR, FOREGROUND};
 use super::sgr::Pen;
 use super::state::{State, default_tabs};
-
-/// What a snapshot covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// The visible screen and all modes; the viewer's scrollback and title stack stay as they are.
-    Screen,
-    /// Everything, for a terminal that starts anew.
-    All,
-}
 
 /// A fresh terminal, in its own colours.
 const FRESH: &str = "\x1bc\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
@@ -29,7 +21,8 @@ const SLOTS: [(CharsetIndex, char); 4] =
     [(CharsetIndex::G0, '('), (CharsetIndex::G1, ')'), (CharsetIndex::G2, '*'), (CharsetIndex::G3, '+')];
 
 impl State {
-    /// Escape sequences for the scope, with at most `scrollback` lines of history.
+    /// Escape sequences for the scope, with at most `scrollback` lines of history. A viewer keeps its scrollback and
+    /// title stack over a snapshot of the screen alone.
     pub(super) fn snapshot(&mut self, scope: Scope, scrollback: usize) -> Vec<u8> {
         let mut painter = Painter::default();
         match scope {
