@@ -1,0 +1,307 @@
+//! Which escape sequences make a terminal answer: pure functions over one whole sequence.
+//!
+//! The lists follow xterm's control sequences, DEC's manuals, and the protocols of kitty and iTerm2. When a
+//! sequence can be both a query and something else, only the query is refused; a family whose every member
+//! answers (kitty's file transfer, for one) is refused whole.
+
+/// What becomes of a sequence on its way to the real terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It goes through unchanged.
+    Pass,
+    /// The terminal would answer: it is taken out.
+    Strip,
+    /// Part of it would make the terminal answer: this goes through instead.
+    Replace(Vec<u8>),
+}
+
+/// A control sequence, taken apart. Bytes outside the ranges below (embedded C0 controls) are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Csi {
+    /// `<`, `=`, `>` or `?` in front of the parameters, or 0.
+    pub(crate) prefix: u8,
+    /// The parameters, digits and `;` and `:`.
+    pub(crate) params: Vec<u8>,
+    /// The last intermediate byte, or 0.
+    pub(crate) intermediate: u8,
+    /// The byte that says what it does.
+    pub(crate) action: u8,
+}
+
+impl Csi {
+    /// Takes `body` apart: everything after the introducer, with the final byte.
+    pub(crate) fn parse(body: &[u8]) -> Csi {
+        let mut csi = Csi::default();
+        for &byte in body {
+            match byte {
+                b'<'..=b'?' if csi.params.is_empty() && csi.prefix == 0 => csi.prefix = byte,
+                0x30..=0x3f => csi.params.push(byte),
+                0x20..=0x2f => csi.intermediate = byte,
+                0x40..=0x7e => csi.action = byte,
+                _ => {}
+            }
+        }
+        csi
+    }
+
+    /// The parameters as numbers; an empty one is 0, sub-parameters are left out, and so is what follows the 32nd.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        self.params.split(|b| *b == b';').take(32).map(|field| {
+            let digits = field.split(|b| *b == b':').next().unwrap_or_default();
+            digits
+                .iter()
+                .filter(|b| b.is_ascii_digit())
+                .fold(0u32, |n, b| n.saturating_mul(10).saturating_add(u32::from(b - b'0')))
+        })
+    }
+
+    /// The first parameter, 0 when there is none.
+    pub(crate) fn first(&self) -> u32 {
+        self.numbers().next().unwrap_or(0)
+    }
+}
+
+/// In-band resize notifications: a terminal reports its size at once when the mode is set.
+const IN_BAND_RESIZE: u32 = 2048;
+
+/// What becomes of a control sequence.
+pub(super) fn csi(csi: &Csi) -> Fate {
+    let answers = match (csi.prefix, csi.intermediate, csi.action) {
+        // Device attributes, primary to tertiary.
+        (0 | b'>' | b'=', 0, b'c') => true,
+        // Device status, cursor position and their private forms. (`CSI > n` disables key modifiers.)
+        (0 | b'?', 0, b'n') => true,
+        // Terminal parameters.
+        (0, 0, b'x') => true,
+        // Modes.
+        (0 | b'?', b'$', b'p') => true,
+        // Secure reset with a confirmation.
+        (0, b'+', b'p') => true,
+        // Presentation state, checksum of a rectangle, terminal state, preferred charset, displayed extent.
+        (0, b'$', b'w' | b'u') | (_, b'*', b'y') | (0, b'&', b'u') | (0, b'"', b'v') => true,
+        // Locator position.
+        (0, b'\'', b'|') => true,
+        // Version; kitty's extra cursors.
+        (b'>', _, b'q') => true,
+        // Window, position, sizes and titles. The other window operations change something and say nothing.
+        (0, 0, b't') => matches!(csi.first(), 11 | 13..=16 | 18..=21),
+        // Kitty keyboard flags, key modifiers, graphics attributes.
+        (b'?', 0, b'u' | b'm' | b'S') => true,
+        // Palette stack, title stack, rendition of a rectangle.
+        (_, b'#', b'R' | b'S' | b'|') => true,
+        (b'?', 0, b'h') if csi.numbers().any(|mode| mode == IN_BAND_RESIZE) => return without_resize_reports(csi),
+        _ => false,
+    };
+    if answers { Fate::Strip } else { Fate::Pass }
+}
+
+/// The same mode change without [`IN_BAND_RESIZE`].
+fn without_resize_reports(csi: &Csi) -> Fate {
+    let rest: Vec<String> = csi.numbers().filter(|mode| *mode != IN_BAND_RESIZE).map(|mode| mode.to_string()).collect();
+    if rest.is_empty() { Fate::Strip } else { Fate::Replace(format!("\x1b[?{}h", rest.join(";")).into_bytes()) }
+}
+
+/// What becomes of an operating system command; `text` is what stands between introducer and terminator.
+pub(super) fn osc(text: &[u8]) -> Fate {
+    let (code, rest) = split_code(text);
+    let answers = match code {
+        // Titles, places, links, notifications, prompt marks: free text, where a question mark is only that.
+        Some(0 | 1 | 2 | 7 | 8 | 9 | 66 | 133 | 633 | 777) => false,
+        // Allowed and disallowed features; kitty's file transfer and clipboard, which answer everything.
+        Some(60 | 61 | 5113 | 5522) => true,
+        // Desktop notifications: the metadata may ask for support, for what is alive, or for a word back.
+        Some(99) => notification_answers(rest),
+        Some(1337) => [&b"Report"[..], b"Request", b"Capabilities"].iter().any(|word| rest.starts_with(word)),
+        _ => rest.split(|b| *b == b';').any(|field| field.starts_with(b"?") || field.ends_with(b"=?")),
+    };
+    if answers { Fate::Strip } else { Fate::Pass }
+}
+
+/// Whether an operating system command that is too long to be looked at whole may go through as it comes: it
+/// carries text or a payload, and nothing in it can be a query any more.
+pub(super) fn long_osc_passes(start: &[u8]) -> bool {
+    let (code, rest) = split_code(start);
+    match code {
+        Some(0 | 1 | 2 | 7 | 8 | 9 | 66 | 133 | 633 | 777 | 1337) => osc(start) == Fate::Pass,
+        // A clipboard write: selection, then data. (A query's data is a question mark.)
+        Some(52) => rest.iter().position(|b| *b == b';').is_some_and(|at| rest.get(at + 1) != Some(&b'?')),
+        _ => false,
+    }
+}
+
+/// The command's number, if it starts with one, and the rest after the `;`.
+pub(crate) fn split_code(text: &[u8]) -> (Option<u32>, &[u8]) {
+    let end = text.iter().position(|b| *b == b';').unwrap_or(text.len());
+    let code = std::str::from_utf8(&text[..end]).ok().and_then(|digits| digits.parse().ok());
+    (code, text.get(end + 1..).unwrap_or_default())
+}
+
+fn notification_answers(rest: &[u8]) -> bool {
+    let metadata = rest.split(|b| *b == b';').next().unwrap_or_default();
+    metadata.split(|b| *b == b':').any(|field| match field.strip_prefix(b"a=") {
+        Some(actions) => actions.split(|b| *b == b',').any(|action| action == b"report"),
+        None => matches!(field, b"p=?" | b"p=alive" | b"c=1"),
+    })
+}
+
+/// What becomes of a device control string, by its header: intermediate byte (or 0) and final byte.
+pub(super) fn dcs(intermediate: u8, action: u8) -> Fate {
+    match (intermediate, action) {
+        // Settings, terminfo and resource values; kitty's remote control starts with `@`.
+        (b'$', b'q') | (b'+', b'q' | b'Q') | (0, b'@') => Fate::Strip,
+        _ => Fate::Pass,
+    }
+}
+
+/// What becomes of a kitty graphics command, by its control data (after the `G`, up to the `;`).
+///
+/// A terminal also answers a transmission that has an id, unless told to be quiet.
+pub(super) fn graphics(control: &[u8]) -> Fate {
+    let mut quiet = false;
+    for field in control.split(|b| *b == b',') {
+        match field {
+            b"a=q" => return Fate::Strip,
+            _ if field.starts_with(b"q=") => quiet = field == b"q=2",
+            _ => {}
+        }
+    }
+    if quiet {
+        return Fate::Pass;
+    }
+    let separator: &[u8] = if control.is_empty() { b"" } else { b"," };
+    Fate::Replace([control, separator, b"q=2"].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fate(body: &str) -> Fate {
+        csi(&Csi::parse(body.as_bytes()))
+    }
+
+    #[test]
+    fn r24_control_sequences_that_answer_are_known() {
+        for query in [
+            "c",
+            "0c",
+            ">c",
+            ">0c",
+            "=c",
+            "5n",
+            "6n",
+            "?6n",
+            "?996n",
+            "x",
+            "1x",
+            "4$p",
+            "?2026$p",
+            "1$w",
+            "1;1;1;1;1;1*y",
+            "1$u",
+            "&u",
+            "\"v",
+            "'|",
+            ">q",
+            ">0q",
+            "11t",
+            "14t",
+            "14;2t",
+            "18t",
+            "21t",
+            "?u",
+            "?4m",
+            "?1;1;0S",
+            "#R",
+            "#S",
+            "1;1;2;2#|",
+            "?2048h",
+        ] {
+            assert_eq!(fate(query), Fate::Strip, "CSI {query}");
+        }
+    }
+
+    #[test]
+    fn control_sequences_that_only_act_pass() {
+        for plain in [
+            "m",
+            "1;31m",
+            ">4;2m",
+            ">4n",
+            "H",
+            "2J",
+            "3J",
+            "?25h",
+            "?1049h",
+            "?25c",
+            "r",
+            "1;24r",
+            "s",
+            "u",
+            ">1u",
+            "<u",
+            "=1;1u",
+            "22;0t",
+            "23;0t",
+            "8;24;80t",
+            "2 q",
+            "!p",
+            "1\"q",
+            "1;1;2;2$v",
+            "88;1;1;2;2$x",
+            "1$t",
+            "2*x",
+            "1S",
+            "1T",
+        ] {
+            assert_eq!(fate(plain), Fate::Pass, "CSI {plain}");
+        }
+        assert_eq!(fate("?1049;2048;25h"), Fate::Replace(b"\x1b[?1049;25h".to_vec()));
+        assert_eq!(fate("?2048l"), Fate::Pass);
+    }
+
+    #[test]
+    fn r24_string_queries_are_known() {
+        for query in [
+            "4;1;?",
+            "4;1;rgb:0/0/0;2;?",
+            "10;?",
+            "11;?",
+            "12;?",
+            "52;c;?",
+            "5;0;?",
+            "21;foreground=?",
+            "22;?__current__",
+            "50;?",
+            "60",
+            "61;allowWindowOps",
+            "99;i=1:p=?;",
+            "99;i=1:a=report;x",
+            "1337;ReportCellSize",
+            "1337;Capabilities",
+            "5522;type=read",
+        ] {
+            assert_eq!(osc(query.as_bytes()), Fate::Strip, "OSC {query}");
+        }
+        for plain in [
+            "0;what?",
+            "2;?",
+            "8;;http://x/?y=?",
+            "7;file://h/a?",
+            "9;?",
+            "52;c;aGk=",
+            "4;1;#fff",
+            "10;#fff",
+            "104",
+            "133;A",
+            "99;i=1;ready?",
+            "777;notify;a;?",
+            "1337;File=inline=1:aGk=",
+        ] {
+            assert_eq!(osc(plain.as_bytes()), Fate::Pass, "OSC {plain}");
+        }
+        assert_eq!(graphics(b"a=q,i=1"), Fate::Strip);
+        assert_eq!(graphics(b"a=T,q=2"), Fate::Pass);
+        assert_eq!(graphics(b"a=T,i=1"), Fate::Replace(b"a=T,i=1,q=2".to_vec()));
+    }
+}

@@ -1,0 +1,94 @@
+//! Finding the few bytes that matter in a lot of text, fast.
+
+/// The first byte from `from` on that may start something: an enquiry, an escape, an 8-bit introducer, or the first
+/// half of a two-byte character that may be a control. The length of `input` when there is none.
+pub(super) fn next_special(input: &[u8], from: usize) -> usize {
+    let mut at = from;
+    // Whole blocks first: the fold has no branches, so it becomes a few vector instructions.
+    for block in input[from..].chunks_exact(BLOCK) {
+        if block.iter().fold(false, |any, b| any | special(*b)) {
+            break;
+        }
+        at += BLOCK;
+    }
+    input[at..].iter().position(|b| special(*b)).map_or(input.len(), |i| at + i)
+}
+
+const BLOCK: usize = 32;
+
+fn special(byte: u8) -> bool {
+    (byte == 0x05) | (byte == 0x1b) | (byte == 0x9b) | (byte == 0xc2)
+}
+
+/// The length of the control sequence at the start of `input` if it is one of the everyday ones, which neither ask nor
+/// change anything that lasts: colours, cursor movement, erasing, inserting. 0 if it is not, or not all here.
+pub(super) fn plain_sequence(input: &[u8]) -> usize {
+    let Some(body) = input.strip_prefix(b"\x1b[") else { return 0 };
+    match body.iter().take(64).position(|b| !matches!(b, b'0'..=b';')) {
+        Some(len) if matches!(body[len], b'@'..=b'H' | b'J'..=b'M' | b'P' | b'X' | b'd' | b'f' | b'm') => len + 3,
+        _ => 0,
+    }
+}
+
+/// How many bytes of `input` are plain data of a string: nothing that may end or interrupt it.
+pub(super) fn string_data(input: &[u8]) -> usize {
+    let plain = |b: &u8| !matches!(b, 0x05 | 0x07 | 0x18 | 0x1a | 0x1b | 0xc2);
+    input.iter().position(|b| !plain(b)).unwrap_or(input.len())
+}
+
+/// How many bytes at the end of `text` are the start of a character whose rest is missing: 0 to 3.
+pub(super) fn unfinished_character(text: &[u8]) -> usize {
+    match lead(text) {
+        Some((back, needs)) if back < needs => back,
+        _ => 0,
+    }
+}
+
+/// Whether one more byte of the range 0x80 to 0xbf after `text` would belong to a character begun there.
+pub(super) fn continues_character(text: &[u8]) -> bool {
+    unfinished_character(text) > 0
+}
+
+/// The last lead byte, if only continuation bytes follow it: how far back it is, and how long its character is.
+fn lead(text: &[u8]) -> Option<(usize, usize)> {
+    for (back, byte) in text.iter().rev().take(3).enumerate() {
+        match byte {
+            0x80..=0xbf => {}
+            0xc2..=0xdf => return Some((back + 1, 2)),
+            0xe0..=0xef => return Some((back + 1, 3)),
+            0xf0..=0xf4 => return Some((back + 1, 4)),
+            _ => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specials_are_found_in_blocks_and_tails() {
+        let mut text = vec![b'x'; 100];
+        assert_eq!(next_special(&text, 0), 100);
+        for at in [0, 31, 32, 70, 99] {
+            text[at] = 0x1b;
+            assert_eq!(next_special(&text, 0), at);
+            assert_eq!(next_special(&text, at), at);
+            text[at] = b'x';
+        }
+    }
+
+    #[test]
+    fn halves_of_characters_are_seen() {
+        for (text, missing) in [("é", 1), ("✓", 2), ("🦀", 3)] {
+            let bytes = text.as_bytes();
+            for cut in 1..=missing {
+                assert_eq!(unfinished_character(&bytes[..cut]), cut);
+            }
+            assert_eq!(unfinished_character(bytes), 0);
+        }
+        assert_eq!(unfinished_character(b"\xe2\xe2"), 1);
+        assert_eq!(unfinished_character(b"\x80\x80"), 0);
+    }
+}
