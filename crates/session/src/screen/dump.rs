@@ -48,7 +48,7 @@ fn dump_cursor(out: &mut String, name: &str, cursor: &Cursor<Cell>) {
     );
 }
 
-/// Rows with their characters, and beneath a row the attributes that differ from the default.
+/// Rows with their characters, and after a row the attributes that differ from those before them.
 fn dump_grid(out: &mut String, name: &str, grid: &Grid<Cell>) {
     let _ = writeln!(out, "{name} history {}", grid.history_size());
     let layout = Flags::WRAPLINE | Flags::WIDE_CHAR | Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER;
@@ -77,7 +77,6 @@ fn dump_grid(out: &mut String, name: &str, grid: &Grid<Cell>) {
         }
         out.push('|');
         if !notes.is_empty() {
-            out.push_str("\n     ");
             out.push_str(&notes);
         }
         out.push('\n');

@@ -31,15 +31,16 @@ use std::fmt;
 
 use alacritty_terminal::vte::Parser;
 use bowline_proto::ids::Epoch;
-use bowline_proto::message::{Scope, Theme};
 use bowline_proto::size::Size;
 
 pub use self::events::ScreenEvent;
+pub use self::palette::Theme;
 pub use self::saved::{BadScreen, Saved};
+pub use alacritty_terminal::vte::ansi::Rgb;
+pub use bowline_proto::message::Scope;
 
 use self::half::{Half, Step, starts_char, unfinished_char};
 use self::limits::PIECE;
-use self::palette::Shades;
 use self::state::State;
 
 /// One terminal, as far as its output has come.
@@ -62,8 +63,8 @@ impl Screen {
     }
 
     /// Sets what queries for the default colours answer.
-    pub fn set_theme(&mut self, theme: &Theme) {
-        self.state.theme = Shades::of(theme);
+    pub fn set_theme(&mut self, theme: Theme) {
+        self.state.theme = theme;
     }
 
     /// Takes the next bytes of output. Any bytes are fine, cut anywhere.

@@ -1,7 +1,6 @@
 //! Colours: what a terminal's numbered colours are, how programs write them, and what queries answer.
 
 use alacritty_terminal::vte::ansi::{NamedColor, Rgb};
-use bowline_proto::message::Theme;
 
 /// Index of the foreground among a terminal's colours, after the 256 numbered ones.
 pub(super) const FOREGROUND: usize = NamedColor::Foreground as usize;
@@ -12,33 +11,30 @@ pub(super) const CURSOR: usize = NamedColor::Cursor as usize;
 
 /// What queries for the default colours answer: the colours of the owner's terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shades {
-    fg: Rgb,
-    bg: Rgb,
+pub struct Theme {
+    /// The text.
+    pub fg: Rgb,
+    /// What is behind it.
+    pub bg: Rgb,
+    /// The cursor.
+    pub cursor: Rgb,
 }
 
-impl Default for Shades {
+impl Default for Theme {
     /// Light grey on near black, what most terminals look like.
-    fn default() -> Shades {
-        Shades { fg: Rgb { r: 0xd8, g: 0xd8, b: 0xd8 }, bg: Rgb { r: 0x18, g: 0x18, b: 0x18 } }
+    fn default() -> Theme {
+        let light = Rgb { r: 0xd8, g: 0xd8, b: 0xd8 };
+        Theme { fg: light, bg: Rgb { r: 0x18, g: 0x18, b: 0x18 }, cursor: light }
     }
 }
 
-impl Shades {
-    /// A viewer's theme; a colour that cannot be read is the default.
-    pub(super) fn of(theme: &Theme) -> Shades {
-        let default = Shades::default();
-        Shades {
-            fg: parse(theme.fg.as_bytes()).unwrap_or(default.fg),
-            bg: parse(theme.bg.as_bytes()).unwrap_or(default.bg),
-        }
-    }
-
-    /// The colour at an index, when no program changed it; the cursor is as the text.
+impl Theme {
+    /// The colour at an index, when no program changed it.
     pub(super) fn colour(&self, index: usize) -> Rgb {
         match index {
-            FOREGROUND | CURSOR => self.fg,
+            FOREGROUND => self.fg,
             BACKGROUND => self.bg,
+            CURSOR => self.cursor,
             _ => standard(index as u8),
         }
     }

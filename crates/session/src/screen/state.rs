@@ -16,7 +16,7 @@ use super::events::Events;
 use super::limits::{HISTORY_MAX, REPLIES_MAX};
 use super::links::LinkBudget;
 use super::modes::Modes;
-use super::palette::Shades;
+use super::palette::Theme;
 use super::repair;
 use super::tell::Draft;
 use super::urls::Urls;
@@ -39,7 +39,7 @@ pub(super) struct State {
     /// The command being parsed is too long and will be ignored.
     pub(super) discard: bool,
     pub(super) device: DeviceString,
-    pub(super) theme: Shades,
+    pub(super) theme: Theme,
     pub(super) replies: Vec<u8>,
     pub(super) events: Events,
     pub(super) draft: Draft,
@@ -78,7 +78,7 @@ impl State {
             careful: false,
             discard: false,
             device: DeviceString::default(),
-            theme: Shades::default(),
+            theme: Theme::default(),
             replies: Vec::new(),
             events: Events::default(),
             draft: Draft::default(),
