@@ -346,7 +346,7 @@ impl Folder {
             return;
         }
         // A full disk costs the file, which only serves when the process is gone; the next save tries again.
-        let _ = write_whole(&self.file, &self.screen.snapshot(screen::Scope::All, self.history));
+        let _ = write_whole(&self.file, &self.screen.save(&self.epoch, self.offset).encode());
         self.saved = Some(Instant::now());
     }
 

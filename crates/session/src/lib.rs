@@ -9,9 +9,11 @@
 //! - `wire`: frames on those sockets.
 //!
 //! Around it: [`home`], [`meta`], [`events`] and [`lock`] are the files; [`start`], [`registry`], [`control`],
-//! and [`remove`] are how the command line and the gateway start, find, ask and end sessions;
+//! [`rename`], [`remove`] and [`archive`] are how the command line and the gateway start, find, ask, rename, end and
+//! read sessions;
 //! [`tree`] is what a session started.
 
+pub mod archive;
 pub mod control;
 pub mod emulator;
 pub mod events;
@@ -23,6 +25,7 @@ pub mod process;
 pub mod pty;
 pub mod registry;
 pub mod remove;
+pub mod rename;
 pub mod screen;
 pub mod start;
 pub mod tree;

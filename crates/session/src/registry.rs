@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use bowline_proto::ids::{Epoch, SessionId};
+use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::message::{SessionInfo, State};
 
 use crate::control::Control;
@@ -81,6 +81,12 @@ pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
         .filter(named)
         .max_by_key(|entry| (entry.info.state == State::Running, entry.info.created.clone()))
         .ok_or_else(|| RegistryError::Unknown(key.to_owned()))
+}
+
+/// The running session that has a name.
+pub fn running_holder(home: &Home, name: &SessionName) -> Result<Option<Entry>, RegistryError> {
+    let holds = |entry: &Entry| entry.info.state == State::Running && entry.info.name.as_ref() == Some(name);
+    Ok(list_files(home)?.into_iter().find(holds))
 }
 
 /// One session as its files tell; `None` when it is not there, or not yet or no longer whole.

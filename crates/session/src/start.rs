@@ -151,14 +151,13 @@ pub fn start(home: &Home, program: &Path, spec: Spec) -> Result<Started, StartEr
         Some(_) => Some(Lock::wait(&home.names_lock()).map_err(StartError::Process)?),
         None => None,
     };
-    if let Some(holder) = running_holder(home, spec.name.as_ref())? {
-        match (spec.if_exists, &spec.name) {
-            (IfExists::Return, _) => return Ok(Started { id: holder.info.id, existed: true }),
-            (IfExists::Restart, _) => remove::end(&holder, remove::DEFAULT_GRACE, false)?,
-            (IfExists::Fail, Some(name)) => {
-                return Err(StartError::NameTaken { name: name.clone(), id: holder.info.id });
-            }
-            (IfExists::Fail, None) => {}
+    if let Some(name) = &spec.name
+        && let Some(holder) = registry::running_holder(home, name)?
+    {
+        match spec.if_exists {
+            IfExists::Return => return Ok(Started { id: holder.info.id, existed: true }),
+            IfExists::Restart => remove::end(&holder, remove::DEFAULT_GRACE, false)?,
+            IfExists::Fail => return Err(StartError::NameTaken { name: name.clone(), id: holder.info.id }),
         }
     }
     let meta = meta(spec).map_err(StartError::Process)?;
@@ -181,7 +180,9 @@ pub fn restart(home: &Home, program: &Path, entry: &Entry, epoch: Option<&Epoch>
         Some(_) => Some(Lock::wait(&home.names_lock()).map_err(StartError::Process)?),
         None => None,
     };
-    if let (Some(holder), Some(name)) = (running_holder(home, entry.meta.name.as_ref())?, &entry.meta.name) {
+    if let Some(name) = &entry.meta.name
+        && let Some(holder) = registry::running_holder(home, name)?
+    {
         return Err(StartError::NameTaken { name: name.clone(), id: holder.info.id });
     }
     // An exited session may still be serving its last viewers; it makes room.
@@ -190,12 +191,6 @@ pub fn restart(home: &Home, program: &Path, entry: &Entry, epoch: Option<&Epoch>
     meta.boot = this_boot();
     run(home, program, meta, true)?;
     Ok(Started { id: entry.info.id.clone(), existed: false })
-}
-
-fn running_holder(home: &Home, name: Option<&SessionName>) -> Result<Option<Entry>, StartError> {
-    let Some(name) = name else { return Ok(None) };
-    let found = registry::list_files(home)?;
-    Ok(found.into_iter().find(|entry| entry.info.state == State::Running && entry.info.name.as_ref() == Some(name)))
 }
 
 fn check(spec: &Spec) -> Result<(), StartError> {

@@ -1,0 +1,347 @@
+//! What can be typed after `bowline`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bowline_proto::control::ScreenFormat;
+use bowline_proto::ids::SessionName;
+use bowline_proto::size::Size;
+use bowline_session::start::IfExists;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::units;
+
+/// The end of `--help`.
+const AFTER_HELP: &str = "\
+Examples:
+  bowline new --name build -- make -j8   run make, watch it, detach with Ctrl-\\ then d
+  bowline attach build                   come back, from any shell
+  bowline send build --enter 'make test' type into it without attaching
+  bowline screen build                   what it shows right now
+  bowline kill build                     end it and everything it started
+
+Exit codes:
+  0  done, or detached                   4  the name is taken
+  1  failed for another reason           5  could not start (program, directory, space)
+  2  wrong usage or configuration        6  the session process does not answer
+  3  no such session
+  attach and new without --detach end with the program's own code, or 128 + N when signal N ended it.
+
+Files:
+  $BOWLINE_STATE_DIR, or $XDG_STATE_HOME/bowline, or ~/.local/state/bowline            sessions
+  $BOWLINE_RUNTIME_DIR, or $XDG_RUNTIME_DIR/bowline, or /tmp/bowline-UID               sockets with long paths
+  $BOWLINE_CONFIG, or $XDG_CONFIG_HOME/bowline/config.toml, or ~/.config/bowline/...   configuration
+A flag goes before an environment variable, that before the configuration file, that before the default.";
+
+/// Keeps terminals alive: start a program, detach, kill anything but its session process, and come back to exactly
+/// the screen and bytes that you would have seen.
+#[derive(Debug, Parser)]
+#[command(name = "bowline", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) verb: Option<Verb>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    New(New),
+    Attach(Attach),
+    Ls(Ls),
+    Kill(Kill),
+    Send(Send),
+    Screen(Screen),
+    Log(Log),
+    Rename(Rename),
+    Restart(Restart),
+    Prune(Prune),
+    Completions(Completions),
+    /// Runs a session; started by `new` and `restart`, which tell it what to run over a pipe.
+    #[command(hide = true)]
+    SessionProcess {
+        /// For `ps` only.
+        id: Option<String>,
+    },
+}
+
+/// Start a program in a new session, and attach to it.
+///
+/// The program gets this environment, with TERM=xterm-256color, COLORTERM=truecolor and BOWLINE_SESSION, and without the
+/// variables by which the terminal around it says what it is.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline new                               a login shell
+  bowline new --name build -- make -j8      a name to come back by
+  id=$(bowline new --detach -- ./train.py)  start only; the id is all that is printed
+  bowline new --name db --if-exists return -- psql   attach to it if it runs, start it if not")]
+pub(crate) struct New {
+    /// A name to find it by: letters, digits, and . _ -
+    #[arg(long, short)]
+    pub(crate) name: Option<SessionName>,
+    /// Start only, and print the id
+    #[arg(long, short)]
+    pub(crate) detach: bool,
+    /// Start in this directory instead of the current one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// The terminal's size when detached, as COLUMNSxROWS [default: this terminal's, or 80x24]
+    #[arg(long, value_parser = units::size)]
+    pub(crate) size: Option<Size>,
+    /// Output kept for coming back to, such as 512K, 8M or 1G [default: 8M]
+    #[arg(long, value_parser = units::bytes, env = "BOWLINE_LOG_SIZE")]
+    pub(crate) log_size: Option<u64>,
+    /// Lines kept above the screen [default: 2000]
+    #[arg(long, value_name = "LINES", env = "BOWLINE_SCROLLBACK")]
+    pub(crate) scrollback: Option<u32>,
+    /// End the session after this long without a viewer, such as 30m or 12h [default: never]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) ttl: Option<Duration>,
+    /// What to do when a running session has the name
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    pub(crate) if_exists: Existing,
+    /// Set a variable in the program's environment
+    #[arg(long, short, value_name = "NAME=VALUE", value_parser = units::variable)]
+    pub(crate) env: Vec<(String, String)>,
+    /// Print the session as JSON; with --detach
+    #[arg(long, requires = "detach")]
+    pub(crate) json: bool,
+    /// The program and its arguments [default: your login shell]
+    #[arg(last = false, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) argv: Vec<OsString>,
+}
+
+/// What to do when a running session has the name.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Existing {
+    /// Refuse
+    #[default]
+    Fail,
+    /// Take that one
+    Return,
+    /// End that one and start afresh
+    Restart,
+}
+
+impl From<Existing> for IfExists {
+    fn from(existing: Existing) -> IfExists {
+        match existing {
+            Existing::Fail => IfExists::Fail,
+            Existing::Return => IfExists::Return,
+            Existing::Restart => IfExists::Restart,
+        }
+    }
+}
+
+/// Show a session in this terminal and type into it.
+///
+/// Ctrl-\ then d detaches, Ctrl-\ twice sends Ctrl-\, Ctrl-\ then ? shows the other keys.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline attach build
+  bowline attach build --observe    look only: keys go nowhere, the size stays
+  bowline attach build --claim-size make the session as large as this terminal")]
+pub(crate) struct Attach {
+    /// The session's name or id
+    pub(crate) session: String,
+    /// Look only
+    #[arg(long, short, conflicts_with = "claim_size")]
+    pub(crate) observe: bool,
+    /// Take the size over from whoever has it
+    #[arg(long, short)]
+    pub(crate) claim_size: bool,
+    /// The key that starts a command to bowline, such as ctrl-\ or ctrl-a; none to have none
+    #[arg(long, value_name = "KEY", env = "BOWLINE_DETACH_KEY")]
+    pub(crate) detach_key: Option<String>,
+}
+
+/// List sessions.
+#[derive(Debug, clap::Args)]
+#[command(
+    visible_alias = "list",
+    after_help = "\
+Examples:
+  bowline ls
+  bowline ls --json | jq -r '.sessions[] | select(.state == \"running\") | .name'"
+)]
+pub(crate) struct Ls {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// End sessions and everything that they started, and forget them.
+///
+/// Every process of the session gets SIGHUP and, after the grace, SIGKILL, also those that left its terminal. A tmux or
+/// screen server, gpg-agent, ssh-agent and other Bowline sessions that were started in it are spared.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline kill build
+  bowline kill build --keep      keep its last screen and log; `bowline restart` starts it again
+  bowline kill --all")]
+pub(crate) struct Kill {
+    /// Names or ids
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) sessions: Vec<String>,
+    /// All sessions of this machine, also those that have ended
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Keep the files of what ended
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Time between SIGHUP and SIGKILL
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "2s")]
+    pub(crate) grace: Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Type into a session, or signal its program, without attaching.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline send build --enter make test     words are joined by spaces; --enter presses Enter
+  git diff | bowline send notes -          what comes on standard input
+  bowline send build --signal INT          as Ctrl-C would")]
+pub(crate) struct Send {
+    /// The session's name or id
+    pub(crate) session: String,
+    /// Press Enter afterwards
+    #[arg(long, short)]
+    pub(crate) enter: bool,
+    /// Send a signal to the foreground program instead: HUP, INT, QUIT, KILL, TERM, USR1, USR2, STOP, TSTP, CONT, WINCH
+    #[arg(long, short, value_name = "SIGNAL", conflicts_with_all = ["text", "enter"])]
+    pub(crate) signal: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The text; - for standard input
+    #[arg(required_unless_present_any = ["signal", "enter"], allow_hyphen_values = true, trailing_var_arg = true)]
+    pub(crate) text: Vec<String>,
+}
+
+/// Print what a session shows, or showed last.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline screen build
+  bowline screen build --scrollback 200 | grep error
+  bowline screen build --format json | jq .cursor")]
+pub(crate) struct Screen {
+    /// The session's name or id
+    pub(crate) session: String,
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// With this many lines above the screen
+    #[arg(long, short, value_name = "LINES", default_value_t = 0)]
+    pub(crate) scrollback: u32,
+}
+
+/// How to print a screen.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// Plain text
+    #[default]
+    Text,
+    /// Text with its colours
+    Ansi,
+    /// Cells, cursor and modes
+    Json,
+}
+
+impl From<Format> for ScreenFormat {
+    fn from(format: Format) -> ScreenFormat {
+        match format {
+            Format::Text => ScreenFormat::Text,
+            Format::Ansi => ScreenFormat::Ansi,
+            Format::Json => ScreenFormat::Json,
+        }
+    }
+}
+
+/// Print the bytes that a session's program has written, as far as they are kept.
+///
+/// In a terminal, what would make it answer is left out; elsewhere the bytes are exactly those of the program.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline log build | less -R
+  bowline log build --follow
+  bowline log build --from 1048576 --to 2097152 > part")]
+pub(crate) struct Log {
+    /// The session's name or id
+    pub(crate) session: String,
+    /// From this offset [default: the oldest byte kept]
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) from: Option<u64>,
+    /// Up to this offset [default: the end]
+    #[arg(long, value_name = "OFFSET", conflicts_with = "follow")]
+    pub(crate) to: Option<u64>,
+    /// Go on with what comes, until the session ends
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+}
+
+/// Give a session another name.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Rename {
+    /// The session's name or id
+    pub(crate) session: String,
+    /// The new name
+    pub(crate) name: SessionName,
+}
+
+/// Start an ended or lost session again: the same command in the same place, under the same id.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Restart {
+    /// The session's name or id
+    pub(crate) session: String,
+    /// Attach to it
+    #[arg(long, short)]
+    pub(crate) attach: bool,
+    /// Print the session as JSON
+    #[arg(long, conflicts_with = "attach")]
+    pub(crate) json: bool,
+}
+
+/// Forget ended sessions that are old or take too much space.
+///
+/// This also happens whenever a session is started. Lost sessions stay until you look at them or kill them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline prune                  by the configured limits
+  bowline prune --older 0s       every ended session
+  bowline prune --dry-run        only say what would go")]
+pub(crate) struct Prune {
+    /// Those that ended longer ago than this, such as 12h or 7d [default: 7d]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) older: Option<Duration>,
+    /// The oldest, while all together take more than this [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    pub(crate) total_size: Option<u64>,
+    /// Only say what would go
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print a script that completes verbs, flags and session names in your shell.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline completions bash > ~/.local/share/bash-completion/completions/bowline
+  bowline completions zsh  > ~/.zfunc/_bowline
+  bowline completions fish > ~/.config/fish/completions/bowline.fish")]
+pub(crate) struct Completions {
+    /// For which shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}

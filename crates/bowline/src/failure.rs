@@ -1,0 +1,111 @@
+//! What went wrong, what to do about it, and the exit code that says so to scripts.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use bowline_session::control::ControlError;
+use bowline_session::home::HomeError;
+use bowline_session::registry::RegistryError;
+use bowline_session::remove::EndError;
+use bowline_session::rename::RenameError;
+use bowline_session::start::StartError;
+
+/// An exit code of the table in `bowline --help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// Anything without a code of its own.
+    Other = 1,
+    /// The command line or the configuration.
+    Usage = 2,
+    /// No such session.
+    Unknown = 3,
+    /// The name is taken.
+    Taken = 4,
+    /// The program, the directory or the space.
+    CannotStart = 5,
+    /// The session process does not answer.
+    Silent = 6,
+}
+
+/// An error as the user sees it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: Code,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure with something to do about it.
+    pub(crate) fn new(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn report(&self) -> ExitCode {
+        eprintln!("{self}");
+        ExitCode::from(self.code as u8)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bowline: {}", self.message)?;
+        self.hint.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        let error = match error.downcast::<Failure>() {
+            Ok(failure) => return failure,
+            Err(error) => error,
+        };
+        let (code, hint) = error.chain().find_map(advise).unwrap_or((Code::Other, None));
+        Failure { code, message: format!("{error:#}"), hint: hint.map(Into::into) }
+    }
+}
+
+/// The code and hint for an error of the libraries.
+fn advise(error: &(dyn std::error::Error + 'static)) -> Option<(Code, Option<&'static str>)> {
+    if let Some(error) = error.downcast_ref::<RegistryError>() {
+        return Some(match error {
+            RegistryError::Unknown(_) => (Code::Unknown, Some("`bowline ls` lists the sessions there are")),
+            RegistryError::Io { .. } => (Code::Other, Some("check the owner and permissions of that directory")),
+        });
+    }
+    if let Some(error) = error.downcast_ref::<StartError>() {
+        return Some(match error.code() {
+            "name_taken" => {
+                (Code::Taken, Some("attach to it, choose another --name, or say --if-exists return or restart"))
+            }
+            "bad_cwd" => (Code::CannotStart, Some("give a directory that exists and can be entered with --cwd")),
+            "no_program" => (Code::CannotStart, Some("check the spelling, and PATH")),
+            "no_space" => (Code::CannotStart, Some("free some space, or keep less output with --log-size 1M")),
+            "bad_request" => (Code::Usage, None),
+            _ => (Code::CannotStart, None),
+        });
+    }
+    if let Some(error) = error.downcast_ref::<ControlError>() {
+        return Some(match error {
+            ControlError::Unreachable(_) | ControlError::Silent => {
+                (Code::Silent, Some("`bowline ls` shows whether it still runs"))
+            }
+            ControlError::Unexpected | ControlError::Refused { .. } => (Code::Other, None),
+        });
+    }
+    if let Some(RenameError::Taken { .. }) = error.downcast_ref::<RenameError>() {
+        return Some((Code::Taken, Some("choose another name, or end the session that has it")));
+    }
+    if error.downcast_ref::<HomeError>().is_some() {
+        return Some((Code::CannotStart, Some("set BOWLINE_STATE_DIR to a directory of your own")));
+    }
+    match error.downcast_ref::<EndError>()? {
+        EndError::Stuck(_) => {
+            Some((Code::Silent, Some("its process may be stopped (SIGSTOP) or stuck on a dead disk")))
+        }
+        EndError::Elsewhere(_) | EndError::Files { .. } => Some((Code::Other, None)),
+    }
+}

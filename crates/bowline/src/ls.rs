@@ -1,0 +1,98 @@
+//! `bowline ls`: the sessions there are.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bowline_proto::message::{ExitStatus, SessionInfo, State};
+use bowline_session::home::Home;
+use bowline_session::registry::{self, Entry};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::{args, units};
+
+pub(crate) fn run(verb: &args::Ls) -> anyhow::Result<ExitCode> {
+    let entries = registry::list(&Home::from_env()?)?;
+    if verb.json {
+        let sessions = entries.iter().map(json).collect::<Result<Vec<_>, _>>()?;
+        println!("{}", json!({ "sessions": sessions }));
+    } else if entries.is_empty() {
+        eprintln!("No sessions. `bowline new` starts one.");
+    } else {
+        print_table(&entries);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A session as the HTTP API would describe it, with its host where it is another's.
+pub(crate) fn json(entry: &Entry) -> serde_json::Result<Value> {
+    let mut session = serde_json::to_value(&entry.info)?;
+    if !entry.here {
+        session["host"] = entry.meta.host.clone().into();
+    }
+    Ok(session)
+}
+
+/// How a session stands, in a word or two.
+pub(crate) fn state(info: &SessionInfo) -> String {
+    match (info.state, &info.exit) {
+        (State::Running, _) => "running".into(),
+        (State::Lost, _) => "lost".into(),
+        (State::Exited, Some(ExitStatus { signal: Some(signal), .. })) => signal.clone(),
+        (State::Exited, Some(ExitStatus { code: Some(code), .. })) => format!("exited {code}"),
+        (State::Exited, _) => "exited".into(),
+    }
+}
+
+fn print_table(entries: &[Entry]) {
+    const HEAD: [&str; 7] = ["NAME", "ID", "STATE", "AGE", "SIZE", "VIEWERS", "WHAT"];
+    let rows: Vec<[String; 7]> = entries.iter().map(row).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0).max(HEAD[column].len())
+    };
+    let widths: Vec<usize> = (0..HEAD.len() - 1).map(width).collect();
+    let line = |cells: &[&str]| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}  "));
+        println!("{}{}", padded.collect::<String>(), cells[cells.len() - 1]);
+    };
+    line(&HEAD);
+    rows.iter().for_each(|row| line(&row.each_ref().map(String::as_str)));
+}
+
+fn row(entry: &Entry) -> [String; 7] {
+    let info = &entry.info;
+    let what = if info.title.is_empty() { info.argv.join(" ") } else { info.title.clone() };
+    let mut state = state(info);
+    if !entry.here {
+        state = format!("on {}", entry.meta.host);
+    } else if info.degraded {
+        state.push_str(", log in memory");
+    }
+    [
+        info.name.as_ref().map_or_else(|| "-".into(), ToString::to_string),
+        info.id.to_string(),
+        state,
+        age(&info.created).map_or_else(|| "?".into(), units::show_duration),
+        format!("{}x{}", info.size.cols(), info.size.rows()),
+        info.clients.to_string(),
+        printable(&what),
+    ]
+}
+
+/// A command or title may hold anything; a table is one line a row.
+fn printable(text: &str) -> String {
+    const MAX: usize = 60;
+    let clean = |c: char| if c.is_control() { ' ' } else { c };
+    let mut short: String = text.chars().take(MAX).map(clean).collect();
+    if text.chars().nth(MAX).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+fn age(created: &str) -> Option<Duration> {
+    let created = OffsetDateTime::parse(created, &Rfc3339).ok()?;
+    (OffsetDateTime::now_utc() - created).max(time::Duration::ZERO).try_into().ok()
+}

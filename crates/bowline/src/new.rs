@@ -1,0 +1,102 @@
+//! `bowline new`: start a session, and attach to it.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use bowline_proto::size::Size;
+use bowline_session::home::Home;
+use bowline_session::registry;
+use bowline_session::remove;
+use bowline_session::start::{self, Spec, Started};
+
+use crate::attach;
+use crate::config::Config;
+use crate::{args, ls};
+
+/// The binary that is running, also when the file was replaced by a newer one meanwhile.
+pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// What the terminal around us says of itself. In the session it would be a lie.
+const OUTER_TERMINAL: [&str; 16] = [
+    "TERM_PROGRAM",
+    "TERM_PROGRAM_VERSION",
+    "TERMINAL_EMULATOR",
+    "TMUX",
+    "TMUX_PANE",
+    "STY",
+    "WINDOW",
+    "COLUMNS",
+    "LINES",
+    "VTE_VERSION",
+    "KITTY_WINDOW_ID",
+    "WEZTERM_PANE",
+    "ALACRITTY_WINDOW_ID",
+    "ITERM_SESSION_ID",
+    "WT_SESSION",
+    "KONSOLE_VERSION",
+];
+
+pub(crate) fn run(verb: args::New, config: &Config) -> anyhow::Result<ExitCode> {
+    if !verb.detach {
+        attach::require_terminal("start it with --detach, and look at it with `bowline screen`")?;
+    }
+    let home = Home::from_env()?;
+    let (detach, json) = (verb.detach, verb.json);
+    let started = start::start(&home, Path::new(THIS_PROGRAM), spec(verb, config)?)?;
+    // Housekeeping must not get in the way of what was asked for.
+    let _ = remove::prune(&home, &config.retention(), false);
+    if detach {
+        return report(&home, &started, json);
+    }
+    attach::to(&home, started.id.as_str(), config)
+}
+
+/// Prints a session that was started: its id alone, or all of it as JSON.
+pub(crate) fn report(home: &Home, started: &Started, json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        let entry = registry::find(home, started.id.as_str())?;
+        println!("{}", ls::json(&entry)?);
+    } else {
+        println!("{}", started.id);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
+    let cwd = match verb.cwd {
+        Some(dir) => std::path::absolute(dir)?,
+        None => std::env::current_dir().context("the current directory is gone; give another with --cwd")?,
+    };
+    let mut argv = verb.argv;
+    if argv.is_empty() {
+        argv.extend(config.shell.clone().map(OsString::from));
+    }
+    let mut env: Vec<(OsString, OsString)> =
+        std::env::vars_os().filter(|(name, _)| !OUTER_TERMINAL.iter().any(|outer| name == outer)).collect();
+    for (name, value) in verb.env {
+        env.retain(|(there, _)| *there != name.as_str());
+        env.push((name.into(), value.into()));
+    }
+    Ok(Spec {
+        name: verb.name,
+        argv,
+        cwd,
+        env,
+        size: verb.size.or_else(terminal_size).unwrap_or_default(),
+        log_size: verb.log_size.unwrap_or(config.log_size),
+        history: verb.scrollback.unwrap_or(config.scrollback),
+        detached_ttl: verb.ttl.map_or(0, |ttl| ttl.as_secs()),
+        if_exists: verb.if_exists.into(),
+        id: None,
+    })
+}
+
+/// This terminal's size, if this is one.
+fn terminal_size() -> Option<Size> {
+    let stdout = std::io::stdout();
+    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok())??;
+    (size.ws_col > 0 && size.ws_row > 0).then(|| Size::clamped(size.ws_col, size.ws_row))
+}

@@ -1,0 +1,28 @@
+//! `bowline` alone: says what it is, and opens a session.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Args, Verb};
+use crate::config::Config;
+use crate::new;
+
+const WELCOME: &str = "\
+Bowline keeps this terminal alive when you leave it.
+  Ctrl-\\ then d   detach; the program goes on
+  bowline ls      see what runs
+  bowline attach  come back to exactly where you were
+  bowline --help  everything else
+";
+
+pub(crate) fn run(config: &Config) -> anyhow::Result<ExitCode> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        Args::command().print_help()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprint!("{WELCOME}");
+    let Some(Verb::New(verb)) = Args::parse_from(["bowline", "new"]).verb else { return Ok(ExitCode::SUCCESS) };
+    new::run(verb, config)
+}

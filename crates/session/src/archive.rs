@@ -1,0 +1,168 @@
+//! A session whose process is gone, served from its files: the log, and the screen as it was last written.
+//!
+//! No emulator runs here, so that hostile output stays in the process of the session that printed it.
+
+use std::fs;
+use std::io::{self, Read as _, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use bowline_proto::Offset;
+use bowline_proto::config::ServerConfig;
+use bowline_proto::frame::Frame;
+use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot};
+use bowline_proto::message::Scope;
+
+use crate::events::History;
+use crate::home::SessionDir;
+use crate::log::{Log, Read};
+use crate::registry::Entry;
+use crate::screen::Saved;
+use crate::wire::{self, Put};
+
+/// The screen file may be this long; a longer one is not ours.
+const MAX_SCREEN: u64 = 64 << 20;
+/// How much is queued for the viewer before its socket is written.
+const BATCH: usize = 64 << 10;
+
+/// Why something is not in the files.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// A file cannot be read.
+    #[error("cannot read the session's files: {0}")]
+    Io(#[from] io::Error),
+    /// Part of the range is no longer kept.
+    #[error("the log keeps bytes {start} to {end} only")]
+    Trimmed {
+        /// The oldest byte kept.
+        start: Offset,
+        /// One past the newest.
+        end: Offset,
+    },
+    /// There is no screen file, or it is damaged.
+    #[error("the session's last screen was not written")]
+    NoScreen,
+}
+
+/// The log of a session, also of one that lives: it is read from the file, and checked afterwards.
+#[derive(Debug)]
+pub struct LogFile(Log);
+
+impl LogFile {
+    /// Opens it.
+    pub fn open(dir: &SessionDir) -> Result<LogFile, ArchiveError> {
+        Ok(LogFile(Log::open(&dir.log())?))
+    }
+
+    /// What is kept now: the oldest byte and one past the newest.
+    pub fn range(&self) -> Result<(Offset, Offset), ArchiveError> {
+        self.0.refresh()?;
+        Ok((self.0.start(), self.0.end()))
+    }
+
+    /// Bytes from `from`, at most as many as `buf` takes; 0 at the end.
+    pub fn read(&self, from: Offset, buf: &mut [u8]) -> Result<usize, ArchiveError> {
+        let read = self.0.read(from, buf)?;
+        let (start, end) = self.range()?;
+        match read {
+            // What was overwritten while it was read does not count.
+            Read::Data(_) | Read::CaughtUp | Read::Trimmed { .. } if from < start => {
+                Err(ArchiveError::Trimmed { start, end })
+            }
+            Read::Data(n) => Ok(n),
+            Read::CaughtUp => Ok(0),
+            Read::Trimmed { .. } | Read::Ahead { .. } => Err(ArchiveError::Trimmed { start, end }),
+        }
+    }
+}
+
+/// The screen as it was last written.
+pub fn read_screen(dir: &SessionDir) -> Result<Saved, ArchiveError> {
+    let mut bytes = Vec::new();
+    fs::File::open(dir.screen()).map_err(|_| ArchiveError::NoScreen)?.take(MAX_SCREEN).read_to_end(&mut bytes)?;
+    Saved::decode(&bytes).map_err(|_| ArchiveError::NoScreen)
+}
+
+/// Serves one viewer over `stream` as the session's process would, then returns.
+pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> {
+    let history = History::read(&entry.dir.events())?;
+    let log = Log::open(&entry.dir.log())?;
+    let life = history.started.as_ref().map_or(0, |started| started.offset);
+    let start = log.start().max(life);
+    let last = last_screen(entry, start);
+    let mut link = Server::new(ServerConfig::new(entry.info.epoch.clone(), entry.info.size), entry.info.clone());
+    for (at, size) in &history.resizes {
+        link.handle_resized(*at, *size);
+    }
+    link.handle_log(start, log.end());
+    link.handle_screen(last.offset);
+    link.handle_exit(entry.info.exit.clone().unwrap_or_default());
+    let (conn, origin) = (ConnId(0), Instant::now());
+    link.handle_open(conn, origin.elapsed());
+    let (mut received, mut chunk, mut frames) = (Vec::new(), vec![0; 16 << 10], Vec::new());
+    loop {
+        loop {
+            while let Some(event) = link.poll_event() {
+                if let ServerEvent::NeedSnapshot { scope, .. } = event {
+                    link.handle_snapshot(conn, snapshot(&last, scope));
+                }
+            }
+            frames.clear();
+            while let Some(transmit) = link.poll_transmit(conn, origin.elapsed()) {
+                let put = wire::put(&mut frames, transmit, &log);
+                if put != Put::Queued {
+                    stream.write_all(&frames)?;
+                    return Ok(());
+                }
+                if frames.len() >= BATCH {
+                    break;
+                }
+            }
+            if frames.is_empty() {
+                break;
+            }
+            stream.write_all(&frames)?;
+        }
+        let wait = link.poll_timeout().map_or(Duration::from_secs(1), |at| at.saturating_sub(origin.elapsed()));
+        stream.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
+        match stream.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(n) => received.extend_from_slice(&chunk[..n]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut used = 0;
+        loop {
+            match Frame::decode(&received[used..]) {
+                Ok(Some((frame, len))) => {
+                    link.handle_frame(conn, frame, origin.elapsed());
+                    used += len;
+                }
+                Ok(None) => break,
+                Err(_) => return Ok(()), // not our protocol: nothing that could be answered
+            }
+        }
+        received.drain(..used);
+        link.handle_timeout(origin.elapsed());
+    }
+}
+
+/// The saved screen, moved up to the oldest byte of the log where that is later: then it is the nearest there is. An
+/// empty one at the beginning where none was ever written.
+fn last_screen(entry: &Entry, start: Offset) -> Saved {
+    let mut saved = read_screen(&entry.dir)
+        .ok()
+        .filter(|saved| saved.offset <= entry.info.offset)
+        .unwrap_or_else(|| Saved::empty(&entry.info.epoch, start, entry.info.size));
+    saved.offset = saved.offset.max(start);
+    saved
+}
+
+fn snapshot(saved: &Saved, scope: Scope) -> Snapshot {
+    let bytes = match scope {
+        Scope::All => saved.all.clone(),
+        Scope::Screen => saved.screen.clone(),
+    };
+    Snapshot { offset: saved.offset, size: saved.size, bytes: bytes.into() }
+}
