@@ -204,8 +204,12 @@ pub struct Client {
     /// How many of `commands` this connection has carried.
     commanded: usize,
     resize: Option<Size>,
-    claim: Option<Size>,
+    claim: bool,
     repaint: bool,
+    /// The width that the caller's terminal has.
+    cols: Option<u16>,
+    /// That width changed, and the owner's screen has not been painted since: a cut took it away.
+    unpainted: bool,
     hello: bool,
     giving_up: Option<(u16, &'static str)>,
     /// Nothing more is read from this connection.
@@ -258,8 +262,10 @@ impl Client {
             commands: VecDeque::new(),
             commanded: 0,
             resize: None,
-            claim: None,
+            claim: false,
             repaint: false,
+            cols: None,
+            unpainted: false,
             hello: false,
             giving_up: None,
             deaf: true,
@@ -281,7 +287,7 @@ impl Client {
         self.unpolled = 0;
         self.dials += 1;
         (self.heard, self.connected, self.pinged) = (now, now, None);
-        (self.hello, self.deaf) = (true, false);
+        (self.hello, self.deaf, self.resize) = (true, false, None);
         self.become_state(ClientState::Greeting);
     }
 
@@ -342,15 +348,14 @@ impl Client {
     /// The window has this size now; the terminal follows only on the server's word.
     pub fn handle_resize(&mut self, size: Size) {
         self.config.size = Some(size);
-        if self.state == ClientState::Attached {
-            self.resize = Some(size);
-        }
+        // Said after `attached`, if the hello is out already.
+        self.resize = Some(size).filter(|_| !self.hello);
     }
 
     /// Ask to be the one whose window decides.
     pub fn claim_size(&mut self, size: Size) {
         self.config.size = Some(size);
-        self.claim = Some(size);
+        self.claim = true;
     }
 
     /// Ask for the visible screen again.
@@ -487,7 +492,9 @@ impl Client {
         if self.state != ClientState::Attached {
             return None;
         }
-        if let Some(size) = self.claim.take() {
+        if let Some(size) = self.config.size
+            && std::mem::take(&mut self.claim)
+        {
             self.resize = None;
             return Some(ClientMessage::ClaimSize(size));
         }
@@ -532,14 +539,25 @@ impl Client {
         let event = self.events.pop_front()?;
         self.unpolled = self.unpolled.saturating_sub(weight(&event));
         match &event {
-            ClientEvent::Attached(attached) if attached.snapshot.is_none() => self.moved_to(attached.offset),
+            ClientEvent::Attached(attached) if attached.snapshot.is_none() => {
+                self.moved_to(attached.offset);
+                self.resized_to(attached.size);
+                // The screen that was to follow a change of width may have been lost with the old connection.
+                self.repaint |= self.unpainted && self.state == ClientState::Attached;
+            }
             // A terminal that is half painted is of no known place.
-            ClientEvent::SnapshotBegin { .. } => self.cursor = None,
-            ClientEvent::SnapshotEnd { offset } => self.moved_to(*offset),
+            ClientEvent::SnapshotBegin { size, .. } => {
+                self.cursor = None;
+                self.cols = Some(size.cols());
+            }
+            ClientEvent::SnapshotEnd { offset } => {
+                self.unpainted = false;
+                self.moved_to(*offset);
+            }
+            ClientEvent::Resize(size) => self.resized_to(*size),
             ClientEvent::Output { offset, bytes } => self.moved_to(offset + bytes.len() as u64),
             ClientEvent::Attached(_)
             | ClientEvent::SnapshotPart(_)
-            | ClientEvent::Resize(_)
             | ClientEvent::Exit { .. }
             | ClientEvent::Closing { .. }
             | ClientEvent::Message(_)
@@ -552,6 +570,11 @@ impl Client {
 
     fn moved_to(&mut self, offset: Offset) {
         self.cursor = self.epoch.clone().map(|epoch| Cursor { epoch, offset });
+    }
+
+    fn resized_to(&mut self, size: Size) {
+        let changed = self.cols.replace(size.cols()).is_some_and(|cols| cols != size.cols());
+        self.unpainted |= changed && self.config.lag == Lag::Skip;
     }
 
     /// Where the viewer is.

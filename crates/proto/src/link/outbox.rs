@@ -108,7 +108,9 @@ impl Outbox {
         match input {
             Some(input) if (self.acked..=self.high).contains(&input) => {
                 self.next = input;
-                hold.then(|| self.take_from(input)).flatten()
+                // What the server does not have, it has not typed.
+                let unsent = if hold { self.take_from(input) } else { None };
+                unsent.map(|unsent| Unsent { doubtful: 0, ..unsent })
             }
             // It does not know this stream: nobody can say which of the bytes were typed.
             input => {

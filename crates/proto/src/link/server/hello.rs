@@ -83,8 +83,11 @@ impl Server {
         self.changed();
     }
 
-    /// The terminal takes the owner's size and colours, if it is here.
+    /// The terminal takes the owner's size and colours, if both are here.
     pub(super) fn follow_owner(&mut self) {
+        if self.tape.exit.is_some() {
+            return;
+        }
         let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
         let Some(owner) = viewers.into_iter().find(|viewer| self.owner.is(&viewer.client)) else { return };
         let (window, theme) = (owner.window, owner.theme.clone());

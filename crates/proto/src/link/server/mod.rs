@@ -340,6 +340,12 @@ impl Server {
         self.conns.values().filter(|conn| conn.viewer.is_some()).count() as u32
     }
 
+    /// Bytes held on behalf of viewers: snapshots on their way, and input the terminal has not read.
+    pub fn held_bytes(&self) -> usize {
+        let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
+        viewers.map(|viewer| viewer.stream.held_bytes()).sum::<usize>() + self.typing.queue().len()
+    }
+
     fn tick(&mut self, now: Duration) {
         self.now = self.now.max(now);
     }

@@ -357,6 +357,15 @@ impl Stream {
         }
     }
 
+    pub(super) fn held_bytes(&self) -> usize {
+        let painting = match &self.phase {
+            Phase::Announcing(_, bytes) | Phase::Painting(bytes) => bytes.len(),
+            Phase::Wanting(_) | Phase::Flowing | Phase::Ended => 0,
+        };
+        let ready = if let Repaint::Ready(_, snapshot) = &self.repaint { snapshot.bytes.len() } else { 0 };
+        painting + ready
+    }
+
     /// When a snapshot must have come, or else the viewer resumes on a new connection.
     pub(super) fn deadline(&self, within: Duration) -> Option<Duration> {
         let since = match (&self.phase, &self.repaint) {
