@@ -29,7 +29,7 @@ mod urls;
 
 use std::fmt;
 
-use alacritty_terminal::vte::Parser;
+use alacritty_terminal::vte::{Parser, Perform};
 use bowline_proto::ids::Epoch;
 use bowline_proto::size::Size;
 
@@ -150,12 +150,20 @@ impl Screen {
             None => 0,
             Some(escape) => escape + self.half.follow(&rest[escape..]),
         };
-        let held = if self.half.is_ground() { unfinished_char(&rest[text_from..]) } else { 0 };
-        let (now, later) = rest.split_at(rest.len() - held);
-        self.parser.advance(&mut self.state, now);
-        if self.half.is_ground() {
-            self.half.keep_char(later);
+        if !self.half.is_ground() {
+            self.parser.advance(&mut self.state, rest);
+            return;
         }
+        let (mut now, later) = rest.split_at(rest.len() - unfinished_char(&rest[text_from..]));
+        // Starts of characters before a start that is held back are broken, but would look unfinished to the parser.
+        let mut broken = 0;
+        while !later.is_empty() && unfinished_char(&now[text_from.min(now.len())..]) > 0 {
+            now = &now[..now.len() - unfinished_char(&now[text_from..])];
+            broken += 1;
+        }
+        self.parser.advance(&mut self.state, now);
+        (0..broken).for_each(|_| self.state.print(char::REPLACEMENT_CHARACTER));
+        self.half.keep_char(later);
     }
 
     /// Goes on with what was unfinished; returns how much of `piece` that took.
@@ -170,12 +178,18 @@ impl Screen {
             if starts_char(&bytes) {
                 continue;
             }
-            // Whole, the character goes to the parser at once; broken, without the byte that broke it.
-            let whole = std::str::from_utf8(&bytes).is_ok();
-            bytes.truncate(bytes.len() - usize::from(!whole));
             self.half.clear();
-            self.parser.advance(&mut self.state, &bytes);
-            return at + usize::from(whole);
+            return match std::str::from_utf8(&bytes) {
+                Ok(_) => {
+                    self.parser.advance(&mut self.state, &bytes);
+                    at + 1
+                }
+                // The byte that broke the character starts something else.
+                Err(_) => {
+                    self.state.print(char::REPLACEMENT_CHARACTER);
+                    at
+                }
+            };
         }
         self.half.keep_char(&bytes);
         piece.len()

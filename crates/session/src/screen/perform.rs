@@ -51,7 +51,7 @@ impl Perform for State {
             ([], b'o') => self.set_charset(CharsetIndex::G3),
             ([b'#'], b'8') => {
                 self.term.decaln();
-                self.place(0, 0);
+                self.go(0, 0);
             }
             ([slot], b'0') => self.designate(*slot, StandardCharset::SpecialCharacterAndLineDrawing),
             ([slot], b'A'..=b'Z' | b'1'..=b'9') => self.designate(*slot, StandardCharset::Ascii),

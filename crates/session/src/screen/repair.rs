@@ -11,6 +11,9 @@ use alacritty_terminal::term::cell::{Cell, Flags};
 pub(super) fn grid(grid: &mut Grid<Cell>) {
     for line in grid.topmost_line().0..=grid.bottommost_line().0 {
         row(&mut grid[Line(line)]);
+        // Wrapping anew miscounts the cells in use, and what is beyond them is not cleared with the row; asking for
+        // the last cell corrects the count.
+        let _ = grid[Line(line)].last_mut();
     }
     bottom(grid);
     let last = grid.last_column();

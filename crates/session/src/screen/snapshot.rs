@@ -115,7 +115,9 @@ impl State {
             }
             let row = usize::try_from(cursor.point.line.0).unwrap_or(0);
             painter.go(row - top, col.0);
-            painter.cell(&line[col]);
+            paint_again(painter, &line[col], false);
+            // Any control will do: the character was not the last thing that came.
+            painter.text("\x0f");
             paint_charsets(painter, cursor);
             painter.set_pen(Pen::of(&cursor.template));
         } else {
@@ -131,11 +133,7 @@ impl State {
         if let Some((row, col)) = printed {
             let cell = &self.grid()[Line(row as i32)][Column(col)];
             painter.go(row - top, col);
-            if self.modes.insert {
-                let width = if cell.flags.contains(Flags::WIDE_CHAR) { 2 } else { 1 };
-                painter.text(&format!("\x1b[{width}P"));
-            }
-            painter.cell(cell);
+            paint_again(painter, cell, self.modes.insert);
         }
     }
 }
@@ -170,6 +168,19 @@ fn paint_screen(painter: &mut Painter, grid: &Grid<Cell>) {
             painter.text("\r\n");
         }
     }
+}
+
+/// Writes a character over itself, which leaves the terminal as if it had just been printed.
+fn paint_again(painter: &mut Painter, cell: &Cell, insert: bool) {
+    let wide = cell.flags.contains(Flags::WIDE_CHAR);
+    match (insert, wide) {
+        (true, false) => painter.text("\x1b[P"),
+        (true, true) => painter.text("\x1b[2P"),
+        // Overwriting a wide character also touches the row above; erasing it does not.
+        (false, true) => painter.text("\x1b[2X"),
+        (false, false) => {}
+    }
+    painter.cell(cell);
 }
 
 /// Position, charsets and attributes of a cursor; `top` is the row that positions count from.

@@ -1,0 +1,107 @@
+//! A snapshot puts a fresh terminal into the state of the one it was taken from, at any cut of any output.
+
+mod screen_input;
+
+use bowline_proto::message::Scope;
+use bowline_proto::size::Size;
+use bowline_session::screen::Screen;
+use screen_input::{Op, Rng, output, small_size};
+
+fn replica(screen: &mut Screen, history: usize) -> (Screen, Vec<u8>) {
+    let bytes = screen.snapshot(Scope::All, usize::MAX);
+    let mut again = Screen::new(screen.size(), history);
+    again.advance(&bytes);
+    (again, bytes)
+}
+
+/// The first line in which two dumps differ.
+fn difference(a: &str, b: &str) -> Option<String> {
+    let line = a.lines().zip(b.lines()).find(|(a, b)| a != b);
+    match line {
+        Some((a, b)) => Some(format!("is   {a}\nwas  {b}")),
+        None if a.lines().count() != b.lines().count() => Some("another number of lines".into()),
+        None => None,
+    }
+}
+
+fn apply(screen: &mut Screen, op: &Op) {
+    match op {
+        Op::Output(bytes) => screen.advance(bytes),
+        Op::Resize(size) => screen.resize(*size),
+    }
+}
+
+/// What one seed does; cut points are part of it, since every output is applied in two parts.
+fn ops(rng: &mut Rng) -> Vec<Op> {
+    let mut ops = Vec::new();
+    for _ in 0..30 + rng.below(60) {
+        if rng.below(30) == 0 {
+            ops.push(Op::Resize(small_size(rng)));
+            continue;
+        }
+        let bytes = output(rng);
+        let cut = rng.below(bytes.len() + 1);
+        ops.push(Op::Output(bytes[..cut].to_vec()));
+        ops.push(Op::Output(bytes[cut..].to_vec()));
+    }
+    ops
+}
+
+/// The operations that lead to a difference, and what differs.
+fn run(size: Size, history: usize, ops: &[Op]) -> Result<(), String> {
+    let mut screen = Screen::new(size, history);
+    let mut follower = Screen::new(size, history);
+    for (at, op) in ops.iter().enumerate() {
+        apply(&mut screen, op);
+        apply(&mut follower, op);
+        let dump = screen.dump();
+        if let Some(difference) = difference(&follower.dump(), &dump) {
+            return Err(format!("after op {at} {op:?} a replica went another way:\n{difference}"));
+        }
+        let (mut again, bytes) = replica(&mut screen, history);
+        let _ = screen.take_replies();
+        let _ = screen.take_events();
+        if let Some(difference) = difference(&again.dump(), &dump) {
+            let bytes = String::from_utf8_lossy(&bytes).into_owned();
+            return Err(format!("after op {at} {op:?} the snapshot {bytes:?} is not the screen:\n{difference}\n{dump}"));
+        }
+        assert!(again.take_replies().is_empty(), "a snapshot makes a terminal answer");
+        follower = again;
+    }
+    Ok(())
+}
+
+/// Leaves out operations as long as the failure stays, so that it can be read.
+fn shrink(size: Size, history: usize, mut ops: Vec<Op>) -> (Vec<Op>, String) {
+    let mut failure = String::new();
+    let mut step = ops.len() / 2;
+    while step > 0 {
+        let mut at = 0;
+        while at < ops.len() {
+            let mut fewer = ops.clone();
+            fewer.drain(at..(at + step).min(ops.len()));
+            match run(size, history, &fewer) {
+                Err(message) => (ops, failure) = (fewer, message),
+                Ok(()) => at += step,
+            }
+        }
+        step /= 2;
+    }
+    (ops, failure)
+}
+
+#[test]
+fn r22_random_output_cut_anywhere_comes_back() {
+    let only = std::env::var("SCREEN_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
+    let count = std::env::var("SCREEN_SEEDS").map_or(1500, |n| n.parse::<u64>().unwrap());
+    for seed in only.map_or(0..count, |seed| seed..seed + 1) {
+        let mut rng = Rng(seed);
+        let size = small_size(&mut rng);
+        let history = [0, 3, 40][rng.below(3)];
+        let ops = ops(&mut rng);
+        if run(size, history, &ops).is_err() {
+            let (ops, failure) = shrink(size, history, ops);
+            panic!("SCREEN_SEED={seed} size {size:?} history {history} ops {ops:#?}\n{failure}");
+        }
+    }
+}
