@@ -112,9 +112,9 @@ impl Outbox {
                 let unsent = if hold { self.take_from(input) } else { None };
                 unsent.map(|unsent| Unsent { doubtful: 0, ..unsent })
             }
-            // It does not know this stream: nobody can say which of the bytes were typed.
+            // It does not know this stream: nobody can say which of the bytes in flight were typed.
             input => {
-                let unsent = self.take_from(self.acked);
+                let unsent = if hold || self.high > self.acked { self.take_all() } else { None };
                 let start = input.unwrap_or(0);
                 (self.acked, self.next, self.high) = (start, start, start);
                 unsent

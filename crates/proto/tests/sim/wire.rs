@@ -138,9 +138,28 @@ pub(crate) struct Wire {
     pub(crate) viewed: bool,
     /// The close code that the client was told.
     pub(crate) code: Option<u16>,
+    /// What the viewer has acknowledged, as far as the server can know; nothing while a snapshot is not acknowledged.
+    pub(crate) acked: Option<u64>,
+    /// The snapshot that is not acknowledged.
+    pub(crate) painting: Option<u64>,
 }
 
 impl Wire {
+    /// An ack arrived at the server.
+    pub(crate) fn heard_ack(&mut self, output: u64) {
+        if self.painting.is_none_or(|at| at <= output) {
+            self.painting = None;
+            self.acked = self.acked.max(Some(output));
+        }
+    }
+
+    /// Output may go on from here, with a snapshot on its way or not.
+    pub(crate) fn goes_on(&mut self, offset: u64, snapshot: bool) {
+        assert!(self.painting.is_none() || !snapshot, "one snapshot at a time");
+        self.painting = snapshot.then_some(offset);
+        self.acked = (!snapshot).then_some(offset);
+    }
+
     pub(crate) fn new(conn: ConnId, viewer: usize, generation: u64, opens: Duration, rng: &mut Rng) -> Wire {
         Wire {
             conn,
@@ -152,6 +171,8 @@ impl Wire {
             served: false,
             viewed: false,
             code: None,
+            acked: None,
+            painting: None,
         }
     }
 }

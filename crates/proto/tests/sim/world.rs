@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bowline_proto::close::Closed;
-use bowline_proto::frame::{self, Binary};
+use bowline_proto::frame::{self, Binary, Frame};
 use bowline_proto::link::{Action, ClientEvent, ClientState, ClientTransmit, ConnId, ServerEvent, Status, Transmit};
-use bowline_proto::message::{Lag, ServerMessage};
+use bowline_proto::message::{ClientMessage, Lag, ServerMessage, Verdict};
 
 use super::rng::Rng;
 use super::session::Session;
@@ -243,8 +243,16 @@ impl World {
             Arrival::Nothing => false,
             Arrival::Bytes => {
                 if wire.served {
-                    let server = &mut self.session.server;
-                    wire.up.frames(|frame| server.handle_frame(wire.conn, frame, self.now));
+                    let (server, mut acks) = (&mut self.session.server, Vec::new());
+                    wire.up.frames(|frame| {
+                        if let Frame::Text(text) = frame
+                            && let Ok(ClientMessage::Ack { output }) = serde_json::from_str(text)
+                        {
+                            acks.push(output);
+                        }
+                        server.handle_frame(wire.conn, frame, self.now);
+                    });
+                    acks.into_iter().for_each(|output| wire.heard_ack(output));
                 }
                 true
             }
@@ -341,7 +349,14 @@ impl World {
         let wire = &mut self.wires[index];
         let mut bytes = Vec::new();
         match transmit {
-            Transmit::Text(message) => frame::put_text(&mut bytes, &serde_json::to_string(&message).unwrap()),
+            Transmit::Text(message) => {
+                match &message {
+                    ServerMessage::Attached(at) => wire.goes_on(at.offset, at.verdict == Verdict::Snapshot),
+                    ServerMessage::Snapshot { offset, .. } => wire.goes_on(*offset, true),
+                    _ => {}
+                }
+                frame::put_text(&mut bytes, &serde_json::to_string(&message).unwrap());
+            }
             Transmit::SnapshotPart(part) => {
                 assert!(part.len() <= self.session.config.chunk);
                 frame::put_binary(&mut bytes, &Binary::Snapshot(&part));
@@ -357,6 +372,8 @@ impl World {
                     self.session.server.handle_unsent(wire.conn, from);
                     return;
                 }
+                let in_flight = wire.acked.map_or(0, |acked| from + len as u64 - acked);
+                assert!(in_flight <= self.session.config.window, "{in_flight} bytes in flight");
                 let output = &self.session.log[from as usize..][..len];
                 frame::put_binary(&mut bytes, &Binary::Output(from, output));
             }

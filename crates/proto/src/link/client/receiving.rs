@@ -111,12 +111,9 @@ impl Client {
         }
         let another = self.epoch.as_ref().is_some_and(|epoch| *epoch != attached.epoch);
         let late = self.away.take().is_some_and(|since| self.now.saturating_sub(since) > self.config.unsent_after);
-        let input = if another { None } else { attached.input };
-        let mut unsent = self.outbox.resume(input, late);
-        if another {
-            // A new life counts its own way.
-            unsent = unsent.or(self.outbox.resume(attached.input, false));
-        }
+        // What was meant for another life is not typed into this one.
+        let unsent = if another { self.outbox.take_all() } else { None };
+        let unsent = unsent.or(self.outbox.resume(attached.input, late));
         self.epoch = Some(attached.epoch.clone());
         self.you = attached.you;
         self.heartbeat = Duration::from_millis(attached.heartbeat.max(1));

@@ -45,9 +45,10 @@ impl Server {
         if let Some(earlier) = earlier {
             self.close(earlier, close::SUPERSEDED, "the same client attached again");
         }
-        let (serial, remembered) = self.typing.attach(&hello.client, hello.conn, id);
-        let received = self.typing.get(serial).map_or(0, |known| known.received);
-        let input = (remembered || hello.conn <= 1).then_some(received);
+        let serial = self.typing.attach(&hello.client, hello.conn, id);
+        let known = self.typing.get(serial);
+        let received = known.map_or(0, |known| known.received);
+        let input = known.filter(|known| !known.forgotten).map(|known| known.received);
         let write = !hello.observe && hello.grant.is_none_or(|grant| grant.write);
         let stream = Stream::new(&self.config, &self.tape, hello.lag, hello.cursor.as_ref(), self.now);
         self.ranks += 1;

@@ -303,8 +303,12 @@ impl Server {
         }
     }
 
-    /// When [`handle_timeout`](Server::handle_timeout) is to be called, at the latest.
+    /// When [`handle_timeout`](Server::handle_timeout) is to be called, at the latest: at once while an event waits
+    /// to be polled.
     pub fn poll_timeout(&self) -> Option<Duration> {
+        if !self.events.is_empty() {
+            return Some(self.now);
+        }
         let (heartbeat, hello) = (self.config.heartbeat, self.config.hello_within);
         let open = self.conns.values().filter(|conn| conn.is_open());
         let of_conns = open.flat_map(|conn| {

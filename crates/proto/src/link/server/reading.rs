@@ -103,8 +103,14 @@ impl Server {
 
     fn read_ack(&mut self, id: ConnId, output: Offset) {
         let now = self.now;
-        if self.viewer(id).is_some_and(|viewer| !viewer.stream.ack(output, now)) {
-            self.mistake(id, "bad_request", format!("output {output} was acknowledged before it was sent"));
+        let Some(viewer) = self.viewer(id) else { return };
+        if !viewer.announced || !viewer.stream.ack(output, now) {
+            return self.mistake(id, "bad_request", format!("output {output} was acknowledged before it was sent"));
+        }
+        let serial = viewer.serial;
+        if let Some(known) = self.typing.get_mut(serial) {
+            // It has read `attached`, and so it knows.
+            known.forgotten = false;
         }
     }
 

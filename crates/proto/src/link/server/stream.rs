@@ -209,7 +209,9 @@ impl Stream {
         if let Some(output) = self.output(tape, now) {
             return Flowed::Step(Step::Send(output));
         }
-        if tape.exit.is_some() && self.sent == tape.end() && matches!(self.repaint, Repaint::None) {
+        // A screen that was asked for is waited for; one that cannot come, in the files of the dead, is not.
+        let painting = matches!(&self.repaint, Repaint::Due(_, Ask { out: Some(_), .. }) | Repaint::Ready(..));
+        if tape.exit.is_some() && self.sent == tape.end() && !painting {
             self.phase = Phase::Ended;
             return Flowed::Step(Step::Exit);
         }

@@ -36,6 +36,9 @@ pub(super) struct Known {
     pub(super) received: Offset,
     /// The next byte of it that is not written.
     pub(super) written: Offset,
+    /// It dialled before and was forgotten, and has not shown that it knows: until then it is told again, or it would
+    /// resend under the old numbers what may have been typed.
+    pub(super) forgotten: bool,
     /// The connection it is attached by.
     pub(super) attached: Option<ConnId>,
     used: u64,
@@ -73,20 +76,28 @@ impl Typing {
         self.known.iter_mut().find(|known| known.serial == serial)
     }
 
-    /// A client attaches; whether it was remembered.
-    pub(super) fn attach(&mut self, id: &ClientId, dial: u64, conn: ConnId) -> (Serial, bool) {
+    /// A client attaches.
+    pub(super) fn attach(&mut self, id: &ClientId, dial: u64, conn: ConnId) -> Serial {
         self.uses += 1;
         let used = self.uses;
         if let Some(known) = self.known.iter_mut().find(|known| known.id == *id) {
             (known.conn, known.attached, known.used) = (dial, Some(conn), used);
-            return (known.serial, true);
+            return known.serial;
         }
         self.serials += 1;
         let serial = Serial(self.serials);
-        let attached = Some(conn);
-        self.known.push(Known { serial, id: id.clone(), conn: dial, received: 0, written: 0, attached, used });
+        self.known.push(Known {
+            serial,
+            id: id.clone(),
+            conn: dial,
+            received: 0,
+            written: 0,
+            forgotten: dial > 1,
+            attached: Some(conn),
+            used,
+        });
         self.forget_oldest();
-        (serial, false)
+        serial
     }
 
     /// A client's connection is gone, unless a newer one has taken its place.
@@ -116,6 +127,7 @@ impl Typing {
         }
         let queued = self.queue.len();
         let Some(known) = self.get_mut(serial) else { return Typed::Taken };
+        known.forgotten = false;
         let Some(seen) = known.received.checked_sub(offset) else {
             return Typed::Hole { expected: known.received };
         };
@@ -194,7 +206,7 @@ mod tests {
     #[test]
     fn input_is_taken_once_whatever_is_resent() {
         let mut typing = Typing::new(4);
-        let (a, _) = typing.attach(&id(1), 1, ConnId(1));
+        let a = typing.attach(&id(1), 1, ConnId(1));
         assert_eq!(typing.take(a, 0, b"abc"), Typed::Taken);
         assert_eq!(typing.take(a, 0, b"abc"), Typed::Taken);
         assert_eq!(typing.take(a, 1, b"bcde"), Typed::Taken);
@@ -202,7 +214,7 @@ mod tests {
         assert_eq!(typing.queue(), b"abcde");
         typing.detach(a, ConnId(1));
         typing.written(2, |_| panic!("nobody is attached"));
-        assert_eq!(typing.attach(&id(1), 2, ConnId(2)), (a, true));
+        assert_eq!(typing.attach(&id(1), 2, ConnId(2)), a);
         let mut acked = Vec::new();
         typing.written(3, |conn| acked.push(conn));
         assert_eq!(acked, [ConnId(2)]);
@@ -212,14 +224,14 @@ mod tests {
     #[test]
     fn r52_a_program_that_does_not_read_costs_a_bounded_queue() {
         let mut typing = Typing::new(4);
-        let (a, _) = typing.attach(&id(1), 1, ConnId(1));
+        let a = typing.attach(&id(1), 1, ConnId(1));
         assert_eq!(typing.take(a, 0, &[0; INPUT_FRAME + 1]), Typed::TooLong);
         for frame in 0..4 {
             assert_eq!(typing.take(a, frame * INPUT_FRAME as u64, &[0; INPUT_FRAME]), Typed::Taken);
         }
         assert_eq!(typing.take(a, INPUT_WINDOW, b"x"), Typed::OverWindow);
         for n in 0..100 {
-            let (b, _) = typing.attach(&id(n), 1, ConnId(u64::from(n)));
+            let b = typing.attach(&id(n), 1, ConnId(u64::from(n)));
             for frame in 0..4 {
                 typing.take(b, frame * INPUT_FRAME as u64, &[0; INPUT_FRAME]);
             }
@@ -230,9 +242,9 @@ mod tests {
     #[test]
     fn the_client_longest_away_is_forgotten_and_never_an_attached_one() {
         let mut typing = Typing::new(2);
-        let (first, _) = typing.attach(&id(0), 1, ConnId(0));
+        let first = typing.attach(&id(0), 1, ConnId(0));
         for n in 1..5 {
-            let (serial, _) = typing.attach(&id(n), 1, ConnId(u64::from(n)));
+            let serial = typing.attach(&id(n), 1, ConnId(u64::from(n)));
             typing.detach(serial, ConnId(u64::from(n)));
         }
         let remembered = (0..5).map(|n| typing.find(&id(n)).is_some()).collect::<Vec<_>>();
