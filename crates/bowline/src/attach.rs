@@ -3,19 +3,33 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use bowline_client::local::Local;
+use bowline_client::{Options, Outcome};
+use bowline_proto::message::{ExitStatus, SessionInfo};
 use bowline_session::home::Home;
+use bowline_session::registry::{self, Entry};
 
 use crate::args;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::failure::{Code, Failure};
 
-pub(crate) fn run(_verb: &args::Attach, _config: &Config) -> anyhow::Result<ExitCode> {
-    Err(Failure::new(Code::Other, "attaching is not built in yet", "use `bowline screen`").into())
+/// Lines of history that an attach brings into the terminal's own scrollback.
+const HISTORY: u32 = 1000;
+
+pub(crate) fn run(verb: &args::Attach, config: &Config) -> anyhow::Result<ExitCode> {
+    let entry = registry::find(&Home::from_env()?, &verb.session)?;
+    let prefix = match &verb.detach_key {
+        Some(key) => config::parse_detach_key(key)
+            .map_err(|why| Failure::new(Code::Usage, why, "for example --detach-key 'ctrl-a', or --detach-key none"))?,
+        None => config.detach_key,
+    };
+    let options = Options { prefix, observe: verb.observe, claim: verb.claim_size, ..options(config) };
+    attach(&entry, &options)
 }
 
 /// Attaches to a session that was just started.
-pub(crate) fn to(_home: &Home, _session: &str, _config: &Config) -> anyhow::Result<ExitCode> {
-    Err(Failure::new(Code::Other, "attaching is not built in yet", "use `bowline screen`").into())
+pub(crate) fn to(home: &Home, session: &str, config: &Config) -> anyhow::Result<ExitCode> {
+    attach(&registry::find(home, session)?, &options(config))
 }
 
 /// An error unless a person sits at this terminal.
@@ -24,4 +38,98 @@ pub(crate) fn require_terminal(hint: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     Err(Failure::new(Code::Usage, "standard input and output must be a terminal", hint).into())
+}
+
+fn options(config: &Config) -> Options {
+    Options { prefix: config.detach_key, scrollback: HISTORY, backoff: config.backoff(), ..Options::default() }
+}
+
+fn attach(entry: &Entry, options: &Options) -> anyhow::Result<ExitCode> {
+    let label = label(&entry.info);
+    if !entry.here {
+        let message = format!("{label} belongs to the machine {}", entry.meta.host);
+        return Err(Failure::new(Code::Other, message, "run bowline on that machine").into());
+    }
+    // Its output would be its own input, for ever.
+    if std::env::var_os("BOWLINE_SESSION").is_some_and(|session| session == entry.info.id.as_str()) {
+        let hint = "attach from another terminal; `bowline ls` shows what else there is";
+        return Err(Failure::new(Code::Usage, format!("this terminal is {label} itself"), hint).into());
+    }
+    require_terminal(&format!("`bowline screen {label}` prints what it shows"))?;
+    let outcome = bowline_client::attach(Box::new(Local::new(entry.dir.clone())), options)?;
+    conclude(label, outcome)
+}
+
+/// Says how it ended, and turns that into an exit code.
+fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
+    match outcome {
+        Outcome::Detached => {
+            eprintln!("[detached from {label}; `bowline attach {label}` comes back]");
+            Ok(ExitCode::SUCCESS)
+        }
+        Outcome::Exited(status) => {
+            eprintln!("[{label} {}]", exit_words(&status));
+            Ok(ExitCode::from(exit_code(&status)))
+        }
+        Outcome::Lost => {
+            let message = format!("{label} was lost: its process was killed, or the machine went down");
+            Err(Failure::new(Code::Other, message, format!("`bowline restart {label}` starts it again")).into())
+        }
+        Outcome::Refused { reason, .. } => {
+            let message = if reason.is_empty() { format!("{label} cannot be attached to") } else { reason };
+            Err(Failure::new(Code::Unknown, message, "`bowline ls` lists the sessions there are").into())
+        }
+        Outcome::Dropped => {
+            let message = format!("the connection to {label} was taken over");
+            Err(Failure::new(Code::Other, message, format!("`bowline attach {label}` comes back")).into())
+        }
+        Outcome::Signalled(signal) => Ok(ExitCode::from(128u8.saturating_add(u8::try_from(signal).unwrap_or(127)))),
+    }
+}
+
+/// What a user calls the session.
+fn label(info: &SessionInfo) -> &str {
+    info.name.as_ref().map_or(info.id.as_str(), |name| name.as_str())
+}
+
+fn exit_words(status: &ExitStatus) -> String {
+    match (&status.signal, status.code) {
+        (Some(signal), _) => format!("was ended by {signal}"),
+        (None, Some(code)) => format!("exited with status {code}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+/// As a shell would say it.
+fn exit_code(status: &ExitStatus) -> u8 {
+    match (&status.signal, status.code) {
+        (Some(signal), _) => 128u8.saturating_add(signal_number(signal)),
+        (None, Some(code)) => code as u8,
+        (None, None) => Code::Other as u8,
+    }
+}
+
+/// The number of a signal that can end a program; 127 for one that is not known by name.
+fn signal_number(name: &str) -> u8 {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
+        "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
+        "WINCH", "IO", "PWR", "SYS",
+    ];
+    let name = name.strip_prefix("SIG").unwrap_or(name);
+    NAMES.iter().position(|known| *known == name).map_or(127, |at| at as u8 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r31_a_program_ends_with_its_own_code() {
+        let code = |code, signal: Option<&str>| exit_code(&ExitStatus { code, signal: signal.map(Into::into) });
+        assert_eq!(code(Some(0), None), 0);
+        assert_eq!(code(Some(3), None), 3);
+        assert_eq!(code(None, Some("SIGKILL")), 137);
+        assert_eq!(code(None, Some("SIGTERM")), 143);
+    }
 }

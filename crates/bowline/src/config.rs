@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bowline_client::keys::Prefix;
+use bowline_proto::backoff::Backoff;
 use bowline_session::remove::Retention;
 use bowline_session::{log, start};
 use serde::{Deserialize, Deserializer, de};
@@ -26,8 +27,24 @@ pub(crate) struct Config {
     pub(crate) log_size: u64,
     /// Lines kept above the screen.
     pub(crate) scrollback: u32,
+    /// Dials without success after which an attach gives up and waits for a key; `"never"` for never.
+    reconnect_tries: Tries,
     /// What is kept of ended sessions.
     pub(crate) retention: Keep,
+}
+
+/// A number, or `"never"`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "a number, or \"never\"")]
+enum Tries {
+    Number(u32),
+    Word(Never),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Never {
+    Never,
 }
 
 /// What is kept of ended sessions.
@@ -48,6 +65,7 @@ impl Default for Config {
             shell: None,
             log_size: log::DEFAULT_SIZE,
             scrollback: start::DEFAULT_HISTORY,
+            reconnect_tries: Backoff::NATIVE.tries.map_or(Tries::Word(Never::Never), Tries::Number),
             retention: Keep::default(),
         }
     }
@@ -82,6 +100,15 @@ impl Config {
             Failure::new(Code::Usage, format!("the configuration is wrong: {}", error.to_string().trim_end()), hint)
                 .into()
         })
+    }
+
+    /// When an attach dials again, and when it gives up.
+    pub(crate) fn backoff(&self) -> Backoff {
+        let tries = match self.reconnect_tries {
+            Tries::Number(tries) => Some(tries),
+            Tries::Word(Never::Never) => None,
+        };
+        Backoff { tries, ..Backoff::NATIVE }
     }
 
     /// The limits for ended sessions.
@@ -120,5 +147,9 @@ mod tests {
         assert_eq!((config.log_size, config.detach_key), (1 << 20, None));
         assert_eq!(config.retention().max_age, Duration::from_secs(86_400));
         assert!(toml::from_str::<Config>("detach_key = \"d\"").is_err());
+        let tries = |text| toml::from_str::<Config>(text).map(|config| config.backoff().tries);
+        assert_eq!(tries("reconnect_tries = 2").unwrap(), Some(2));
+        assert_eq!(tries("reconnect_tries = \"never\"").unwrap(), None);
+        assert!(tries("reconnect_tries = \"often\"").is_err());
     }
 }

@@ -48,6 +48,8 @@ pub struct Filter {
     /// The terminal has been given the start of something unfinished.
     dangling: bool,
     touched: Touched,
+    /// A snapshot is passing: resets of what nobody changed are left out.
+    painting: bool,
     /// The last byte that went to the terminal.
     last: u8,
 }
@@ -118,6 +120,13 @@ impl Filter {
         self.interrupt(out);
         self.state = State::Ground;
         self.held.clear();
+    }
+
+    /// Whether what follows is a snapshot. It may begin by resetting the terminal and its colours, for viewers whose
+    /// terminal is theirs alone. Here that was done already, as far as the session had changed anything, and the user's
+    /// own scrollback and colours stay.
+    pub fn set_painting(&mut self, painting: bool) {
+        self.painting = painting;
     }
 
     /// What the output so far has changed on the terminal.
@@ -279,6 +288,7 @@ impl Filter {
             (None, b'_') => self.state = State::Apc,
             (None, b'X' | b'^') => self.pass_string(false, out),
             (None, b'Z') | (Some(b'%'), b'@') => self.strip(out),
+            (None, b'c') if self.painting => self.strip(out),
             _ => {
                 self.touched.escape(intermediate.unwrap_or_default(), byte);
                 self.pass(out);
@@ -350,7 +360,12 @@ impl Filter {
     /// Judges the held command, whose last `end` bytes are its terminator; without one, something interrupted it.
     fn osc_ends(&mut self, end: usize, out: &mut Vec<u8>) {
         let text = &self.held[self.body..self.held.len() - end];
-        let fate = query::osc(text);
+        let fate = match split_code(text) {
+            (Some(code @ (104 | 105 | 110..=119)), b"") if self.painting && !self.touched.changed_colour(code) => {
+                Fate::Strip
+            }
+            _ => query::osc(text),
+        };
         let passes = fate == Fate::Pass;
         if passes {
             self.touched.osc(text);

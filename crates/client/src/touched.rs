@@ -63,6 +63,26 @@ impl Touched {
         self.private.get(&2026) == Some(&true)
     }
 
+    /// Whether undoing moves the cursor away from where the program left it.
+    pub fn moves_cursor(&self) -> bool {
+        self.alternate() || self.region || self.tabs || self.private.contains_key(&6) || self.private.contains_key(&69)
+    }
+
+    /// Whether the terminal was asked to report things by itself: the mouse, or its focus.
+    pub fn reports_input(&self) -> bool {
+        [9, 1000, 1001, 1002, 1003, 1004].iter().any(|mode| self.private.get(mode) == Some(&true))
+    }
+
+    /// Whether the colour that OSC `code` resets was changed.
+    pub(crate) fn changed_colour(&self, code: u32) -> bool {
+        match code {
+            104 => self.palette,
+            105 => self.special_palette,
+            110..=119 => self.colours & (1 << (code - 110)) != 0,
+            _ => true,
+        }
+    }
+
     /// Notes a control sequence that goes to the terminal.
     pub(crate) fn csi(&mut self, csi: &Csi) {
         match (csi.prefix, csi.intermediate, csi.action) {

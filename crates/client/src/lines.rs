@@ -1,0 +1,217 @@
+//! Which line of the viewer's own is to be seen, if any: the connection first, then what needs an answer, then hints.
+
+use std::time::Duration;
+
+use bowline_proto::link::Status;
+use bowline_proto::message::You;
+use bowline_proto::size::Size;
+
+use crate::keys::Prefix;
+
+/// A line on a live screen waits until the program has printed nothing for this long.
+const QUIET: Duration = Duration::from_millis(300);
+/// How much of unsent typing is shown.
+const SHOWN: usize = 24;
+
+/// What there is to say.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    /// The detach key, in words.
+    prefix: String,
+    status: Status,
+    /// What the connection's status says.
+    connection: Option<String>,
+    /// Typing that was not sent and waits for a decision.
+    unsent: Option<String>,
+    /// A hint that goes with the next key or output.
+    hint: Option<String>,
+    session: Option<Size>,
+    you: You,
+    /// The line about the size was seen.
+    size_seen: bool,
+    quiet_from: Option<Duration>,
+    /// The last reason that the server or a dial gave.
+    reason: String,
+    now: Duration,
+}
+
+impl Lines {
+    pub(crate) fn new(prefix: Option<Prefix>) -> Lines {
+        Lines {
+            prefix: prefix.map_or_else(String::new, |prefix| prefix.to_string()),
+            status: Status::Connecting,
+            connection: None,
+            unsent: None,
+            hint: None,
+            session: None,
+            you: You { write: true, size: false },
+            size_seen: false,
+            quiet_from: None,
+            reason: String::new(),
+            now: Duration::ZERO,
+        }
+    }
+
+    /// The connection's status changed. The line is made here, once for each change, so that it stands still between.
+    pub(crate) fn status(&mut self, status: Status, now: Duration) {
+        self.status = status;
+        self.connection = match status {
+            Status::Reconnecting { attempt, at } => {
+                let seconds = at.saturating_sub(now).as_millis().div_ceil(1000);
+                let when = if seconds == 0 { "now".to_owned() } else { format!("in {seconds}s") };
+                Some(format!("[bowline: connection lost, retrying {when} (attempt {attempt})]"))
+            }
+            Status::Offline => Some(match self.prefix.as_str() {
+                "" => "[bowline: no connection, given up; Enter retries]".to_owned(),
+                prefix => format!("[bowline: no connection, given up; Enter retries, {prefix} d leaves]"),
+            }),
+            Status::Connecting | Status::Open | Status::Ended | Status::NeedsLogin | Status::Gone(_) => None,
+        };
+    }
+
+    /// The server or a dial gave a reason.
+    pub(crate) fn said(&mut self, reason: &str) {
+        reason.clone_into(&mut self.reason);
+    }
+
+    /// The last reason given.
+    pub(crate) fn refusal(&self) -> &str {
+        &self.reason
+    }
+
+    /// Output came: hints go, the rest waits for quiet.
+    pub(crate) fn output(&mut self, now: Duration) {
+        self.hint = None;
+        self.quiet_from = Some(now + QUIET);
+    }
+
+    /// A key was pressed: what was only to be read has been.
+    pub(crate) fn dismiss(&mut self) {
+        self.hint = None;
+        self.size_seen = true;
+    }
+
+    /// The session has this size, and this is what the viewer may do.
+    pub(crate) fn size(&mut self, session: Size, you: You) {
+        if self.session != Some(session) {
+            self.session = Some(session);
+            self.size_seen = false;
+        }
+        self.you = you;
+    }
+
+    /// What the viewer may do changed.
+    pub(crate) fn you(&mut self, you: You) {
+        self.you = you;
+    }
+
+    /// Says something until the next key or output.
+    pub(crate) fn say(&mut self, line: &str) {
+        self.hint = Some(line.to_owned());
+    }
+
+    /// Shows the keys.
+    pub(crate) fn help(&mut self) {
+        let prefix = &self.prefix;
+        self.hint = Some(format!(
+            "[bowline: after {prefix}: d detaches, s takes the size, r redraws, {prefix} sends itself, ? shows this]"
+        ));
+    }
+
+    /// Typing was not sent; the first `doubtful` bytes of it may have arrived all the same.
+    pub(crate) fn unsent(&mut self, bytes: &[u8], doubtful: usize) {
+        let shown: String = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).escape_debug().collect();
+        let more = if bytes.len() > SHOWN { ".." } else { "" };
+        let doubt = if doubtful > 0 { ", part of it perhaps" } else { "" };
+        let prefix = &self.prefix;
+        self.unsent =
+            Some(format!("[bowline: not sent{doubt}: \"{shown}\"{more} ({prefix} y sends it, {prefix} n forgets it)]"));
+    }
+
+    /// The user decided about the unsent typing.
+    pub(crate) fn decided(&mut self) {
+        self.unsent = None;
+    }
+
+    /// The line to be seen now.
+    pub(crate) fn wanted(&mut self, window: Size, now: Duration) -> Option<String> {
+        self.now = now;
+        if self.connection.is_some() {
+            return self.connection.clone();
+        }
+        if self.status != Status::Open || self.quiet_from.is_some_and(|at| now < at) {
+            return None;
+        }
+        self.quiet_from = None;
+        self.unsent.clone().or_else(|| self.hint.clone()).or_else(|| self.foreign_size(window))
+    }
+
+    /// Another viewer's window decides, and it is not like this one.
+    fn foreign_size(&self, window: Size) -> Option<String> {
+        let session = self.session.filter(|session| *session != window && !self.you.size && !self.size_seen)?;
+        let (cols, rows, prefix) = (session.cols(), session.rows(), &self.prefix);
+        let how = if self.you.write { format!("; {prefix} s takes the size") } else { String::new() };
+        Some(format!("[bowline: the session is {cols}x{rows}, as another viewer wants it{how}]"))
+    }
+
+    /// When [`Lines::wanted`] may answer differently by itself.
+    pub(crate) fn poll_timeout(&self) -> Option<Duration> {
+        self.quiet_from.filter(|at| *at > self.now && (self.unsent.is_some() || self.session.is_some()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: (u32, u32) = (80, 24);
+
+    fn lines() -> (Lines, Size) {
+        let mut lines = Lines::new(Some(Prefix::default()));
+        lines.status(Status::Open, Duration::ZERO);
+        (lines, Size::new(WINDOW.0, WINDOW.1).unwrap())
+    }
+
+    #[test]
+    fn r6_one_line_per_backoff_step() {
+        let (mut lines, window) = lines();
+        let second = Duration::from_secs(1);
+        lines.status(Status::Reconnecting { attempt: 3, at: 14 * second }, 10 * second);
+        for at in 10..14 {
+            let line = lines.wanted(window, at * second);
+            assert_eq!(line.as_deref(), Some("[bowline: connection lost, retrying in 4s (attempt 3)]"));
+        }
+        lines.status(Status::Open, 14 * second);
+        assert_eq!(lines.wanted(window, 14 * second), None);
+    }
+
+    #[test]
+    fn r7_giving_up_names_the_way_back() {
+        let (mut lines, window) = lines();
+        lines.status(Status::Offline, Duration::ZERO);
+        let line = lines.wanted(window, Duration::ZERO).unwrap();
+        assert!(line.contains("Enter retries") && line.contains("Ctrl-\\ d leaves"), "{line}");
+    }
+
+    #[test]
+    fn r16_unsent_typing_is_shown_until_it_is_decided() {
+        let (mut lines, window) = lines();
+        lines.unsent(b"rm -rf build\r", 0);
+        let line = lines.wanted(window, Duration::ZERO).unwrap();
+        assert!(line.contains(r#""rm -rf build\r""#) && line.contains("y sends it"), "{line}");
+        lines.dismiss();
+        assert!(lines.wanted(window, Duration::ZERO).is_some());
+        lines.decided();
+        assert_eq!(lines.wanted(window, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn r23_a_foreign_size_is_told_with_the_way_to_claim_it() {
+        let (mut lines, window) = lines();
+        lines.size(Size::new(120, 40).unwrap(), You { write: true, size: false });
+        let line = lines.wanted(window, Duration::ZERO).unwrap();
+        assert!(line.contains("120x40") && line.contains("Ctrl-\\ s takes the size"), "{line}");
+        lines.you(You { write: true, size: true });
+        assert_eq!(lines.wanted(window, Duration::ZERO), None);
+    }
+}

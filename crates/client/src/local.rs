@@ -1,0 +1,52 @@
+//! The way to a session of this machine: its socket while it lives, its files when it has ended.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+
+use bowline_proto::close::{self, Closed};
+use bowline_proto::message::State;
+use bowline_session::home::SessionDir;
+use bowline_session::registry::{self, Entry};
+use bowline_session::{archive, control};
+
+use crate::transport::{Dial, Transport};
+use crate::unix::UnixTransport;
+
+/// Dials one session.
+#[derive(Clone, Debug)]
+pub struct Local {
+    dir: SessionDir,
+}
+
+impl Local {
+    /// The way to the session in this directory.
+    pub fn new(dir: SessionDir) -> Local {
+        Local { dir }
+    }
+}
+
+impl Dial for Local {
+    fn dial(&mut self, _fresh_ticket: bool) -> Result<Box<dyn Transport>, Closed> {
+        let stream = match control::connect(&self.dir.address()) {
+            Ok(stream) => stream,
+            // Whether it is gone for good is for its files and its lock to say, never for a refused connection.
+            Err(_) => match registry::read(self.dir.clone()) {
+                None => return Err(forgotten()),
+                Some(entry) if entry.info.state == State::Running => return Err(Closed::Failed),
+                Some(entry) => from_files(entry).map_err(|_| Closed::Failed)?,
+            },
+        };
+        Ok(Box::new(UnixTransport::new(stream).map_err(|_| Closed::Failed)?))
+    }
+}
+
+/// A connection to a session that has ended, served from its files by a thread of this process.
+fn from_files(entry: Entry) -> io::Result<UnixStream> {
+    let (here, there) = UnixStream::pair()?;
+    std::thread::Builder::new().name("archive".into()).spawn(move || archive::serve(&entry, there))?;
+    Ok(here)
+}
+
+fn forgotten() -> Closed {
+    Closed::Code { code: close::FORGOTTEN, reason: "the session was forgotten".to_owned(), done: false }
+}

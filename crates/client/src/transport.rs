@@ -1,0 +1,35 @@
+//! One connection that carries the link for a while, and the way to make another.
+//!
+//! The viewer knows connections only by these two traits, so that another kind (a WebSocket) can be added beside the
+//! unix socket without touching it. Nothing here waits: a connection says when it can be read or written.
+
+use std::os::fd::BorrowedFd;
+
+use bowline_proto::close::Closed;
+use bowline_proto::frame::Frame;
+use bowline_proto::link::ClientTransmit;
+
+/// A connection. All its methods return at once.
+pub trait Transport {
+    /// What to wait on.
+    fn fd(&self) -> BorrowedFd<'_>;
+    /// Whether it is open yet; until then it only wants to be read, written and asked again.
+    fn is_open(&self) -> bool;
+    /// Whether it waits to be written.
+    fn wants_write(&self) -> bool;
+    /// Whether it may be given more to send.
+    fn has_room(&self) -> bool;
+    /// Queues a message. A close is for the caller, and is not sent.
+    fn send(&mut self, transmit: &ClientTransmit);
+    /// Writes what it can of what is queued.
+    fn flush(&mut self) -> Result<(), Closed>;
+    /// Reads once and gives each whole frame to `take`. Its end is an error that says how it ended; frames that came
+    /// before it have been given.
+    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), Closed>;
+}
+
+/// The way to a session.
+pub trait Dial {
+    /// Begins a connection. An error says why not, in the words of a close.
+    fn dial(&mut self, fresh_ticket: bool) -> Result<Box<dyn Transport>, Closed>;
+}

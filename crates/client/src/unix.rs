@@ -1,0 +1,133 @@
+//! The link over a unix socket: length-prefixed frames.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use bowline_proto::close::Closed;
+use bowline_proto::frame::{self, Binary, Frame};
+use bowline_proto::link::ClientTransmit;
+
+use crate::transport::Transport;
+
+/// A connection with more than this waiting to be sent gets nothing new until it drains.
+const HIGH_WATER: usize = 64 << 10;
+/// The most that one read takes.
+const CHUNK: usize = 64 << 10;
+
+/// A connected unix socket.
+#[derive(Debug)]
+pub struct UnixTransport {
+    stream: UnixStream,
+    received: Vec<u8>,
+    unsent: Vec<u8>,
+}
+
+impl UnixTransport {
+    /// The link over this socket.
+    pub fn new(stream: UnixStream) -> io::Result<UnixTransport> {
+        stream.set_nonblocking(true)?;
+        Ok(UnixTransport { stream, received: Vec::new(), unsent: Vec::new() })
+    }
+
+    /// Gives every whole frame that has come.
+    fn frames(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), Closed> {
+        let mut at = 0;
+        while let Some((frame, used)) = Frame::decode(&self.received[at..]).map_err(|_| Closed::Failed)? {
+            take(frame);
+            at += used;
+        }
+        self.received.drain(..at);
+        Ok(())
+    }
+}
+
+impl Transport for UnixTransport {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+
+    fn wants_write(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    fn has_room(&self) -> bool {
+        self.unsent.len() < HIGH_WATER
+    }
+
+    fn send(&mut self, transmit: &ClientTransmit) {
+        match transmit {
+            ClientTransmit::Text(message) => {
+                frame::put_text(&mut self.unsent, &serde_json::to_string(message).unwrap_or_default());
+            }
+            ClientTransmit::Input { offset, bytes } => {
+                frame::put_binary(&mut self.unsent, &Binary::Input(*offset, bytes));
+            }
+            ClientTransmit::Close { .. } => {}
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Closed> {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(written) => drop(self.unsent.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // What the other end said before it closed is still to be read, and says why.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    self.unsent.clear();
+                    break;
+                }
+                Err(_) => return Err(Closed::Failed),
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), Closed> {
+        let len = self.received.len();
+        self.received.resize(len + CHUNK, 0);
+        let read = self.stream.read(&mut self.received[len..]);
+        self.received.truncate(len + *read.as_ref().unwrap_or(&0));
+        self.frames(take)?;
+        match read {
+            Ok(0) => Err(Closed::Failed),
+            Ok(_) => Ok(()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(()),
+            Err(_) => Err(Closed::Failed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bowline_proto::message::ClientMessage;
+
+    #[test]
+    fn frames_go_out_and_come_in_whole() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let mut transport = UnixTransport::new(here).unwrap();
+        transport.send(&ClientTransmit::Text(ClientMessage::Repaint));
+        transport.flush().unwrap();
+        let mut wire = [0; 64];
+        let got = there.read(&mut wire).unwrap();
+        assert!(matches!(Frame::decode(&wire[..got]), Ok(Some((Frame::Text(r#"{"type":"repaint"}"#), _)))));
+
+        let mut frames = Vec::new();
+        frame::put_text(&mut frames, "{}");
+        frame::put_binary(&mut frames, &Binary::Output(1, b"x"));
+        let mut seen = 0;
+        for byte in frames {
+            there.write_all(&[byte]).unwrap();
+            transport.receive(&mut |_| seen += 1).unwrap();
+        }
+        assert_eq!(seen, 2);
+        drop(there);
+        assert_eq!(transport.receive(&mut |_| seen += 1), Err(Closed::Failed));
+    }
+}

@@ -1,0 +1,407 @@
+//! The loop of an attach: one terminal, one link, one connection at a time, and whatever happens to them.
+//!
+//! The machines decide (`Client` what is said, `Reconnector` who dials when); this file waits, reads and writes for
+//! them. It never blocks on the session or on the terminal, so keys and signals always get through.
+
+use std::io;
+use std::time::Duration;
+
+use bowline_proto::close::Closed;
+use bowline_proto::ids::ClientId;
+use bowline_proto::link::{
+    Action, Client, ClientConfig, ClientEvent, ClientState, ClientTransmit, Reconnector, Status,
+};
+use bowline_proto::message::{ExitStatus, Missed, Reason, Scope};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::SIGHUP;
+
+use crate::attach::{Options, Outcome};
+use crate::clock::Clock;
+use crate::display::{Display, Leave};
+use crate::keys::Keys;
+use crate::lines::Lines;
+use crate::signals::Signals;
+use crate::transport::{Dial, Transport};
+
+/// Typed bytes that wait because the link takes no more. Past it, keys are left in the terminal's own queue.
+const TYPED_AHEAD: usize = 1 << 20;
+/// How long leaving waits for typed bytes to be on their way.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Everything about one attach.
+pub(crate) struct Viewer<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) link: Client,
+    pub(crate) reconnector: Reconnector,
+    pub(crate) display: Display,
+    pub(crate) keys: Keys,
+    pub(crate) lines: Lines,
+    pub(crate) clock: Clock,
+    /// Typed, and not yet taken by the link.
+    pub(crate) typed: Vec<u8>,
+    /// How it ended, once it has.
+    pub(crate) outcome: Option<Outcome>,
+    dial: Box<dyn Dial>,
+    connection: Option<Connection>,
+    signals: Signals,
+    /// A snapshot has been painted.
+    painted: bool,
+}
+
+/// A connection, or the attempt to make one.
+struct Connection {
+    generation: u64,
+    transport: Box<dyn Transport>,
+    /// The link knows of it.
+    opened: bool,
+    /// What the server said it would close with.
+    closing: Option<Closed>,
+}
+
+impl<'a> Viewer<'a> {
+    pub(crate) fn new(
+        dial: Box<dyn Dial>,
+        options: &'a Options,
+        client: ClientId,
+        display: Display,
+        signals: Signals,
+    ) -> Viewer<'a> {
+        let size = display.size();
+        let config = ClientConfig {
+            size: (!options.observe).then_some(size),
+            scrollback: options.scrollback,
+            observe: options.observe,
+            ..ClientConfig::new(client)
+        };
+        let mut link = Client::new(config);
+        if options.claim && !options.observe {
+            link.claim_size(size);
+        }
+        Viewer {
+            options,
+            link,
+            reconnector: Reconnector::new(options.backoff),
+            display,
+            keys: Keys::new(options.prefix),
+            lines: Lines::new(options.prefix),
+            clock: Clock::start(),
+            typed: Vec::new(),
+            outcome: None,
+            dial,
+            connection: None,
+            signals,
+            painted: false,
+        }
+    }
+
+    /// Until it ends.
+    pub(crate) fn run(&mut self) -> io::Result<Outcome> {
+        self.reconnector.start(self.clock.now());
+        loop {
+            self.work()?;
+            if let Some(outcome) = self.outcome.take() {
+                self.say_last_words();
+                return Ok(outcome);
+            }
+            self.wait()?;
+        }
+    }
+
+    pub(crate) fn leave(&mut self, leave: Leave) {
+        self.display.leave(leave);
+    }
+
+    /// Does everything that can be done without waiting.
+    fn work(&mut self) -> io::Result<()> {
+        loop {
+            self.offer_typed();
+            let acted = self.act() | self.apply_events();
+            self.show_line();
+            if let Some(offset) = self.display.flush()? {
+                self.link.handle_rendered(offset);
+            }
+            self.transmit();
+            if !acted || self.outcome.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What the reconnecting machine wants done. True if there was something.
+    fn act(&mut self) -> bool {
+        let mut acted = false;
+        while let Some(action) = self.reconnector.poll_action() {
+            acted = true;
+            match action {
+                Action::Dial { generation, fresh_ticket } => match self.dial.dial(fresh_ticket) {
+                    Ok(transport) => {
+                        self.connection = Some(Connection { generation, transport, opened: false, closing: None });
+                        self.open();
+                    }
+                    Err(closed) => self.closed(generation, &closed),
+                },
+                Action::Drop { generation } => {
+                    if self.connection.take_if(|connection| connection.generation == generation).is_some() {
+                        self.link.handle_disconnected(self.clock.now());
+                    }
+                }
+                Action::Show(status) => self.show_status(status),
+            }
+        }
+        acted
+    }
+
+    fn open(&mut self) {
+        let now = self.clock.now();
+        if let Some(connection) = &mut self.connection
+            && !connection.opened
+            && connection.transport.is_open()
+        {
+            connection.opened = true;
+            self.reconnector.handle_opened(connection.generation);
+            self.link.handle_connected(now);
+        }
+    }
+
+    fn show_status(&mut self, status: Status) {
+        match status {
+            Status::Gone(why) => {
+                let reason = self.lines.refusal().to_owned();
+                self.outcome.get_or_insert(Outcome::Refused { why, reason });
+            }
+            Status::Ended | Status::NeedsLogin => drop(self.outcome.get_or_insert(Outcome::Dropped)),
+            Status::Connecting | Status::Open | Status::Reconnecting { .. } | Status::Offline => {}
+        }
+        self.lines.status(status, self.clock.now());
+    }
+
+    /// What the link has to show or tell, as far as the terminal has room. True if there was something.
+    fn apply_events(&mut self) -> bool {
+        let mut applied = false;
+        while self.display.has_room() && self.outcome.is_none() {
+            let Some(event) = self.link.poll_event() else { break };
+            applied = true;
+            self.apply(event);
+        }
+        applied
+    }
+
+    fn apply(&mut self, event: ClientEvent) {
+        let now = self.clock.now();
+        match event {
+            ClientEvent::StateChanged(ClientState::Attached) => {
+                if let Some(connection) = &self.connection {
+                    self.reconnector.handle_attached(connection.generation, now);
+                }
+                self.act();
+            }
+            ClientEvent::Attached(attached) => {
+                self.lines.size(attached.size, attached.you);
+                // What covered the screen must be gone before the first byte of output.
+                self.show_line();
+            }
+            ClientEvent::SnapshotBegin { reason, scope, missed, size, .. } => {
+                self.lines.size(size, self.link.you());
+                self.begin_snapshot(reason, scope, missed);
+            }
+            ClientEvent::SnapshotPart(bytes) => self.display.output(&bytes),
+            ClientEvent::SnapshotEnd { offset } => {
+                self.display.end_snapshot();
+                self.display.mark(offset);
+            }
+            ClientEvent::Output { offset, bytes } => {
+                if self.display.uncover() {
+                    self.link.repaint();
+                }
+                self.lines.output(now);
+                self.display.output(&bytes);
+                self.display.mark(offset + bytes.len() as u64);
+            }
+            ClientEvent::Resize(size) => {
+                self.lines.size(size, self.link.you());
+                // The terminal moved its lines in its own way.
+                self.link.repaint();
+            }
+            ClientEvent::Exit { status, .. } => self.exited(status),
+            ClientEvent::Closing { code, reason } => {
+                self.lines.said(&reason);
+                if let Some(connection) = &mut self.connection {
+                    connection.closing = Some(Closed::Code { code, reason, done: false });
+                }
+            }
+            ClientEvent::Message(_) => self.lines.you(self.link.you()),
+            ClientEvent::Unsent(unsent) => self.lines.unsent(&unsent.bytes, unsent.doubtful),
+            ClientEvent::CommandUnsent { .. } | ClientEvent::StateChanged(_) => {}
+        }
+    }
+
+    fn begin_snapshot(&mut self, reason: Reason, scope: Scope, missed: Option<Missed>) {
+        let skipped = missed.filter(|_| self.painted).map(|missed| {
+            let why = if reason == Reason::Epoch { "the session was restarted" } else { "output was skipped" };
+            format!("[bowline: {why}, {} bytes not shown]", missed.to.saturating_sub(missed.from))
+        });
+        self.display.begin_snapshot(scope, skipped.as_deref(), !self.painted);
+        self.painted = true;
+    }
+
+    fn exited(&mut self, status: ExitStatus) {
+        let seen = status.code.is_some() || status.signal.is_some();
+        self.outcome = Some(if seen { Outcome::Exited(status) } else { Outcome::Lost });
+    }
+
+    /// Gives the connection what the link wants sent.
+    fn transmit(&mut self) {
+        let now = self.clock.now();
+        let Some(connection) = self.connection.as_mut().filter(|connection| connection.opened) else { return };
+        let mut closed = None;
+        while connection.transport.has_room() && closed.is_none() {
+            match self.link.poll_transmit(now) {
+                // The link saw something that makes no sense, or nothing for too long: the next one resumes.
+                Some(ClientTransmit::Close { .. }) => closed = Some(Closed::Failed),
+                Some(transmit) => connection.transport.send(&transmit),
+                None => break,
+            }
+        }
+        let flushed = connection.transport.flush();
+        let generation = connection.generation;
+        if let Some(closed) = closed.or(flushed.err()) {
+            self.closed(generation, &closed);
+        }
+    }
+
+    /// A dial failed, or its connection ended.
+    fn closed(&mut self, generation: u64, closed: &Closed) {
+        let now = self.clock.now();
+        let said = self.connection.take_if(|connection| connection.generation == generation);
+        self.link.handle_disconnected(now);
+        let closed = said.and_then(|connection| connection.closing).unwrap_or_else(|| closed.clone());
+        if let Closed::Code { reason, .. } = &closed {
+            self.lines.said(reason);
+        }
+        self.reconnector.handle_closed(generation, &closed, self.clock.jitter(), now);
+    }
+
+    /// Puts the line that is wanted on the bottom row, or takes away the one that is not.
+    pub(crate) fn show_line(&mut self) {
+        match self.lines.wanted(self.display.size(), self.clock.now()) {
+            Some(line) => self.display.cover(&line),
+            None => {
+                if self.display.uncover() {
+                    self.link.repaint();
+                }
+            }
+        }
+    }
+
+    /// Waits until something happens, and takes it in.
+    fn wait(&mut self) -> io::Result<()> {
+        let timers = [self.link.poll_timeout(), self.reconnector.poll_timeout(), self.lines.poll_timeout()];
+        let now = self.clock.now();
+        let timeout = timers.into_iter().flatten().min().map(|at| {
+            let left = at.saturating_sub(now) + Duration::from_millis(1);
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) }
+        });
+        let on = |wanted: bool, flags: PollFlags| if wanted { flags } else { PollFlags::empty() };
+        let (input, output, signals) = (self.display.tty().input(), self.display.tty().output(), self.signals.fd());
+        let link_flags = self.connection.as_ref().map_or(PollFlags::empty(), |connection| {
+            on(self.display.has_room(), PollFlags::IN) | on(connection.transport.wants_write(), PollFlags::OUT)
+        });
+        let mut fds = vec![
+            PollFd::new(&signals, PollFlags::IN),
+            PollFd::new(&input, on(self.typed.len() < TYPED_AHEAD, PollFlags::IN)),
+            PollFd::new(&output, on(self.display.is_waiting(), PollFlags::OUT)),
+        ];
+        let link_fd = self.connection.as_ref().map(|connection| connection.transport.fd());
+        if let Some(fd) = link_fd.as_ref().filter(|_| !link_flags.is_empty()) {
+            fds.push(PollFd::new(fd, link_flags));
+        }
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+        drop(fds);
+        self.handle_signals();
+        if !ready[1].is_empty() {
+            self.read_keys();
+        }
+        if ready[2].intersects(PollFlags::HUP | PollFlags::ERR) {
+            self.outcome.get_or_insert(Outcome::Signalled(SIGHUP));
+        }
+        if ready.get(3).is_some_and(|flags| flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)) {
+            self.receive();
+        }
+        self.handle_time();
+        Ok(())
+    }
+
+    fn handle_time(&mut self) {
+        let now = self.clock.now();
+        if self.clock.slept() {
+            self.link.handle_wake(now);
+            self.reconnector.handle_wake(now);
+        }
+        self.open();
+        self.link.handle_timeout(now);
+        self.reconnector.handle_timeout(self.clock.jitter(), now);
+    }
+
+    fn receive(&mut self) {
+        let now = self.clock.now();
+        let Some(connection) = &mut self.connection else { return };
+        let (generation, link) = (connection.generation, &mut self.link);
+        let received = connection.transport.receive(&mut |frame| link.handle_frame(frame, now));
+        if let Err(closed) = received {
+            // What came before the end counts, above all why it ended.
+            while let Some(event) = self.link.poll_event() {
+                self.apply(event);
+            }
+            if self.outcome.is_none() {
+                self.closed(generation, &closed);
+            }
+        }
+    }
+
+    fn handle_signals(&mut self) {
+        self.signals.drain();
+        if let Some(signal) = self.signals.ending() {
+            self.outcome.get_or_insert(Outcome::Signalled(signal));
+        }
+        if self.signals.take_continued() {
+            // A shell may have changed the settings while this process was stopped.
+            let _ = self.display.tty().make_raw();
+            self.link.repaint();
+        }
+        if self.signals.take_resized()
+            && let Some(size) = self.display.update_size()
+        {
+            self.link.handle_resize(size);
+        }
+    }
+
+    fn read_keys(&mut self) {
+        let mut bytes = [0; 4096];
+        match rustix::io::read(self.display.tty().input(), &mut bytes) {
+            Ok(0) => drop(self.outcome.get_or_insert(Outcome::Signalled(SIGHUP))),
+            Ok(n) => self.handle_keys(&bytes[..n]),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(_) => drop(self.outcome.get_or_insert(Outcome::Signalled(SIGHUP))),
+        }
+    }
+
+    /// What was typed before leaving goes on its way, if the connection takes it soon.
+    fn say_last_words(&mut self) {
+        let until = self.clock.now() + LAST_WORDS;
+        self.offer_typed();
+        self.transmit();
+        while let Some(connection) = self.connection.as_ref().filter(|connection| connection.transport.wants_write()) {
+            if self.clock.now() >= until {
+                break;
+            }
+            let fd = connection.transport.fd();
+            let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            let _ = poll(&mut [PollFd::new(&fd, PollFlags::OUT)], Some(&timeout));
+            self.transmit();
+        }
+    }
+}
