@@ -1,0 +1,290 @@
+//! `bowline attach` in a real terminal: what a person sees, and what is left behind.
+
+mod support;
+
+use support::{Proxy, Terminal, World, wait_until};
+
+const DETACH: &[u8] = b"\x1cd";
+
+#[test]
+fn r22_attach_shows_the_screen_and_its_history_and_detach_leaves_it_running() {
+    let world = World::new();
+    world.start("w", "for i in $(seq 1 50); do echo line $i; done; cat");
+    world.wait_for_screen("w", "line 50");
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("line 50");
+    terminal.press(b"typed here\r");
+    terminal.wait_for("typed here\ntyped here");
+    assert!(terminal.is_raw());
+    let history = terminal.history();
+    for i in 1..=50 {
+        assert_eq!(history.lines().filter(|line| *line == format!("line {i}")).count(), 1, "line {i}:\n{history}");
+    }
+    terminal.press(DETACH);
+    assert_eq!(terminal.exit_code(), 0);
+    assert!(terminal.text().contains("[detached from w; `bowline attach w` comes back]"));
+    assert!(!terminal.is_raw());
+    assert_eq!(world.info("w", "state"), "running");
+}
+
+#[test]
+fn r22_what_was_on_the_terminal_before_is_in_its_scrollback() {
+    let world = World::new();
+    world.start("w", "echo session; cat");
+    world.wait_for_screen("w", "session");
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.screen.advance(b"before 1\r\nbefore 2\r\n");
+    terminal.wait_for("session");
+    assert!(!terminal.text().contains("before"));
+    assert!(terminal.history().starts_with("before 1\nbefore 2\n"), "{}", terminal.history());
+    terminal.press(DETACH);
+    assert_eq!(terminal.exit_code(), 0);
+    assert!(!String::from_utf8_lossy(&terminal.raw).contains("\x1bc"), "never a full reset");
+    assert!(!String::from_utf8_lossy(&terminal.raw).contains("\x1b[3J"), "never cleared scrollback");
+}
+
+/// Everything that a program may leave on a terminal.
+const MODES: &str = r"printf '\033[?1049h\033[?1003h\033[?1006h\033[?2004h\033[?1004h\033[?1h\033=\033[?25l\033[?7l\033[4h\033[5 q\033]11;#112233\007\033(0\033[3;9r\033[?6h\033]2;mine\007ready'; cat";
+
+#[test]
+fn r24_detaching_puts_every_mode_back() {
+    let world = World::new();
+    world.start("w", MODES);
+    wait_until("title", || world.info("w", "title") == "mine");
+    let mut terminal = Terminal::attach(&world, "w");
+    let fresh = terminal.screen.dump();
+    terminal.wait_until("mouse mode", |terminal| terminal.has_mode(1003));
+    assert_eq!(terminal.screen.title(), "mine");
+    terminal.press(DETACH);
+    assert_eq!(terminal.exit_code(), 0);
+    for (mode, on) in [(1003, false), (1006, false), (2004, false), (1004, false), (1, false), (25, true), (7, true), (6, false)] {
+        assert_eq!(terminal.has_mode(mode), on, "mode {mode}");
+    }
+    assert_eq!(terminal.screen.title(), "");
+    // Everything but the text and the cursor is as on a fresh terminal.
+    let state = |dump: &str| dump.lines().filter(|line| is_state(line)).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(state(&terminal.screen.dump()), state(&fresh));
+}
+
+/// Lines of a dump that are not about text or cursor.
+fn is_state(line: &str) -> bool {
+    ["mode", "region", "tab", "colour", "title", "charset"].iter().any(|word| line.starts_with(word))
+}
+
+#[test]
+fn r24_no_query_reaches_the_terminal_live_or_replayed() {
+    let world = World::new();
+    let queries = r"printf '\033[c\033[>c\033[=c\033[6n\033[5n\033[?6n\033[?2026$p\033[>q\033]10;?\007\033]11;?\033\\\033]4;1;?\007\033[18t\033[14t\033P$qm\033\\\033P+q544e\033\\\033[?u\033Z\005done'";
+    world.start("w", &format!("stty -echo raw; {queries}; read x; {queries}; echo again; cat"));
+    world.wait_for_screen("w", "done");
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("done");
+    terminal.press(b"\n");
+    terminal.wait_for("again");
+    terminal.press(DETACH);
+    assert_eq!(terminal.exit_code(), 0);
+    assert_eq!(String::from_utf8_lossy(&terminal.answers), "");
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("again");
+    assert_eq!(String::from_utf8_lossy(&terminal.answers), "");
+}
+
+#[test]
+fn r31_the_programs_end_is_told_by_exit_code() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["new", "--name", "seven", "--", "sh", "-c", "echo bye; exit 7"], 80, 24);
+    assert_eq!(terminal.exit_code(), 7);
+    assert!(terminal.text().ends_with("bye\n[seven exited with status 7]\n"), "{}", terminal.text());
+    let mut terminal = Terminal::run(&world, &["new", "--", "sh", "-c", "kill -9 $$"], 80, 24);
+    assert_eq!(terminal.exit_code(), 137);
+    assert!(terminal.text().contains("was ended by SIGKILL"), "{}", terminal.text());
+    // It can still be looked at, and says the same.
+    let mut terminal = Terminal::attach(&world, "seven");
+    assert_eq!(terminal.exit_code(), 7);
+    assert!(terminal.text().contains("bye"), "{}", terminal.text());
+}
+
+#[test]
+fn r55_refusals_say_what_to_do() {
+    let world = World::new();
+    let output = world.run(&["attach", "nobody"]);
+    assert_eq!(output.status.code(), Some(3));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.starts_with("bowline: ") && message.contains("\nhint: "), "{message}");
+
+    let id = world.start("w", "cat");
+    let output = world.run(&["attach", "w"]);
+    assert_eq!(output.status.code(), Some(2), "no terminal");
+    let output = world.bowline(&["attach", "w"]).env("BOWLINE_SESSION", &id).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("this terminal is w itself"));
+}
+
+#[test]
+fn r23_the_session_follows_the_window_of_its_only_viewer() {
+    let world = World::new();
+    world.start("w", "trap 'stty size' WINCH; echo up; while :; do read x; done");
+    world.wait_for_screen("w", "up");
+    let mut terminal = Terminal::run(&world, &["attach", "w"], 100, 30);
+    terminal.wait_for("30 100");
+    terminal.resize(60, 20);
+    terminal.wait_for("20 60");
+    wait_until("the size is told", || world.info("w", "size")["cols"] == 60);
+}
+
+#[test]
+fn r23_a_second_viewer_is_told_whose_size_rules_and_can_claim_it() {
+    let world = World::new();
+    world.start("w", "echo here; cat");
+    world.wait_for_screen("w", "here");
+    let mut first = Terminal::run(&world, &["attach", "w"], 100, 30);
+    first.wait_for("here");
+    wait_until("the first decides", || world.info("w", "size")["cols"] == 100);
+    let mut second = Terminal::run(&world, &["attach", "w"], 90, 25);
+    second.wait_for("[bowline: the session is 100x30");
+    second.wait_for("Ctrl-\\ s takes the size");
+    second.press(b"\x1cs");
+    wait_until("the second decides", || world.info("w", "size")["cols"] == 90);
+    second.wait_gone("[bowline: the session");
+    first.wait_for("[bowline: the session is 90x25");
+    second.press(b"both see this\r");
+    second.wait_for("both see this\nboth see this");
+    first.wait_for("both see this");
+}
+
+#[test]
+fn r26_an_observer_sees_and_does_not_type() {
+    let world = World::new();
+    world.start("w", "echo here; cat");
+    world.wait_for_screen("w", "here");
+    let mut terminal = Terminal::run(&world, &["attach", "--observe", "w"], 80, 24);
+    terminal.wait_for("here");
+    terminal.press(b"nothing");
+    terminal.wait_for("watching only");
+    assert!(!world.screen("w").contains("nothing"));
+    terminal.press(DETACH);
+    assert_eq!(terminal.exit_code(), 0);
+}
+
+#[test]
+fn r6_a_lost_connection_is_one_line_in_place_and_leaves_no_trace() {
+    let world = World::new();
+    let id = world.start("w", "for i in $(seq 1 40); do echo line $i; done; printf 'bottom row'; cat");
+    world.wait_for_screen("w", "bottom row");
+    let proxy = Proxy::before(&world, &id);
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("bottom row");
+    terminal.wait_until("history", |terminal| terminal.history().contains("line 1\n"));
+    let before = terminal.history();
+    assert_eq!(terminal.rows()[23], "bottom row");
+
+    proxy.cut();
+    terminal.wait_until("the notice", |terminal| terminal.rows()[23].starts_with("[bowline: connection lost, retrying in 1s (attempt 1)]"));
+    assert_eq!(terminal.rows()[..23], before.lines().rev().skip(1).take(23).collect::<Vec<_>>().into_iter().rev().map(str::to_owned).collect::<Vec<_>>()[..]);
+    terminal.wait_until("the next step", |terminal| terminal.rows()[23].contains("(attempt 2)"));
+    assert_eq!(terminal.history().matches("[bowline").count(), 1);
+
+    proxy.mend();
+    terminal.wait_until("as before", |terminal| terminal.history() == before);
+    terminal.press(b" and on");
+    terminal.wait_for("bottom row and on");
+}
+
+#[test]
+fn r9_a_reconnect_shows_exactly_what_was_missed() {
+    let world = World::new();
+    let id = world.start("w", "echo first; while read x; do echo got $x; done");
+    world.wait_for_screen("w", "first");
+    let proxy = Proxy::before(&world, &id);
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("first");
+    proxy.cut();
+    terminal.wait_for("connection lost");
+    for i in 0..100 {
+        world.ok(&["send", &id, "--enter", &format!("word {i}")]);
+        if i == 0 {
+            terminal.press(b"typed offline\r");
+        }
+    }
+    world.wait_for_screen("w", "got word 99");
+    proxy.mend();
+    terminal.wait_for("got typed offline");
+    let history = terminal.history();
+    for i in 0..100 {
+        assert_eq!(history.lines().filter(|line| *line == format!("got word {i}")).count(), 1, "{i}:\n{history}");
+    }
+    assert_eq!(history.matches("got typed offline").count(), 1);
+    assert!(!history.contains("[bowline"), "{history}");
+}
+
+#[test]
+fn r7_giving_up_is_quiet_and_enter_comes_back() {
+    let world = World::new();
+    world.configure("reconnect_tries = 1");
+    let id = world.start("w", "echo here; cat");
+    world.wait_for_screen("w", "here");
+    let proxy = Proxy::before(&world, &id);
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("here");
+    proxy.cut();
+    terminal.wait_for("given up; Enter retries");
+    proxy.mend();
+    terminal.press(b"\r");
+    terminal.wait_gone("[bowline");
+    terminal.press(b"back\r");
+    terminal.wait_for("back\nback");
+}
+
+#[test]
+fn r3_a_session_that_was_killed_ends_its_viewers_at_once() {
+    let world = World::new();
+    world.start("w", "echo here; cat");
+    world.wait_for_screen("w", "here");
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("here");
+    world.ok(&["kill", "w", "--grace", "1s"]);
+    let code = terminal.exit_code();
+    assert!([129, 137].contains(&code), "{code}: {}", terminal.text());
+}
+
+#[test]
+fn r21_a_lost_session_is_told_with_the_way_to_restart_it() {
+    let world = World::new();
+    let id = world.start("w", "echo here; cat");
+    world.wait_for_screen("w", "here");
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("here");
+    rustix::process::kill_process(world.process_of(&id), rustix::process::Signal::KILL).unwrap();
+    assert_eq!(terminal.exit_code(), 1);
+    let text = terminal.text();
+    assert!(text.contains("w was lost") && text.contains("hint: `bowline restart w`"), "{text}");
+}
+
+#[test]
+fn a_signal_restores_the_terminal_first() {
+    let world = World::new();
+    world.start("w", MODES);
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_until("mouse mode", |terminal| terminal.has_mode(1003));
+    rustix::process::kill_process(terminal.pid(), rustix::process::Signal::TERM).unwrap();
+    assert_eq!(terminal.exit_code(), 128 + 15);
+    assert!(!terminal.is_raw());
+    assert!(!terminal.has_mode(1003));
+    assert_eq!(world.info("w", "state"), "running");
+}
+
+#[test]
+fn the_keys_are_shown_and_go_away_without_a_trace() {
+    let world = World::new();
+    world.start("w", "for i in $(seq 1 40); do echo line $i; done; cat");
+    world.wait_for_screen("w", "line 40");
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("line 40");
+    let before = terminal.rows();
+    terminal.press(b"\x1c?");
+    terminal.wait_for("d detaches");
+    terminal.press(b"\x1cr");
+    terminal.wait_until("as before", |terminal| terminal.rows() == before);
+    terminal.press(b"\x1c\x1c");
+    wait_until("the detach key itself", || world.info("w", "state") == "exited");
+}

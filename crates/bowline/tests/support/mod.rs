@@ -1,0 +1,126 @@
+//! A temporary world for the real binary: its own state directory, terminals to sit at, and wires to cut.
+
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+
+mod proxy;
+mod terminal;
+
+pub(crate) use proxy::Proxy;
+pub(crate) use terminal::Terminal;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// No fact takes this long to become true, even on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A place where nothing else of Bowline is, and where nothing is left behind.
+pub(crate) struct World {
+    temp: TempDir,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World { temp: tempfile::Builder::new().prefix("bwl").tempdir_in("/tmp").unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.temp.path()
+    }
+
+    /// The environment of everything in this world.
+    pub(crate) fn env(&self) -> Vec<(&'static str, PathBuf)> {
+        let path = self.path();
+        vec![
+            ("BOWLINE_STATE_DIR", path.join("s")),
+            ("BOWLINE_RUNTIME_DIR", path.join("r")),
+            ("BOWLINE_CONFIG", path.join("config.toml")),
+            ("HOME", path.to_owned()),
+            ("SHELL", "/bin/sh".into()),
+            ("PATH", std::env::var_os("PATH").unwrap_or_default().into()),
+            ("TERM", "xterm-256color".into()),
+        ]
+    }
+
+    /// Writes the configuration file. (Without this call it is empty.)
+    pub(crate) fn configure(&self, text: &str) {
+        std::fs::write(self.path().join("config.toml"), text).unwrap();
+    }
+
+    /// `bowline` with these arguments, not yet run.
+    pub(crate) fn bowline(&self, args: &[&str]) -> Command {
+        if !self.path().join("config.toml").exists() {
+            self.configure("");
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
+        command.args(args).env_clear().envs(self.env()).current_dir(self.path());
+        command
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.bowline(args).output().unwrap()
+    }
+
+    /// Runs it; its output, if it succeeded.
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "bowline {args:?}: {}\n{out}{err}", output.status);
+        out.into_owned()
+    }
+
+    /// Starts a detached session with a shell command; its id.
+    pub(crate) fn start(&self, name: &str, script: &str) -> String {
+        self.ok(&["new", "--detach", "--name", name, "--", "sh", "-c", script]).trim().to_owned()
+    }
+
+    /// What a session shows.
+    pub(crate) fn screen(&self, name: &str) -> String {
+        self.ok(&["screen", name])
+    }
+
+    /// Waits until a session shows something.
+    pub(crate) fn wait_for_screen(&self, name: &str, text: &str) {
+        wait_until(&format!("{name} shows {text:?}"), || self.screen(name).contains(text));
+    }
+
+    /// One field of a session's description.
+    pub(crate) fn info(&self, name: &str, field: &str) -> serde_json::Value {
+        let list: serde_json::Value = serde_json::from_str(&self.ok(&["ls", "--json"])).unwrap();
+        let sessions = list["sessions"].as_array().unwrap().clone();
+        let found = sessions.into_iter().find(|session| session["name"] == name || session["id"] == name);
+        found.map_or(serde_json::Value::Null, |session| session[field].clone())
+    }
+
+    /// The process of a session.
+    pub(crate) fn process_of(&self, id: &str) -> rustix::process::Pid {
+        let found = std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let cmdline = std::fs::read(entry.path().join("cmdline")).ok()?;
+            let mut words = cmdline.split(|byte| *byte == 0);
+            (words.nth(1)? == b"session-process" && words.next()? == id.as_bytes()).then_some(pid)
+        });
+        rustix::process::Pid::from_raw(found.unwrap()).unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.bowline(&["kill", "--all", "--grace", "0s"]).output();
+    }
+}
+
+/// Waits for a fact.
+#[track_caller]
+pub(crate) fn wait_until(fact: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "not in {PATIENCE:?}: {fact}");
+        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
