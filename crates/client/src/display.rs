@@ -209,7 +209,7 @@ impl Display {
         }
         out.extend_from_slice(b"\x1b[23;0t");
         match leave {
-            Leave::AfterOutput if !moves && self.filter.ended_line() => out.extend_from_slice(b"\r"),
+            Leave::AfterOutput if !moves && self.filter.is_at_line_start() => out.extend_from_slice(b"\r"),
             Leave::AfterOutput if !moves => out.extend_from_slice(b"\r\n"),
             _ => out.extend_from_slice(format!("\x1b[{};1H\r\n", self.size.rows()).as_bytes()),
         }

@@ -27,6 +27,9 @@ use query::Fate;
 /// whose start already shows that they are no query (a clipboard write, an image, a title): those pass as they come.
 pub const MAX_SEQUENCE: usize = 4096;
 
+/// How much of what passed is remembered, to tell where it left the cursor.
+const TAIL: usize = 256;
+
 const BEL: u8 = 0x07;
 const ENQ: u8 = 0x05;
 const CAN: u8 = 0x18;
@@ -50,8 +53,8 @@ pub struct Filter {
     touched: Touched,
     /// A snapshot is passing: resets of what nobody changed are left out.
     painting: bool,
-    /// The last byte that went to the terminal.
-    last: u8,
+    /// The last bytes that went to the terminal, at most [`TAIL`] of them.
+    tail: Vec<u8>,
 }
 
 /// Where in a sequence the next byte falls.
@@ -100,9 +103,7 @@ impl Filter {
                 input = rest;
             }
         }
-        if out.len() > start {
-            self.last = out.last().copied().unwrap_or_default();
-        }
+        self.remember(&out[start..]);
     }
 
     /// Leaves the terminal between sequences, now: a string that is passing is cancelled, and its rest dropped.
@@ -139,9 +140,16 @@ impl Filter {
         &mut self.touched
     }
 
-    /// Whether the last byte that went through ended a line.
-    pub fn ended_line(&self) -> bool {
-        self.last == b'\n'
+    /// Whether the cursor is at the start of a line, as far as the last bytes that went through tell.
+    pub fn is_at_line_start(&self) -> bool {
+        scan::ends_at_line_start(&self.tail)
+    }
+
+    fn remember(&mut self, passed: &[u8]) {
+        let fresh = &passed[passed.len().saturating_sub(TAIL)..];
+        let old = self.tail.len().min((self.tail.len() + fresh.len()).saturating_sub(TAIL));
+        self.tail.drain(..old);
+        self.tail.extend_from_slice(fresh);
     }
 
     /// Passes text up to the next thing that matters, takes that in, and says how much of `input` it used.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use bowline_proto::close::{self, Closed};
 use bowline_proto::message::State;
@@ -11,6 +12,9 @@ use bowline_session::{archive, control};
 
 use crate::transport::{Dial, Transport};
 use crate::unix::UnixTransport;
+
+/// How long a session process may take between closing its connections and being gone.
+const ENDING: Duration = Duration::from_millis(200);
 
 /// Dials one session.
 #[derive(Clone, Debug)]
@@ -37,6 +41,21 @@ impl Dial for Local {
             },
         };
         Ok(Box::new(UnixTransport::new(stream).map_err(|_| Closed::Failed)?))
+    }
+
+    /// A session process that ends closes its connections first and lets go of its lock last, a moment later.
+    fn has_ended(&mut self) -> bool {
+        let until = Instant::now() + ENDING;
+        loop {
+            match registry::read(self.dir.clone()) {
+                Some(entry) if entry.info.state == State::Running => {}
+                Some(_) | None => return true,
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(ENDING / 20);
+        }
     }
 }
 

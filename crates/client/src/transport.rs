@@ -32,4 +32,10 @@ pub trait Transport {
 pub trait Dial {
     /// Begins a connection. An error says why not, in the words of a close.
     fn dial(&mut self, fresh_ticket: bool) -> Result<Box<dyn Transport>, Closed>;
+
+    /// A connection just ended. Whether the session is known to have ended too, so that there is nothing to wait for
+    /// before dialling again to hear how.
+    fn has_ended(&mut self) -> bool {
+        false
+    }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Viewer<'a> {
     signals: Signals,
     /// A snapshot has been painted.
     painted: bool,
+    /// The session has ended, and the dial under way is only to hear how.
+    asking: bool,
 }
 
 /// A connection, or the attempt to make one.
@@ -91,6 +93,7 @@ impl<'a> Viewer<'a> {
             connection: None,
             signals,
             painted: false,
+            asking: false,
         }
     }
 
@@ -193,6 +196,7 @@ impl<'a> Viewer<'a> {
                 if let Some(connection) = &self.connection {
                     self.reconnector.handle_attached(connection.generation, now);
                 }
+                self.asking = false;
                 self.act();
             }
             ClientEvent::Attached(attached) => {
@@ -279,11 +283,17 @@ impl<'a> Viewer<'a> {
             self.lines.said(reason);
         }
         self.reconnector.handle_closed(generation, &closed, self.clock.jitter(), now);
+        // The end of a session is not a lost connection: how it ended is asked for at once, and nothing is said before.
+        let retries = matches!(self.reconnector.status(), Status::Reconnecting { attempt: 1, .. });
+        self.asking = retries && !self.asking && self.dial.has_ended();
+        if self.asking {
+            self.reconnector.redial(self.clock.now());
+        }
     }
 
     /// Puts the line that is wanted on the bottom row, or takes away the one that is not.
     pub(crate) fn show_line(&mut self) {
-        match self.lines.wanted(self.display.size(), self.clock.now()) {
+        match self.lines.wanted(self.display.size(), self.clock.now()).filter(|_| !self.asking) {
             Some(line) => self.display.cover(&line),
             None => {
                 if self.display.uncover() {

@@ -64,7 +64,10 @@ impl Drop for Proxy {
 
 fn connect(viewer: UnixStream, real: &Path, wires: &Mutex<Vec<UnixStream>>) {
     let Ok(session) = UnixStream::connect(real) else { return };
-    let ends = [(viewer.try_clone().unwrap(), session.try_clone().unwrap()), (session.try_clone().unwrap(), viewer.try_clone().unwrap())];
+    let ends = [
+        (viewer.try_clone().unwrap(), session.try_clone().unwrap()),
+        (session.try_clone().unwrap(), viewer.try_clone().unwrap()),
+    ];
     wires.lock().unwrap().extend([viewer, session]);
     for (mut from, mut to) in ends {
         std::thread::spawn(move || {

@@ -63,6 +63,37 @@ fn lead(text: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
+/// Whether a terminal that read `tail` has its cursor in the first column: a guess from text, returns and positions.
+pub(super) fn ends_at_line_start(tail: &[u8]) -> bool {
+    let (mut at_start, mut rest) = (false, tail);
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match (byte, after.first()) {
+            (0x1b, Some(b'[')) => {
+                let end = after.iter().skip(1).position(|b| (0x40..=0x7e).contains(b)).map_or(after.len(), |at| at + 2);
+                let params = &after[1..end.saturating_sub(1).max(1)];
+                let column = params.split(|b| *b == b';').nth(1).unwrap_or_default();
+                match after[end - 1] {
+                    b'H' | b'f' => at_start = matches!(column, b"" | b"1"),
+                    b'G' => at_start = matches!(params, b"" | b"1"),
+                    b'C' | b'D' => at_start = false,
+                    _ => {}
+                }
+                rest = &after[end..];
+            }
+            (0x1b, Some(b']')) => {
+                let end = after.iter().position(|b| matches!(b, 0x07 | 0x1b)).unwrap_or(after.len());
+                rest = &after[end..];
+            }
+            (0x1b, Some(_)) => rest = &after[1..],
+            (b'\r', _) => at_start = true,
+            (0x20..=0xff, _) => at_start = false,
+            _ => {}
+        }
+    }
+    at_start
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,5 +121,20 @@ mod tests {
         }
         assert_eq!(unfinished_character(b"\xe2\xe2"), 1);
         assert_eq!(unfinished_character(b"\x80\x80"), 0);
+    }
+
+    #[test]
+    fn the_cursors_column_is_guessed_from_the_end() {
+        for (tail, at_start) in [
+            ("bye\r\n", true),
+            ("bye", false),
+            ("bye\x1b]2;title\x1b\\\x1b[2H", true),
+            ("\x1b[2;5H", false),
+            ("x\r\n\x1b[?2004h\x1b[m", true),
+            ("\x1b[", false),
+            ("", false),
+        ] {
+            assert_eq!(ends_at_line_start(tail.as_bytes()), at_start, "{tail:?}");
+        }
     }
 }
