@@ -54,5 +54,5 @@ fn r30_the_screen_is_readable() {
     let mut screen = folded(size(20, 4), b"one\r\n\x1b[31mtwo\x1b[m  \r\n");
     assert_eq!(screen.text(0), "one\ntwo\n");
     assert_eq!(screen.ansi(0), b"one\n\x1b[31mtwo\x1b[m\n");
-    assert_eq!(screen.json(0)["lines"][1]["spans"][0], serde_json::json!({"text": "two", "fg": 1}));
+    assert_eq!(screen.json(0)["lines"][1]["spans"][0], serde_json::json!({"col": 0, "text": "two", "fg": 1}));
 }

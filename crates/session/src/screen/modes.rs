@@ -180,6 +180,35 @@ impl Modes {
         }
     }
 
+    /// The modes that say how input is written, and what shows.
+    pub(super) fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "alternate_scroll": self.alternate_scroll,
+            "app_cursor": self.app_cursor,
+            "app_keypad": self.app_keypad,
+            "autowrap": self.autowrap,
+            "bracketed_paste": self.bracketed_paste,
+            "focus": self.focus,
+            "insert": self.insert,
+            "mouse": match self.mouse {
+                Mouse::Off => "off",
+                Mouse::X10 => "x10",
+                Mouse::Click => "click",
+                Mouse::Drag => "drag",
+                Mouse::Motion => "motion",
+            },
+            "mouse_coding": match self.mouse_coding {
+                MouseCoding::Bytes => "bytes",
+                MouseCoding::Utf8 => "utf8",
+                MouseCoding::Sgr => "sgr",
+                MouseCoding::Urxvt => "urxvt",
+                MouseCoding::SgrPixels => "sgr_pixels",
+            },
+            "origin": self.origin,
+            "reverse_wrap": self.reverse_wrap,
+        })
+    }
+
     /// Puts a terminal in any state into the modes of a fresh one.
     pub(super) const RESET: &[u8] = b"\x1b[4;20l\x1b[?1;6;12;45;9;1000;1002;1003;1004;1005;1006;1015;1016;2004;2031l\
         \x1b[?7;25;1007h\x1b>\x1b[0 q\x1b[>4;0m";

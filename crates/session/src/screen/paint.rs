@@ -64,7 +64,7 @@ impl Painter {
             self.set_pen(Pen::of(end));
             self.out.extend_from_slice(WIDE_BLANK.encode_utf8(&mut [0; 4]).as_bytes());
             self.set_pen(Pen::default());
-            self.text("\r\x1b[2K");
+            self.text(&format!("\r\x1b[{}X", row.len()));
         } else {
             self.cell(if wide { &row[Column(last - 1)] } else { end });
             self.set_pen(Pen::default());
@@ -88,7 +88,8 @@ impl Painter {
             let erased = (col..len).take_while(|&at| is_erased(&row[Column(at)], cell)).count();
             if erased == row.len() - col && erased > 3 {
                 self.set_pen(Pen::of(cell));
-                self.text("\x1b[K");
+                // Erasing to the end of the line would also make xterm.js forget that it was wrapped to.
+                self.text(&format!("\x1b[{erased}X"));
                 return col;
             }
             if erased >= ERASE_MIN {

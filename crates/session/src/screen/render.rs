@@ -45,7 +45,13 @@ impl State {
         let lines: Vec<_> = shown(self.grid(), scrollback).map(line).collect();
         json!({
             "size": { "cols": self.cols(), "rows": self.rows() },
-            "cursor": { "col": col, "row": row, "visible": self.modes.cursor_visible },
+            "cursor": {
+                "col": col,
+                "row": row,
+                "visible": self.modes.cursor_visible,
+                "pending_wrap": self.grid().cursor.input_needs_wrap,
+            },
+            "modes": self.modes.json(),
             "title": self.title,
             "alt": self.is_alt(),
             "scrollback": self.grid().history_size().min(scrollback),
@@ -76,13 +82,16 @@ fn is_filler(cell: &Cell) -> bool {
 
 fn line(row: &Row<Cell>) -> Value {
     let len = painted_len(row);
-    let mut spans: Vec<(Pen, String)> = Vec::new();
-    for cell in (0..len).map(|col| &row[Column(col)]).filter(|cell| !is_filler(cell)) {
-        let pen = Pen::of(cell);
-        if spans.last().is_none_or(|(last, _)| *last != pen) {
-            spans.push((pen, String::new()));
+    let mut spans: Vec<(usize, Pen, String)> = Vec::new();
+    for (col, cell) in (0..len).map(|col| (col, &row[Column(col)])) {
+        if cell.flags.contains(Flags::WIDE_CHAR_SPACER) {
+            continue;
         }
-        if let Some((_, text)) = spans.last_mut() {
+        let pen = Pen::of(cell);
+        if spans.last().is_none_or(|(_, last, _)| *last != pen) {
+            spans.push((col, pen, String::new()));
+        }
+        if let Some((_, _, text)) = spans.last_mut() {
             text.push(cell.c);
             text.extend(cell.zerowidth().unwrap_or_default());
         }
@@ -90,13 +99,14 @@ fn line(row: &Row<Cell>) -> Value {
     json!({
         "text": row_text(row, len).trim_end(),
         "wrapped": row[Column(row.len() - 1)].flags.contains(Flags::WRAPLINE),
-        "spans": spans.iter().map(|(pen, text)| span(pen, text)).collect::<Vec<_>>(),
+        "spans": spans.iter().map(|(col, pen, text)| span(*col, pen, text)).collect::<Vec<_>>(),
     })
 }
 
 /// A run of text with its attributes; those that are off are left out.
-fn span(pen: &Pen, text: &str) -> Value {
+fn span(col: usize, pen: &Pen, text: &str) -> Value {
     let mut span = Map::new();
+    span.insert("col".into(), col.into());
     span.insert("text".into(), text.into());
     for (key, value) in [("fg", colour(pen.fg)), ("bg", colour(pen.bg))] {
         if let Some(value) = value {

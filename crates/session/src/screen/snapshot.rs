@@ -12,8 +12,8 @@ use super::palette::{self, BACKGROUND, CURSOR, FOREGROUND};
 use super::sgr::Pen;
 use super::state::{State, default_tabs};
 
-/// A fresh terminal, in its own colours.
-const FRESH: &str = "\x1bc\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
+/// A fresh terminal, in its own colours; xterm.js keeps a hidden cursor hidden over a reset.
+const FRESH: &str = "\x1bc\x1b[?25h\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
 /// Ends what is unfinished and shows the main screen, without attributes, charsets, link or scroll region.
 const KNOWN: &str = "\x18\x1b[!p\x1b[?1049l\x1b[!p\x1b[m\x0f\x1b(B\x1b)B\x1b*B\x1b+B\x1b]8;;\x1b\\\x1b[r\
     \x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
@@ -46,7 +46,7 @@ impl State {
             let coloured = self.with_main(|main| main.cursor.template.bg) != Pen::default().bg;
             paint_charsets(&mut painter, &Cursor::default());
             painter.set_pen(Pen::default());
-            painter.text(if coloured { "\x1b[H\x1b[2J" } else { "\x1b[H" });
+            painter.text(if coloured { "\x1b[H\x1b[J" } else { "\x1b[H" });
             // Some terminals keep margins for each screen.
             painter.text("\x1b[r");
         } else {

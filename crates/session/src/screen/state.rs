@@ -199,6 +199,11 @@ impl State {
         let pending = mem::take(&mut self.term.grid_mut().cursor.input_needs_wrap);
         self.term.swap_alt();
         let grid = self.term.grid_mut();
+        // A change of size while it was hidden miscounted its cells, so that blanking it left some out.
+        for line in 0..grid.screen_lines() as i32 {
+            let _ = grid[Line(line)].last_mut();
+        }
+        grid.reset_region(..);
         // What an earlier visit saved is forgotten, so that the alternate screen has no past while it is hidden.
         grid.saved_cursor = grid.cursor.clone();
         grid.cursor.input_needs_wrap = pending;

@@ -131,3 +131,17 @@ fn string(rng: &mut Rng) -> Vec<u8> {
     let ends = ["\x07", "\x1b\\", "\x1b\\", "\x18", ""];
     format!("{}{}", rng.pick(&starts), rng.pick(&ends)).into_bytes()
 }
+
+/// Output of real programs at 80 x 24, by name.
+pub fn recordings() -> Vec<(String, Vec<u8>)> {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recordings");
+    let mut all: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rec"))
+        .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), std::fs::read(path).unwrap()))
+        .collect();
+    all.sort();
+    assert!(all.len() >= 10, "recordings are missing");
+    all
+}

@@ -1,0 +1,225 @@
+//! A snapshot written to xterm.js shows our screen, cell by cell: text, widths, colours, links, cursor and modes.
+
+mod screen_input;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bowline_proto::message::Scope;
+use bowline_proto::size::Size;
+use bowline_session::screen::Screen;
+use screen_input::{Rng, output, recordings, small_size};
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthChar;
+
+const HISTORY: usize = 300;
+
+/// A screen to compare: what it is, and the output that a viewer is given.
+struct Case {
+    name: String,
+    screen: Screen,
+    parts: Vec<Vec<u8>>,
+    /// The viewer saw other things before, so its scrollback is its own.
+    scope: Scope,
+}
+
+#[test]
+fn r22_xterm_js_shows_snapshots_as_they_are() {
+    let mut cases = Vec::new();
+    for (name, bytes) in recordings() {
+        for cut in 1..=12 {
+            let cut = bytes.len() * cut / 12;
+            let mut screen = Screen::new(Size::default(), HISTORY);
+            screen.advance(&bytes[..cut]);
+            cases.push(case(format!("{name} at {cut}"), screen, Scope::All, Vec::new()));
+            let mut screen = Screen::new(Size::default(), HISTORY);
+            screen.advance(&bytes[..cut]);
+            let before = bytes[..cut / 2].to_vec();
+            cases.push(case(format!("{name} at {cut} from {}", cut / 2), screen, Scope::Screen, before));
+        }
+    }
+    let seeds = std::env::var("SCREEN_SEEDS").map_or(300, |n| n.parse::<u64>().unwrap());
+    for seed in 0..seeds {
+        let mut rng = Rng(seed);
+        let size = small_size(&mut rng);
+        let mut screen = Screen::new(size, HISTORY);
+        (0..60).for_each(|_| screen.advance(&output(&mut rng)));
+        let before: Vec<u8> = (0..20).flat_map(|_| output(&mut rng)).collect();
+        let scope = if seed % 2 == 0 { Scope::All } else { Scope::Screen };
+        cases.push(case(format!("seed {seed}"), screen, scope, before));
+    }
+    let shown = show(&cases);
+    assert_eq!(shown.len(), cases.len());
+    let failures: Vec<_> = cases
+        .into_iter()
+        .zip(shown)
+        .filter_map(|(mut case, shown)| {
+            let snapshot = case.parts[1].escape_ascii().to_string();
+            compare(&mut case, &shown).err().map(|why| format!("{}: {why}\nsnapshot {snapshot}", case.name))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{} differ, the first: {}", failures.len(), failures[..failures.len().min(3)].join("\n"));
+}
+
+fn case(name: String, mut screen: Screen, scope: Scope, before: Vec<u8>) -> Case {
+    // The unfinished end is the live output's matter; here it would only swallow nothing.
+    screen.advance(b"\x18");
+    let snapshot = screen.snapshot(scope, usize::MAX);
+    Case { name, screen, parts: vec![before, snapshot], scope }
+}
+
+/// What xterm.js shows for every case.
+fn show(cases: &[Case]) -> Vec<Value> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/xterm");
+    install(&dir);
+    let mut input = json!({ "widths": widths() }).to_string();
+    for case in cases {
+        let size = case.screen.size();
+        let parts: Vec<_> = case.parts.iter().map(|part| base64(part)).collect();
+        input.push('\n');
+        input.push_str(&json!({ "cols": size.cols(), "rows": size.rows(), "parts": parts }).to_string());
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), input).unwrap();
+    let run = Command::new("node").arg("show.mjs").arg(file.path()).current_dir(&dir).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    String::from_utf8(run.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn install(dir: &PathBuf) {
+    Command::new("node").arg("--version").output().expect("this test needs node (20 or later) on the path");
+    if dir.join("node_modules/@xterm/headless").exists() {
+        return;
+    }
+    let npm = Command::new("npm").args(["install", "--no-audit", "--no-fund"]).current_dir(dir).output();
+    let npm = npm.expect("this test needs npm on the path, to install @xterm/headless");
+    assert!(npm.status.success(), "npm install in {dir:?}: {}", String::from_utf8_lossy(&npm.stderr));
+}
+
+/// Runs of characters whose width is not 1, by the emulator's table.
+fn widths() -> Vec<(u32, u32, usize)> {
+    let mut runs: Vec<(u32, u32, usize)> = Vec::new();
+    for c in (0xa0..=0x10_ffff).filter_map(char::from_u32) {
+        let (code, width) = (c as u32, c.width().unwrap_or(0).min(2));
+        match runs.last_mut() {
+            Some(run) if run.1 + 1 == code && run.2 == width => run.1 = code,
+            _ if width != 1 => runs.push((code, code, width)),
+            _ => {}
+        }
+    }
+    runs
+}
+
+fn compare(case: &mut Case, shown: &Value) -> Result<(), String> {
+    let history = if case.scope == Scope::All { usize::MAX } else { 0 };
+    let size = case.screen.size();
+    let ours = case.screen.json(history);
+    let alt = ours["alt"] == true;
+    same("alternate screen", &shown["alt"], &ours["alt"])?;
+    same_lines("shown", &shown["active"], &ours["lines"], size, case.scope)?;
+    let pending = ours["cursor"]["pending_wrap"] == true;
+    let col = ours["cursor"]["col"].as_u64().unwrap() + u64::from(pending);
+    same("cursor", &shown["cursor"], &json!({ "row": ours["cursor"]["row"], "col": col }))?;
+    same("hidden cursor", &shown["hidden"], &json!(ours["cursor"]["visible"] == false))?;
+    same("title", &shown["title"], &ours["title"])?;
+    same("what xterm.js answers", &shown["said"], &json!(if ours["modes"]["focus"] == true { "\x1b[O" } else { "" }))
+        .or_else(|_| same("what xterm.js answers", &shown["said"], &json!("")))?;
+    same_modes(&shown["modes"], &ours["modes"])?;
+    let dump = case.screen.dump();
+    let line = |start: &str| dump.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
+    let region = format!("region ({}, {})", shown["region"][0], shown["region"][1]);
+    if !line("size").contains(&region) {
+        return Err(format!("{region}, ours {}", line("size")));
+    }
+    let tabs = format!("tabs {} ", shown["tabs"]).replace(',', ", ");
+    if !line("tabs").starts_with(&tabs) {
+        return Err(format!("{tabs}, ours {}", line("tabs")));
+    }
+    if alt {
+        case.screen.advance(b"\x1b[?1049l");
+        same_lines("main", &shown["normal"], &case.screen.json(history)["lines"], size, case.scope)?;
+    }
+    Ok(())
+}
+
+fn same(what: &str, shown: &Value, ours: &Value) -> Result<(), String> {
+    if shown == ours { Ok(()) } else { Err(format!("{what}: xterm.js has {shown}, we have {ours}")) }
+}
+
+fn same_lines(what: &str, shown: &Value, ours: &Value, size: Size, scope: Scope) -> Result<(), String> {
+    let (shown, ours) = (shown.as_array().unwrap(), ours.as_array().unwrap());
+    let rows = usize::from(size.rows());
+    let shown = if scope == Scope::All { shown.as_slice() } else { &shown[shown.len() - rows..] };
+    if shown.len() != ours.len() {
+        return Err(format!("{what}: xterm.js has {} lines, we have {}", shown.len(), ours.len()));
+    }
+    for (row, (shown, ours)) in shown.iter().zip(ours).enumerate() {
+        same(&format!("{what}, line {row}, wrapped"), &shown["wrapped"], &ours["wrapped"])?;
+        let spans: Vec<Value> = ours["spans"].as_array().unwrap().iter().map(as_xterm_has_it).collect();
+        same(&format!("{what}, line {row}"), &shown["spans"], &json!(merged(spans)))?;
+    }
+    Ok(())
+}
+
+/// Without what xterm.js does not tell: the colour of an underline.
+fn as_xterm_has_it(span: &Value) -> Value {
+    let mut span = span.clone();
+    span.as_object_mut().unwrap().remove("underline_colour");
+    span
+}
+
+/// Neighbours that now look the same as one span, and no default blanks at the end.
+fn merged(spans: Vec<Value>) -> Vec<Value> {
+    let mut out: Vec<Value> = Vec::new();
+    let attributes = |span: &Value| {
+        let mut map = span.as_object().unwrap().clone();
+        map.remove("col");
+        map.remove("text");
+        map
+    };
+    for span in spans {
+        match out.last_mut() {
+            Some(last) if attributes(last) == attributes(&span) => {
+                let text = format!("{}{}", last["text"].as_str().unwrap(), span["text"].as_str().unwrap());
+                last["text"] = text.into();
+            }
+            _ => out.push(span),
+        }
+    }
+    if let Some(last) = out.last_mut()
+        && attributes(last).is_empty()
+    {
+        let text = last["text"].as_str().unwrap().trim_end_matches(' ').to_owned();
+        if text.is_empty() {
+            out.pop();
+        } else {
+            last["text"] = text.into();
+        }
+    }
+    out
+}
+
+/// xterm.js has no UTF-8 and urxvt coding of mouse events, and names the others its own way.
+fn same_modes(shown: &Value, ours: &Value) -> Result<(), String> {
+    let mut ours = ours.clone();
+    ours.as_object_mut().unwrap().remove("alternate_scroll");
+    ours["mouse_coding"] = match ours["mouse_coding"].as_str().unwrap() {
+        "sgr" => "SGR".into(),
+        "sgr_pixels" => "SGR_PIXELS".into(),
+        _ => "DEFAULT".into(),
+    };
+    same("modes", shown, &ours)
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let word = chunk.iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
+        for at in 0..=chunk.len() {
+            out.push(DIGITS[(word >> (18 - 6 * at) & 63) as usize] as char);
+        }
+    }
+    out.push_str(&"=".repeat((3 - bytes.len() % 3) % 3));
+    out
+}
