@@ -63,7 +63,9 @@ fn run(size: Size, history: usize, ops: &[Op]) -> Result<(), String> {
         let _ = screen.take_events();
         if let Some(difference) = difference(&again.dump(), &dump) {
             let bytes = String::from_utf8_lossy(&bytes).into_owned();
-            return Err(format!("after op {at} {op:?} the snapshot {bytes:?} is not the screen:\n{difference}\n{dump}"));
+            return Err(format!(
+                "after op {at} {op:?} the snapshot {bytes:?} is not the screen:\n{difference}\n{dump}"
+            ));
         }
         assert!(again.take_replies().is_empty(), "a snapshot makes a terminal answer");
         follower = again;

@@ -58,7 +58,12 @@ fn r22_xterm_js_shows_snapshots_as_they_are() {
             compare(&mut case, &shown).err().map(|why| format!("{}: {why}\nsnapshot {snapshot}", case.name))
         })
         .collect();
-    assert!(failures.is_empty(), "{} differ, the first: {}", failures.len(), failures[..failures.len().min(3)].join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} differ, the first: {}",
+        failures.len(),
+        failures[..failures.len().min(3)].join("\n")
+    );
 }
 
 fn case(name: String, mut screen: Screen, scope: Scope, before: Vec<u8>) -> Case {

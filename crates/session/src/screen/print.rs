@@ -23,6 +23,11 @@ impl State {
 
     #[inline(never)]
     fn put_unusual(&mut self, c: char) {
+        if is_surely_seen(c) && !self.careful {
+            self.term.input(c);
+            self.printed = true;
+            return;
+        }
         match c.width() {
             None => {}
             Some(0) => self.combine(c),
@@ -108,6 +113,23 @@ impl State {
         for _ in 0..count.min(self.cols() * self.rows()) {
             self.put_char(c);
             marks.iter().for_each(|&mark| self.put_char(mark));
+        }
+    }
+}
+
+/// A character of a common block in which none combines, so that its width need not be looked up twice.
+fn is_surely_seen(c: char) -> bool {
+    matches!(c, '\u{ae}'..='\u{2ff}' | '\u{2500}'..='\u{25ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_character_of_the_common_blocks_combines() {
+        for c in (0..=0x10_ffff).filter_map(char::from_u32).filter(|&c| is_surely_seen(c)) {
+            assert!(matches!(c.width(), Some(1 | 2)), "{c:?}");
         }
     }
 }

@@ -49,7 +49,9 @@ pub fn small_size(rng: &mut Rng) -> Size {
 pub fn output(rng: &mut Rng) -> Vec<u8> {
     let mut bytes = match rng.below(20) {
         0..=4 => text(rng),
-        5 => rng.pick::<[u8]>(&[b"\r\n", b"\n", b"\r", b"\t", b"\x08", b"\x0b", b"\x0c", b"\x07", b"\x0e", b"\x0f"]).to_vec(),
+        5 => rng
+            .pick::<[u8]>(&[b"\r\n", b"\n", b"\r", b"\t", b"\x08", b"\x0b", b"\x0c", b"\x07", b"\x0e", b"\x0f"])
+            .to_vec(),
         6..=8 => sgr(rng),
         9..=13 => csi(rng),
         14..=15 => modes(rng),
@@ -65,9 +67,26 @@ pub fn output(rng: &mut Rng) -> Vec<u8> {
 
 fn text(rng: &mut Rng) -> Vec<u8> {
     let words = [
-        "a", "word ", "some longer text ", "\u{4e2d}", "宽字符", "e\u{301}", "\u{1f468}\u{200d}\u{1f469}", "─│┌", "\u{1f600}",
-        "한국어", "\u{fe0f}", "\u{300}\u{301}\u{302}", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "   ", "q_x~", "\u{3000}", "é",
-        "\u{ad}", "\u{200b}", "https://example.com/a?b=c ",
+        "a",
+        "word ",
+        "some longer text ",
+        "\u{4e2d}",
+        "宽字符",
+        "e\u{301}",
+        "\u{1f468}\u{200d}\u{1f469}",
+        "─│┌",
+        "\u{1f600}",
+        "한국어",
+        "\u{fe0f}",
+        "\u{300}\u{301}\u{302}",
+        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "   ",
+        "q_x~",
+        "\u{3000}",
+        "é",
+        "\u{ad}",
+        "\u{200b}",
+        "https://example.com/a?b=c ",
     ];
     (0..1 + rng.below(4)).flat_map(|_| rng.pick(&words).bytes()).collect()
 }
@@ -84,8 +103,37 @@ fn number(rng: &mut Rng) -> String {
 
 fn sgr(rng: &mut Rng) -> Vec<u8> {
     let codes = [
-        "0", "", "1", "2", "3", "4", "4:3", "4:2", "4:5", "5", "7", "8", "9", "21", "22", "24", "27", "31", "42", "91",
-        "103", "38;5;200", "48;5;17", "38;2;1;2;3", "48;2;9;8;7", "58:2::4:5:6", "58;5;9", "59", "39", "49", "38:5:3",
+        "0",
+        "",
+        "1",
+        "2",
+        "3",
+        "4",
+        "4:3",
+        "4:2",
+        "4:5",
+        "5",
+        "7",
+        "8",
+        "9",
+        "21",
+        "22",
+        "24",
+        "27",
+        "31",
+        "42",
+        "91",
+        "103",
+        "38;5;200",
+        "48;5;17",
+        "38;2;1;2;3",
+        "48;2;9;8;7",
+        "58:2::4:5:6",
+        "58;5;9",
+        "59",
+        "39",
+        "49",
+        "38:5:3",
     ];
     let list: Vec<_> = (0..1 + rng.below(3)).map(|_| rng.pick(&codes)).collect();
     format!("\x1b[{}m", list.join(";")).into_bytes()
@@ -105,28 +153,80 @@ fn csi(rng: &mut Rng) -> Vec<u8> {
 
 fn modes(rng: &mut Rng) -> Vec<u8> {
     let modes = [
-        "4", "20", "?1", "?3", "?5", "?6", "?7", "?9", "?12", "?25", "?45", "?47", "?66", "?1000", "?1002", "?1003", "?1004",
-        "?1005", "?1006", "?1007", "?1015", "?1016", "?1047", "?1048", "?1049", "?1049", "?2004", "?2026", "?2031", "?7;6",
+        "4", "20", "?1", "?3", "?5", "?6", "?7", "?9", "?12", "?25", "?45", "?47", "?66", "?1000", "?1002", "?1003",
+        "?1004", "?1005", "?1006", "?1007", "?1015", "?1016", "?1047", "?1048", "?1049", "?1049", "?2004", "?2026",
+        "?2031", "?7;6",
     ];
     format!("\x1b[{}{}", rng.pick(&modes), rng.pick(&["h", "l"])).into_bytes()
 }
 
 fn escape(rng: &mut Rng) -> Vec<u8> {
     let all = [
-        "\x1b7", "\x1b8", "\x1b=", "\x1b>", "\x1bD", "\x1bE", "\x1bH", "\x1bM", "\x1bn", "\x1bo", "\x1b(0", "\x1b)0", "\x1b*0",
-        "\x1b+0", "\x1b(B", "\x1b)B", "\x1b#8", "\x1b[!p", "\x1b[3 q", "\x1b[6 q", "\x1b[ q", "\x1b[>4;2m", "\x1b[22;0t",
-        "\x1b[23;0t", "\x1b[22;2t", "\x1b[>1u", "\x1b[c", "\x1b[6n", "\x1b[?6n", "\x1b[?2026$p", "\x1b[18t", "\x1bc", "\x1b[?5W",
+        "\x1b7",
+        "\x1b8",
+        "\x1b=",
+        "\x1b>",
+        "\x1bD",
+        "\x1bE",
+        "\x1bH",
+        "\x1bM",
+        "\x1bn",
+        "\x1bo",
+        "\x1b(0",
+        "\x1b)0",
+        "\x1b*0",
+        "\x1b+0",
+        "\x1b(B",
+        "\x1b)B",
+        "\x1b#8",
+        "\x1b[!p",
+        "\x1b[3 q",
+        "\x1b[6 q",
+        "\x1b[ q",
+        "\x1b[>4;2m",
+        "\x1b[22;0t",
+        "\x1b[23;0t",
+        "\x1b[22;2t",
+        "\x1b[>1u",
+        "\x1b[c",
+        "\x1b[6n",
+        "\x1b[?6n",
+        "\x1b[?2026$p",
+        "\x1b[18t",
+        "\x1bc",
+        "\x1b[?5W",
     ];
     rng.pick(&all).bytes().collect()
 }
 
 fn string(rng: &mut Rng) -> Vec<u8> {
     let starts = [
-        "\x1b]0;a title", "\x1b]2;\u{e9}\u{1f600};x", "\x1b]8;;http://a.b/c", "\x1b]8;id=x;http://d.e/f;g", "\x1b]8;;",
-        "\x1b]4;1;rgb:ff/00/80", "\x1b]4;300;#123456;2;#abc", "\x1b]104", "\x1b]104;1", "\x1b]10;#102030", "\x1b]11;rgb:1/2/3;#fff",
-        "\x1b]110", "\x1b]112", "\x1b]4;1;?", "\x1b]7;file:///tmp/a%20b", "\x1b]9;hi", "\x1b]777;notify;t;b", "\x1b]52;c;aGk=",
-        "\x1b]133;A", "\x1b]1337;File=inline=1:AAAA", "\x1bP$qm", "\x1bP+q544e;436f", "\x1bPq#0;2;0;0;0~-", "\x1b_Gf=24;AAAA",
-        "\x1b^pm", "\x1bXsos",
+        "\x1b]0;a title",
+        "\x1b]2;\u{e9}\u{1f600};x",
+        "\x1b]8;;http://a.b/c",
+        "\x1b]8;id=x;http://d.e/f;g",
+        "\x1b]8;;",
+        "\x1b]4;1;rgb:ff/00/80",
+        "\x1b]4;300;#123456;2;#abc",
+        "\x1b]104",
+        "\x1b]104;1",
+        "\x1b]10;#102030",
+        "\x1b]11;rgb:1/2/3;#fff",
+        "\x1b]110",
+        "\x1b]112",
+        "\x1b]4;1;?",
+        "\x1b]7;file:///tmp/a%20b",
+        "\x1b]9;hi",
+        "\x1b]777;notify;t;b",
+        "\x1b]52;c;aGk=",
+        "\x1b]133;A",
+        "\x1b]1337;File=inline=1:AAAA",
+        "\x1bP$qm",
+        "\x1bP+q544e;436f",
+        "\x1bPq#0;2;0;0;0~-",
+        "\x1b_Gf=24;AAAA",
+        "\x1b^pm",
+        "\x1bXsos",
     ];
     let ends = ["\x07", "\x1b\\", "\x1b\\", "\x18", ""];
     format!("{}{}", rng.pick(&starts), rng.pick(&ends)).into_bytes()
