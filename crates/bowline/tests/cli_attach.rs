@@ -135,23 +135,38 @@ fn r23_the_session_follows_the_window_of_its_only_viewer() {
 }
 
 #[test]
-fn r23_a_second_viewer_is_told_whose_size_rules_and_can_claim_it() {
+fn r23_a_second_viewer_letterboxes_is_told_whose_size_rules_and_can_claim_it() {
     let world = World::new();
-    world.start("w", "echo here; cat");
-    world.wait_for_screen("w", "here");
+    let script = "printf '\\033[30;95Hcorner\\033[3;1Hhere '; cat";
+    world.ok(&["new", "--detach", "--name", "w", "--size", "100x30", "--", "sh", "-c", script]);
+    world.wait_for_screen("w", "corner");
     let mut first = Terminal::run(&world, &["attach", "w"], 100, 30);
     first.wait_for("here");
     wait_until("the first decides", || world.info("w", "size")["cols"] == 100);
     let mut second = Terminal::run(&world, &["attach", "w"], 90, 25);
     second.wait_for("[bowline: the session is 100x30");
     second.wait_for("Ctrl-\\ s takes the size");
+    second.wait_until("the upper left of it", |second| second.rows()[2].starts_with("here"));
+    assert!(!second.text().contains("corner"));
+
+    // A window that is larger shows all of it.
+    let mut third = Terminal::run(&world, &["attach", "--observe", "w"], 120, 40);
+    third.wait_until("all of it", |third| {
+        third.rows()[29].trim() == "corner" && third.rows()[39].starts_with("[bowline")
+    });
+    third.press(b"\x1cd");
+    assert_eq!(third.exit_code(), 0);
+
+    second.press(b"both see this\r");
+    second.wait_for("both see this");
+    first.wait_for("both see this");
     second.press(b"\x1cs");
     wait_until("the second decides", || world.info("w", "size")["cols"] == 90);
     second.wait_gone("[bowline: the session");
     first.wait_for("[bowline: the session is 90x25");
-    second.press(b"both see this\r");
-    second.wait_for("both see this\nboth see this");
-    first.wait_for("both see this");
+    second.press(b"after the claim\r");
+    second.wait_for("after the claim");
+    first.wait_for("after the claim");
 }
 
 #[test]

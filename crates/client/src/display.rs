@@ -11,8 +11,10 @@ use std::io;
 use bowline_proto::Offset;
 use bowline_proto::message::Scope;
 use bowline_proto::size::Size;
+use serde_json::Value;
 
 use crate::filter::Filter;
+use crate::mirror;
 use crate::notice;
 use crate::tty::Tty;
 
@@ -102,7 +104,8 @@ impl Display {
         if scope == Scope::All {
             self.filter.touched_mut().undo(self.size.cols(), &mut out);
         }
-        if (scope == Scope::All && !first) || (skipped.is_some() && !alternate) {
+        let scrolls = (scope == Scope::All && !first) || (skipped.is_some() && !alternate);
+        if scrolls && !self.filter.is_muted() {
             out.extend_from_slice(b"\x1b[r\x1b[m");
             self.scroll_off(skipped, &mut out);
         }
@@ -123,6 +126,22 @@ impl Display {
         }
         out.extend(std::iter::repeat_n(b'\n', usize::from(rows)));
         out.extend_from_slice(b"\x1b[H");
+    }
+
+    /// Keeps output from the terminal, or lets it through again; it must then be painted anew.
+    pub fn set_muted(&mut self, muted: bool) {
+        let mut out = Vec::new();
+        self.filter.interrupt(&mut out);
+        self.put(&out);
+        self.filter.set_muted(muted);
+        self.covered = None;
+    }
+
+    /// Paints a screen of another size, with a line below it. For while output is muted.
+    pub fn mirror(&mut self, screen: &Value, line: &str) {
+        let mut out = Vec::new();
+        mirror::paint(screen, line, self.size, &mut out);
+        self.put(&out);
     }
 
     /// Covers the bottom row with a line, in place of the one before. It goes with [`Display::uncover`].

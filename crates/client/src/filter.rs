@@ -53,6 +53,8 @@ pub struct Filter {
     touched: Touched,
     /// A snapshot is passing: resets of what nobody changed are left out.
     painting: bool,
+    /// Nothing passes but what decides how the terminal writes keys; that is collected here.
+    muted: Option<Vec<u8>>,
     /// The last bytes that went to the terminal, at most [`TAIL`] of them.
     tail: Vec<u8>,
 }
@@ -103,6 +105,10 @@ impl Filter {
                 input = rest;
             }
         }
+        if let Some(kept) = &mut self.muted {
+            out.truncate(start);
+            out.append(kept);
+        }
         self.remember(&out[start..]);
     }
 
@@ -128,6 +134,17 @@ impl Filter {
     /// own scrollback and colours stay.
     pub fn set_painting(&mut self, painting: bool) {
         self.painting = painting;
+    }
+
+    /// Whether output is kept from the terminal, but for the modes that decide how it writes keys, mouse and pastes:
+    /// the screen is painted in another way meanwhile.
+    pub fn set_muted(&mut self, muted: bool) {
+        self.muted = muted.then(Vec::new);
+    }
+
+    /// Whether output is kept from the terminal.
+    pub fn is_muted(&self) -> bool {
+        self.muted.is_some()
     }
 
     /// What the output so far has changed on the terminal.
@@ -299,6 +316,9 @@ impl Filter {
             (None, b'c') if self.painting => self.strip(out),
             _ => {
                 self.touched.escape(intermediate.unwrap_or_default(), byte);
+                if let Some(kept) = self.muted.as_mut().filter(|_| self.held == b"\x1b=" || self.held == b"\x1b>") {
+                    kept.extend_from_slice(&self.held);
+                }
                 self.pass(out);
             }
         }
@@ -326,6 +346,9 @@ impl Filter {
                 let fate = query::csi(&csi);
                 if fate != Fate::Strip {
                     self.touched.csi(&csi);
+                }
+                if let (Some(kept), Some(part)) = (&mut self.muted, query::key_part(&csi)) {
+                    kept.extend_from_slice(&part);
                 }
                 self.meet(fate, out);
             }

@@ -15,6 +15,7 @@ pub mod filter;
 pub mod keys;
 mod lines;
 pub mod local;
+mod mirror;
 mod notice;
 pub mod signals;
 pub mod touched;

@@ -27,8 +27,6 @@ pub(crate) struct Lines {
     hint: Option<String>,
     session: Option<Size>,
     you: You,
-    /// The line about the size was seen.
-    size_seen: bool,
     quiet_from: Option<Duration>,
     /// The last reason that the server or a dial gave.
     reason: String,
@@ -45,7 +43,6 @@ impl Lines {
             hint: None,
             session: None,
             you: You { write: true, size: false },
-            size_seen: false,
             quiet_from: None,
             reason: String::new(),
             now: Duration::ZERO,
@@ -88,15 +85,11 @@ impl Lines {
     /// A key was pressed: what was only to be read has been.
     pub(crate) fn dismiss(&mut self) {
         self.hint = None;
-        self.size_seen = true;
     }
 
     /// The session has this size, and this is what the viewer may do.
     pub(crate) fn size(&mut self, session: Size, you: You) {
-        if self.session != Some(session) {
-            self.session = Some(session);
-            self.size_seen = false;
-        }
+        self.session = Some(session);
         self.you = you;
     }
 
@@ -139,16 +132,22 @@ impl Lines {
         if self.connection.is_some() {
             return self.connection.clone();
         }
-        if self.status != Status::Open || self.quiet_from.is_some_and(|at| now < at) {
+        // A mirrored screen keeps a row for this; on one that scrolls, a line waits for quiet.
+        let mirrored = self.foreign_size(window);
+        if self.status != Status::Open || (mirrored.is_none() && self.quiet_from.is_some_and(|at| now < at)) {
             return None;
         }
         self.quiet_from = None;
-        self.unsent.clone().or_else(|| self.hint.clone()).or_else(|| self.foreign_size(window))
+        self.unsent.clone().or_else(|| self.hint.clone()).or(mirrored)
     }
 
-    /// Another viewer's window decides, and it is not like this one.
+    /// Whether another viewer's window decides the size, and it is not like this one.
+    pub(crate) fn is_foreign(&self, window: Size) -> bool {
+        self.session.is_some_and(|session| session != window) && !self.you.size
+    }
+
     fn foreign_size(&self, window: Size) -> Option<String> {
-        let session = self.session.filter(|session| *session != window && !self.you.size && !self.size_seen)?;
+        let session = self.session.filter(|_| self.is_foreign(window))?;
         let (cols, rows, prefix) = (session.cols(), session.rows(), &self.prefix);
         let how = if self.you.write { format!("; {prefix} s takes the size") } else { String::new() };
         Some(format!("[bowline: the session is {cols}x{rows}, as another viewer wants it{how}]"))
@@ -156,7 +155,7 @@ impl Lines {
 
     /// When [`Lines::wanted`] may answer differently by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
-        self.quiet_from.filter(|at| *at > self.now && (self.unsent.is_some() || self.session.is_some()))
+        self.quiet_from.filter(|at| *at > self.now && (self.unsent.is_some() || self.hint.is_some()))
     }
 }
 

@@ -5,16 +5,22 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use bowline_proto::close::{self, Closed};
+use bowline_proto::control::{Reply, Request, ScreenFormat};
 use bowline_proto::message::State;
+use bowline_session::control::Control;
 use bowline_session::home::SessionDir;
 use bowline_session::registry::{self, Entry};
 use bowline_session::{archive, control};
+use serde_json::Value;
 
 use crate::transport::{Dial, Transport};
 use crate::unix::UnixTransport;
 
 /// How long a session process may take between closing its connections and being gone.
 const ENDING: Duration = Duration::from_millis(200);
+
+/// How long a session may take to show its screen; the window waits for it.
+const SCREEN: Duration = Duration::from_millis(500);
 
 /// Dials one session.
 #[derive(Clone, Debug)]
@@ -55,6 +61,14 @@ impl Dial for Local {
                 return false;
             }
             std::thread::sleep(ENDING / 20);
+        }
+    }
+
+    fn screen(&mut self) -> Option<Value> {
+        let request = Request::Screen { format: ScreenFormat::Json, scrollback: 0 };
+        match Control::connect(&self.dir).ok()?.request(&request, SCREEN).ok()? {
+            Reply::Screen { screen } => Some(screen),
+            _ => None,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::os::fd::BorrowedFd;
 use bowline_proto::close::Closed;
 use bowline_proto::frame::Frame;
 use bowline_proto::link::ClientTransmit;
+use serde_json::Value;
 
 /// A connection. All its methods return at once.
 pub trait Transport {
@@ -37,5 +38,11 @@ pub trait Dial {
     /// before dialling again to hear how.
     fn has_ended(&mut self) -> bool {
         false
+    }
+
+    /// The screen as it is now, in the JSON form of `bowline screen`: for a window that is not of the session's size.
+    /// None when it cannot be had.
+    fn screen(&mut self) -> Option<Value> {
+        None
     }
 }

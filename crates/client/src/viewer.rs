@@ -13,6 +13,7 @@ use bowline_proto::link::{
 };
 use bowline_proto::message::{ExitStatus, Missed, Reason, Scope};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::Value;
 use signal_hook::consts::SIGHUP;
 
 use crate::attach::{Options, Outcome};
@@ -25,6 +26,8 @@ use crate::transport::{Dial, Transport};
 
 /// Typed bytes that wait because the link takes no more. Past it, keys are left in the terminal's own queue.
 const TYPED_AHEAD: usize = 1 << 20;
+/// The shortest time between two paintings of a screen of another size.
+const MIRROR_EVERY: Duration = Duration::from_millis(100);
 /// How long leaving waits for typed bytes to be on their way.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -46,8 +49,20 @@ pub(crate) struct Viewer<'a> {
     signals: Signals,
     /// A snapshot has been painted.
     painted: bool,
+    /// Set while the session has another size than the window: when its screen is to be painted next, if it changed.
+    mirror: Option<Mirror>,
     /// The session has ended, and the dial under way is only to hear how.
     asking: bool,
+}
+
+/// The painting of a screen of another size.
+struct Mirror {
+    /// Something changed since the last painting.
+    dirty: bool,
+    /// Not before this.
+    next: Duration,
+    /// What was painted last, and the line below it.
+    painted: Option<(Value, String)>,
 }
 
 /// A connection, or the attempt to make one.
@@ -94,6 +109,7 @@ impl<'a> Viewer<'a> {
             signals,
             painted: false,
             asking: false,
+            mirror: None,
         }
     }
 
@@ -119,6 +135,7 @@ impl<'a> Viewer<'a> {
         loop {
             self.offer_typed();
             let acted = self.act() | self.apply_events();
+            self.choose_view();
             self.show_line();
             if let Some(offset) = self.display.flush()? {
                 self.link.handle_rendered(offset);
@@ -201,21 +218,28 @@ impl<'a> Viewer<'a> {
             }
             ClientEvent::Attached(attached) => {
                 self.lines.size(attached.size, attached.you);
+                self.choose_view();
                 // What covered the screen must be gone before the first byte of output.
                 self.show_line();
             }
             ClientEvent::SnapshotBegin { reason, scope, missed, size, .. } => {
                 self.lines.size(size, self.link.you());
+                self.choose_view();
                 self.begin_snapshot(reason, scope, missed);
             }
             ClientEvent::SnapshotPart(bytes) => self.display.output(&bytes),
             ClientEvent::SnapshotEnd { offset } => {
+                if let Some(mirror) = &mut self.mirror {
+                    mirror.dirty = true;
+                }
                 self.display.end_snapshot();
                 self.display.mark(offset);
             }
             ClientEvent::Output { offset, bytes } => {
-                if self.display.uncover() {
-                    self.link.repaint();
+                match &mut self.mirror {
+                    Some(mirror) => mirror.dirty = true,
+                    None if self.display.uncover() => self.link.repaint(),
+                    None => {}
                 }
                 self.lines.output(now);
                 self.display.output(&bytes);
@@ -223,6 +247,7 @@ impl<'a> Viewer<'a> {
             }
             ClientEvent::Resize(size) => {
                 self.lines.size(size, self.link.you());
+                self.choose_view();
                 // The terminal moved its lines in its own way.
                 self.link.repaint();
             }
@@ -291,8 +316,46 @@ impl<'a> Viewer<'a> {
         }
     }
 
+    /// Shows the session's output as it comes, or, in a window of another size, pictures of its screen.
+    fn choose_view(&mut self) {
+        let foreign = self.lines.is_foreign(self.display.size());
+        match (foreign, self.mirror.is_some()) {
+            (true, false) => {
+                self.display.set_muted(true);
+                self.mirror = Some(Mirror { dirty: true, next: Duration::ZERO, painted: None });
+            }
+            (false, true) => {
+                self.display.set_muted(false);
+                self.mirror = None;
+                self.link.repaint();
+            }
+            _ => {}
+        }
+    }
+
+    /// Paints the screen of another size, if it or the line below it changed.
+    fn show_mirror(&mut self, line: &str) {
+        let now = self.clock.now();
+        let Some(mirror) = &mut self.mirror else { return };
+        if mirror.dirty && mirror.next <= now && self.reconnector.status() == Status::Open {
+            mirror.dirty = false;
+            mirror.next = now + MIRROR_EVERY;
+            if let Some(screen) = self.dial.screen() {
+                mirror.painted = Some((screen, String::new()));
+            }
+        }
+        if let Some((screen, below)) = mirror.painted.as_mut().filter(|(_, below)| below != line) {
+            line.clone_into(below);
+            self.display.mirror(screen, line);
+        }
+    }
+
     /// Puts the line that is wanted on the bottom row, or takes away the one that is not.
     pub(crate) fn show_line(&mut self) {
+        if self.mirror.is_some() {
+            let line = self.lines.wanted(self.display.size(), self.clock.now()).unwrap_or_default();
+            return self.show_mirror(&line);
+        }
         match self.lines.wanted(self.display.size(), self.clock.now()).filter(|_| !self.asking) {
             Some(line) => self.display.cover(&line),
             None => {
@@ -305,7 +368,8 @@ impl<'a> Viewer<'a> {
 
     /// Waits until something happens, and takes it in.
     fn wait(&mut self) -> io::Result<()> {
-        let timers = [self.link.poll_timeout(), self.reconnector.poll_timeout(), self.lines.poll_timeout()];
+        let mirror = self.mirror.as_ref().filter(|mirror| mirror.dirty).map(|mirror| mirror.next);
+        let timers = [self.link.poll_timeout(), self.reconnector.poll_timeout(), self.lines.poll_timeout(), mirror];
         let now = self.clock.now();
         let timeout = timers.into_iter().flatten().min().map(|at| {
             let left = at.saturating_sub(now) + Duration::from_millis(1);
@@ -386,6 +450,9 @@ impl<'a> Viewer<'a> {
             && let Some(size) = self.display.update_size()
         {
             self.link.handle_resize(size);
+            if let Some(mirror) = &mut self.mirror {
+                mirror.dirty = true;
+            }
         }
     }
 

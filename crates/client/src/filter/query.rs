@@ -95,6 +95,21 @@ pub(super) fn csi(csi: &Csi) -> Fate {
     if answers { Fate::Strip } else { Fate::Pass }
 }
 
+/// The part of a control sequence that decides how the terminal writes keys, the mouse and pastes, if it has one.
+pub(super) fn key_part(csi: &Csi) -> Option<Vec<u8>> {
+    const MODES: [u32; 13] = [1, 9, 66, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1036, 2004];
+    let text = |middle: &str| format!("\x1b[{}{middle}{}", char::from(csi.prefix), char::from(csi.action)).into_bytes();
+    match (csi.prefix, csi.intermediate, csi.action) {
+        (b'?', 0, b'h' | b'l') => {
+            let modes: Vec<String> =
+                csi.numbers().filter(|mode| MODES.contains(mode)).map(|mode| mode.to_string()).collect();
+            (!modes.is_empty()).then(|| text(&modes.join(";")))
+        }
+        (b'>' | b'<' | b'=', 0, b'u') | (b'>', 0, b'm' | b'n') => Some(text(&String::from_utf8_lossy(&csi.params))),
+        _ => None,
+    }
+}
+
 /// The same mode change without [`IN_BAND_RESIZE`].
 fn without_resize_reports(csi: &Csi) -> Fate {
     let rest: Vec<String> = csi.numbers().filter(|mode| *mode != IN_BAND_RESIZE).map(|mode| mode.to_string()).collect();

@@ -267,6 +267,17 @@ fn graphics_are_told_to_be_quiet() {
     assert_eq!(filtered(b"\x1b_Ga=T,i=1;AAAA\x1b\\"), b"\x1b_Ga=T,i=1,q=2;AAAA\x1b\\");
 }
 
+#[test]
+fn r23_muted_output_leaves_only_what_decides_keys() {
+    let (mut filter, mut out) = (Filter::new(), Vec::new());
+    filter.set_muted(true);
+    filter.filter(
+        b"text\x1b[31m\x1b[?1049h\x1b[?6;1002;25l\x1b=\x1b[?2004h\x1b]2;t\x07\x1bPq~\x1b\\\x1b[>4;2m",
+        &mut out,
+    );
+    assert_eq!(out, b"\x1b[?1002l\x1b=\x1b[?2004h\x1b[>4;2m");
+}
+
 /// Run with `cargo test --release -p bowline-client -- --ignored --nocapture throughput`.
 #[test]
 #[ignore = "a measurement"]

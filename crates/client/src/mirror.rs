@@ -1,0 +1,142 @@
+//! The session's screen in a window of another size: as much of it as fits, around the cursor, drawn whole each time.
+//!
+//! Output made for one width cannot be replayed in another: lines wrap elsewhere and positions miss. While another
+//! viewer's size rules, the screen is therefore asked for as cells, cropped or padded, and painted with absolute
+//! positions above a line that says so. Nothing scrolls, so the terminal's own scrollback rests meanwhile.
+
+use std::fmt::Write;
+
+use bowline_proto::size::Size;
+use serde_json::Value;
+use unicode_width::UnicodeWidthChar;
+
+use crate::notice;
+
+/// Appends what paints `screen` (the JSON of `bowline screen`) and `line` below it onto a window.
+pub(crate) fn paint(screen: &Value, line: &str, window: Size, out: &mut Vec<u8>) {
+    let number = |value: &Value| value.as_u64().map_or(0, |n| n as usize);
+    let (rows, cols) = (usize::from(window.rows().saturating_sub(1)).max(1), usize::from(window.cols()));
+    let cursor = &screen["cursor"];
+    let (cursor_row, cursor_col) = (number(&cursor["row"]), number(&cursor["col"]));
+    // The part that has the cursor: from the corner if that will do.
+    let (top, left) = ((cursor_row + 1).saturating_sub(rows), (cursor_col + 1).saturating_sub(cols));
+    let skipped = number(&screen["scrollback"]) + top;
+    let lines = screen["lines"].as_array().map_or(&[][..], Vec::as_slice);
+
+    let mut text = String::from("\x1b[?25l\x1b[r\x1b[?6l\x1b[?7l\x1b[4l\x0f\x1b(B\x1b[m");
+    for row in 0..rows {
+        let _ = write!(text, "\x1b[{};1H\x1b[2K", row + 1);
+        if let Some(line) = lines.get(skipped + row) {
+            paint_row(line, left, cols, &mut text);
+        }
+    }
+    if window.rows() > 1 {
+        let _ = write!(text, "\x1b[{};1H\x1b[2K\x1b[7m{}\x1b[m", window.rows(), notice::fit(line, window.cols()));
+    }
+    let _ = write!(text, "\x1b[{};{}H", cursor_row - top + 1, cursor_col - left + 1);
+    if cursor["visible"] == true {
+        text.push_str("\x1b[?25h");
+    }
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// The cells of a row from column `left`, as many as fit.
+fn paint_row(line: &Value, left: usize, cols: usize, text: &mut String) {
+    let mut col = 0;
+    for span in line["spans"].as_array().map_or(&[][..], Vec::as_slice) {
+        text.push_str(&attributes(span));
+        for c in span["text"].as_str().unwrap_or_default().chars().filter(|c| !c.is_control()) {
+            let width = c.width().unwrap_or(0);
+            if col + width > left + cols {
+                break;
+            }
+            if col >= left {
+                text.push(c);
+            } else if col + width > left {
+                // Half of a wide character at the edge.
+                text.push(' ');
+            }
+            col += width;
+        }
+    }
+    text.push_str("\x1b[m");
+}
+
+/// The escape sequence for a span's attributes, from plain.
+fn attributes(span: &Value) -> String {
+    let mut codes = String::from("\x1b[0");
+    let names = [("bold", 1), ("dim", 2), ("italic", 3), ("blink", 5), ("inverse", 7), ("hidden", 8), ("strike", 9)];
+    for (name, code) in names.iter().filter(|(name, _)| span[*name] == true) {
+        debug_assert!(!name.is_empty());
+        let _ = write!(codes, ";{code}");
+    }
+    if span["underline"].is_string() {
+        codes.push_str(";4");
+    }
+    for (name, code) in [("fg", 38), ("bg", 48)] {
+        match &span[name] {
+            Value::Number(index) => drop(write!(codes, ";{code};5;{index}")),
+            Value::String(hex) => {
+                if let Some([r, g, b]) = channels(hex) {
+                    let _ = write!(codes, ";{code};2;{r};{g};{b}");
+                }
+            }
+            _ => {}
+        }
+    }
+    codes.push('m');
+    codes
+}
+
+/// `#rrggbb`.
+fn channels(hex: &str) -> Option<[u8; 3]> {
+    let number = u32::from_str_radix(hex.strip_prefix('#').filter(|digits| digits.len() == 6)?, 16).ok()?;
+    let [_, r, g, b] = number.to_be_bytes();
+    Some([r, g, b])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bowline_session::screen::Screen;
+
+    fn size(cols: u32, rows: u32) -> Size {
+        Size::new(cols, rows).unwrap()
+    }
+
+    /// What a window shows of a session's output.
+    fn mirrored(output: &str, session: Size, window: Size) -> Vec<String> {
+        let (mut theirs, mut mine, mut out) = (Screen::new(session, 100), Screen::new(window, 100), Vec::new());
+        theirs.advance(output.as_bytes());
+        mine.advance(b"\x1b[3;4r\x1b[?6hrubbish that was there before");
+        paint(&theirs.json(0), "[line]", window, &mut out);
+        mine.advance(&out);
+        let mut rows: Vec<String> = mine.text(0).lines().map(str::to_owned).collect();
+        rows.resize(usize::from(window.rows()), String::new());
+        rows
+    }
+
+    #[test]
+    fn r23_a_smaller_session_is_padded() {
+        assert_eq!(mirrored("one\r\ntwo", size(10, 3), size(20, 5)), ["one", "two", "", "", "[line]"]);
+    }
+
+    #[test]
+    fn r23_a_larger_session_is_cropped_around_its_cursor() {
+        assert_eq!(mirrored("a\r\nb\r\nc\r\nd\r\ne", size(10, 6), size(10, 3)), ["d", "e", "[line]"]);
+        assert_eq!(mirrored("0123456789abcdef", size(20, 2), size(10, 3)), ["789abcdef", "", "[line]"]);
+        assert_eq!(mirrored("0123456789abcdef\r", size(20, 2), size(10, 3)), ["0123456789", "", "[line]"]);
+        assert_eq!(mirrored("x中文\r", size(20, 2), size(4, 3)), ["x中", "", "[li"]);
+    }
+
+    #[test]
+    fn colours_and_cursor_are_kept() {
+        let (mut theirs, mut mine, mut out) = (Screen::new(size(10, 2), 0), Screen::new(size(12, 4), 0), Vec::new());
+        theirs.advance(b"\x1b[1;31mred\x1b[48;2;1;2;3mrgb\x1b[m\r\nx");
+        paint(&theirs.json(0), "", size(12, 4), &mut out);
+        mine.advance(&out);
+        let (theirs, mine) = (theirs.json(0), mine.json(0));
+        assert_eq!(theirs["lines"][0]["spans"], mine["lines"][0]["spans"]);
+        assert_eq!(theirs["cursor"], mine["cursor"]);
+    }
+}
