@@ -56,3 +56,46 @@ fn r30_the_screen_is_readable() {
     assert_eq!(screen.ansi(0), b"one\n\x1b[31mtwo\x1b[m\n");
     assert_eq!(screen.json(0)["lines"][1]["spans"][0], serde_json::json!({"col": 0, "text": "two", "fg": 1}));
 }
+
+fn urls(screen: &mut Screen) -> Vec<(String, bool)> {
+    let events = screen.take_events().into_iter();
+    events
+        .filter_map(|event| if let ScreenEvent::Url { url, open } = event { Some((url, open)) } else { None })
+        .collect()
+}
+
+#[test]
+fn r27_addresses_are_found_across_wraps_and_styling() {
+    let mut screen = folded(size(20, 5), b"see https://example.com/a/long/path?with=query, please\r\n");
+    assert_eq!(urls(&mut screen), [("https://example.com/a/long/path?with=query".into(), false)]);
+    screen.advance(b"again: HTTPS://Example.com:443/a/long/path?with=query\r\n");
+    assert_eq!(urls(&mut screen), [], "once each");
+    screen.advance(b"\x1b[1mhttps://\x1b[32mgithub.com\x1b[0m/login/\x1b[4mdevice\x1b[m and on\r\n");
+    assert_eq!(urls(&mut screen), [("https://github.com/login/device".into(), true)]);
+    screen.advance(b"\x1b]8;;https://linked.example/x\x1b\\text\x1b]8;;\x1b\\\r\n");
+    assert_eq!(urls(&mut screen), [("https://linked.example/x".into(), false)]);
+    // Wrapped by the program itself, at the last column.
+    screen.advance(b"\r\nhttps://h.example/aa\r\nb?code=1\r\nThe end\r\n");
+    assert_eq!(urls(&mut screen), [("https://h.example/aab?code=1".into(), false)]);
+    screen.advance(b"\r\nhttps://h.example/zz\r\nThe end\r\n");
+    assert_eq!(urls(&mut screen), [("https://h.example/zz".into(), false)]);
+}
+
+#[test]
+fn r27_addresses_in_pieces_are_reported_whole() {
+    let text = b"Open https://claude.ai/oauth/authorize?code=true&client_id=x in a browser\r\n";
+    let mut screen = Screen::new(size(30, 5), 100);
+    for byte in text {
+        screen.advance(&[*byte]);
+    }
+    let expected = [("https://claude.ai/oauth/authorize?code=true&client_id=x".to_owned(), true)];
+    assert_eq!(urls(&mut screen), expected);
+    // Far more output than the screen has rows, in one go.
+    let mut screen = Screen::new(size(30, 5), 2000);
+    let mut flood: Vec<u8> = (0..400).flat_map(|n| format!("http://n.example/{n}\r\n").into_bytes()).collect();
+    flood.extend_from_slice(text);
+    screen.advance(&flood);
+    assert_eq!(urls(&mut screen).len(), 256, "events are bounded");
+    screen.advance(&flood);
+    assert_eq!(urls(&mut screen).len(), 145, "what did not fit comes when it is printed again");
+}

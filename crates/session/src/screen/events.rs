@@ -49,8 +49,9 @@ impl Events {
         self.bell = true;
     }
 
-    pub(super) fn url(&mut self, url: String, open: bool) {
-        self.list(ScreenEvent::Url { url, open });
+    /// Lists an address; false when there is no room for it.
+    pub(super) fn url(&mut self, url: &str, open: bool) -> bool {
+        self.list(ScreenEvent::Url { url: url.to_owned(), open })
     }
 
     pub(super) fn notify(&mut self, title: &str, body: &str) {
@@ -60,10 +61,12 @@ impl Events {
         }
     }
 
-    fn list(&mut self, event: ScreenEvent) {
-        if self.listed.len() < EVENTS_MAX {
+    fn list(&mut self, event: ScreenEvent) -> bool {
+        let room = self.listed.len() < EVENTS_MAX;
+        if room {
             self.listed.push(event);
         }
+        room
     }
 
     pub(super) fn take(&mut self) -> Vec<ScreenEvent> {

@@ -4,6 +4,7 @@
 //! viewers want to know, and writes all of it back as escape sequences, so that a viewer who comes later is in the
 //! same state as one who saw every byte.
 
+mod address;
 mod command;
 mod control;
 mod device;
@@ -26,6 +27,7 @@ mod snapshot;
 mod state;
 mod tell;
 mod urls;
+mod walk;
 
 use std::fmt;
 
@@ -70,7 +72,9 @@ impl Screen {
     /// Takes the next bytes of output. Any bytes are fine, cut anywhere.
     pub fn advance(&mut self, bytes: &[u8]) {
         for piece in bytes.chunks(PIECE) {
+            self.state.expect_urls(piece);
             self.advance_piece(piece);
+            self.state.find_urls();
         }
     }
 

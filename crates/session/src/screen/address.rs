@@ -1,0 +1,162 @@
+//! Web addresses: cleaned, normalised, and recognised as login pages.
+
+/// An address in its normal form.
+pub(super) struct Address {
+    pub(super) url: String,
+    secure: bool,
+    has_user: bool,
+    host: String,
+    /// Path, query and fragment, in lower case.
+    rest: String,
+}
+
+/// Hosts whose login pages command line tools print.
+const LOGIN_HOSTS: [&str; 16] = [
+    "accounts.google.com",
+    "app.cursor.com",
+    "auth.openai.com",
+    "chatgpt.com",
+    "claude.ai",
+    "claude.com",
+    "console.anthropic.com",
+    "cursor.com",
+    "github.com",
+    "gitlab.com",
+    "login.microsoftonline.com",
+    "login.tailscale.com",
+    "microsoft.com",
+    "platform.claude.com",
+    "vercel.com",
+    "www.npmjs.com",
+];
+/// Parts of a path that name a login page.
+const LOGIN_PARTS: [&str; 14] = [
+    "activate",
+    "auth",
+    "authorize",
+    "cli",
+    "cli-login",
+    "device",
+    "devicelogin",
+    "login",
+    "logindeepcontrol",
+    "oauth",
+    "oauth2",
+    "signin",
+    "sso",
+    "verify",
+];
+/// Parameters that only a login page is given.
+const LOGIN_PARAMETERS: [&str; 7] =
+    ["client_id=", "code_challenge=", "device_code=", "redirect_uri=", "response_type=", "user_code=", "challenge="];
+
+/// A character that an address can have in it; what comes after it belongs to the text around.
+pub(super) fn is_part(c: char) -> bool {
+    c.is_ascii_graphic() && !"\"<>\\^`{|}".contains(c)
+}
+
+impl Address {
+    /// Takes an `http` or `https` address, without the punctuation that text puts after one.
+    pub(super) fn parse(text: &str) -> Option<Address> {
+        let text = trimmed(text);
+        let (scheme, rest) = text.split_once("://")?;
+        let scheme = scheme.to_ascii_lowercase();
+        let secure = match scheme.as_str() {
+            "https" => true,
+            "http" => false,
+            _ => return None,
+        };
+        if !rest.chars().all(is_part) {
+            return None;
+        }
+        let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+        let host = host.to_ascii_lowercase();
+        let host = host.strip_suffix(if secure { ":443" } else { ":80" }).unwrap_or(&host);
+        if !host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[') {
+            return None;
+        }
+        let slash = if rest.starts_with('/') { "" } else { "/" };
+        let at = user.map(|user| format!("{user}@")).unwrap_or_default();
+        Some(Address {
+            url: format!("{scheme}://{at}{host}{slash}{rest}"),
+            secure,
+            has_user: user.is_some(),
+            host: host.to_owned(),
+            rest: rest.to_ascii_lowercase(),
+        })
+    }
+
+    /// A page on which a person logs a command line tool in.
+    pub(super) fn is_login(&self) -> bool {
+        let (path, query) = self.rest.split_once('?').unwrap_or((&self.rest, ""));
+        let path = path.split('#').next().unwrap_or(path);
+        let named = path.split('/').any(|part| LOGIN_PARTS.contains(&part));
+        let device_host = self.host.starts_with("device.") || self.host.starts_with("login.");
+        let asked = query.split('&').any(|pair| LOGIN_PARAMETERS.iter().any(|parameter| pair.starts_with(parameter)));
+        let known = LOGIN_HOSTS.contains(&self.host.as_str()) || device_host;
+        // A name before the host is how one host is made to look like another.
+        self.secure && !self.has_user && ((named && (known || asked)) || (device_host && asked))
+    }
+}
+
+/// Without punctuation at the end, and without a bracket that was opened before the address.
+fn trimmed(text: &str) -> &str {
+    let mut text = text;
+    loop {
+        let unbalanced =
+            |open: char, close: char| text.ends_with(close) && text.matches(close).count() > text.matches(open).count();
+        if text.ends_with(['.', ',', ';', ':', '!', '?', '\'', '*']) || unbalanced('(', ')') || unbalanced('[', ']') {
+            text = &text[..text.len() - 1];
+        } else {
+            return text;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Option<String> {
+        Address::parse(text).map(|address| address.url)
+    }
+
+    #[test]
+    fn r27_addresses_have_a_normal_form() {
+        assert_eq!(url("HTTPS://Example.COM:443"), Some("https://example.com/".into()));
+        assert_eq!(url("http://localhost:80/A?b=C#D"), Some("http://localhost/A?b=C#D".into()));
+        assert_eq!(url("https://a.b/(x)."), Some("https://a.b/(x)".into()));
+        assert_eq!(url("https://a.b/x)."), Some("https://a.b/x".into()));
+        assert_eq!(url("https://a.b?q"), Some("https://a.b/?q".into()));
+        for bad in ["https://", "ftp://a.b/", "https:///x", "javascript://x", "https://a b", "x"] {
+            assert_eq!(url(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn r27_login_pages_are_known() {
+        let login = |text: &str| Address::parse(text).is_some_and(|address| address.is_login());
+        for page in [
+            "https://claude.ai/oauth/authorize?code=true&client_id=9d1c&response_type=code",
+            "https://auth.openai.com/oauth/authorize?response_type=code&client_id=app",
+            "https://github.com/login/device",
+            "https://accounts.google.com/o/oauth2/auth?response_type=code&client_id=3255",
+            "https://microsoft.com/devicelogin",
+            "https://device.sso.eu-west-1.amazonaws.com/?user_code=ABCD-EFGH",
+            "https://sso.example.org/realms/x/device?user_code=ABCD",
+            "https://login.tailscale.com/a/login",
+        ] {
+            assert!(login(page), "{page}");
+        }
+        for page in [
+            "https://github.com/rust-lang/rust",
+            "https://example.com/login",
+            "http://claude.ai/oauth/authorize?client_id=1",
+            "https://claude.ai@evil.example/oauth/authorize?client_id=1",
+            "https://docs.example.com/oauth",
+        ] {
+            assert!(!login(page), "{page}");
+        }
+    }
+}
