@@ -74,8 +74,8 @@ impl State {
     fn admit_link(&mut self, len: usize) -> bool {
         let mut budget = std::mem::take(&mut self.link_budget);
         let admitted = budget.admit(len, || {
-            let shown = links::alive(self.grid());
-            let hidden = if self.is_alt() { self.with_main(|main| links::alive(main)) } else { 0 };
+            let shown = links::alive(self.term.grid_mut());
+            let hidden = if self.is_alt() { self.with_main(links::alive) } else { 0 };
             shown + hidden
         });
         self.link_budget = budget;

@@ -40,8 +40,9 @@ impl LinkBudget {
     }
 }
 
-/// The bytes of links alive in a grid, each counted once.
-pub(super) fn alive(grid: &Grid<Cell>) -> usize {
+/// The bytes of links alive in a grid, each counted once; rows that the grid keeps for later use lose theirs.
+pub(super) fn alive(grid: &mut Grid<Cell>) -> usize {
+    grid.truncate();
     let mut seen = HashSet::new();
     let mut bytes = 0;
     for line in grid.topmost_line().0..=grid.bottommost_line().0 {

@@ -77,9 +77,17 @@ impl State {
         let first = -(grid.history_size().min(self.urls.scrolled) as i32);
         let mut found = Vec::new();
         let mut unfinished = false;
+        let mut read_to = None;
         for line in first..grid.screen_lines() as i32 {
             for col in (0..grid.columns()).filter(|&col| grid[Line(line)][Column(col)].c == ':') {
-                match read_address(grid, Place { line, col }) {
+                let colon = Place { line, col };
+                // An address inside another is part of it; and no cell is read twice.
+                if Some(colon) <= read_to {
+                    continue;
+                }
+                let (read, last) = read_address(grid, colon);
+                read_to = Some(last);
+                match read {
                     Read::Nothing => {}
                     Read::Whole(text) => found.push(text),
                     Read::Unfinished => unfinished = true,

@@ -7,6 +7,9 @@ use alacritty_terminal::term::cell::{Cell, Flags};
 use super::address::is_part;
 use super::limits::URL_MAX;
 
+/// What is between the scheme and the host.
+const MARK: &str = "://";
+
 /// What is at a colon.
 pub(super) enum Read {
     /// No address.
@@ -18,14 +21,14 @@ pub(super) enum Read {
 }
 
 /// A cell.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) line: i32,
     pub(super) col: usize,
 }
 
-/// Reads the address whose scheme ends with the colon at `colon`.
-pub(super) fn read_address(grid: &Grid<Cell>, colon: Place) -> Read {
+/// Reads the address whose scheme ends with the colon at `colon`; also returns the last cell of it.
+pub(super) fn read_address(grid: &Grid<Cell>, colon: Place) -> (Read, Place) {
     let scheme: String = std::iter::successors(colon.previous(grid), |place| place.previous(grid))
         .map(|place| place.cell(grid).c.to_ascii_lowercase())
         .take("https".len())
@@ -33,7 +36,7 @@ pub(super) fn read_address(grid: &Grid<Cell>, colon: Place) -> Read {
     let mut text = match scheme.as_str() {
         "sptth" => "https".to_owned(),
         scheme if scheme.starts_with("ptth") => "http".to_owned(),
-        _ => return Read::Nothing,
+        _ => return (Read::Nothing, colon),
     };
     let mark = text.len();
     let mut place = Some(colon);
@@ -46,16 +49,19 @@ pub(super) fn read_address(grid: &Grid<Cell>, colon: Place) -> Read {
                 break;
             }
             text.push(cell.c);
+            let start = &text[mark..text.len().min(mark + MARK.len())];
+            if !MARK.starts_with(start) {
+                return (Read::Nothing, colon);
+            }
         }
         last = at;
         place = at.next(grid);
     }
-    match text[mark..].starts_with("://") {
-        false if text[mark..].len() < 3 && last.is_before_cursor(grid) => Read::Unfinished,
-        false => Read::Nothing,
-        true if last.is_before_cursor(grid) => Read::Unfinished,
-        true => Read::Whole(text),
+    if last.is_before_cursor(grid) {
+        return (Read::Unfinished, last);
     }
+    let whole = text[mark..].starts_with(MARK);
+    (if whole { Read::Whole(text) } else { Read::Nothing }, last)
 }
 
 impl Place {
