@@ -140,12 +140,15 @@ impl From<Existing> for IfExists {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  bowline attach                     the newest session that runs
   bowline attach build
-  bowline attach build --observe    look only: keys go nowhere, the size stays
-  bowline attach build --claim-size make the session as large as this terminal")]
+  bowline attach build --observe     look only: keys go nowhere, the size stays
+  bowline attach build --claim-size  make the session as large as this terminal
+
+While another viewer's window decides the size, this one shows as much of the screen as fits around the cursor.")]
 pub(crate) struct Attach {
-    /// The session's name or id
-    pub(crate) session: String,
+    /// The session's name or id [default: the newest one running]
+    pub(crate) session: Option<String>,
     /// Look only
     #[arg(long, short, conflicts_with = "claim_size")]
     pub(crate) observe: bool,
@@ -289,6 +292,10 @@ pub(crate) struct Log {
 
 /// Give a session another name.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline rename build build-old
+  bowline rename k3v9x0q2m7aa build   a session without a name has its id")]
 pub(crate) struct Rename {
     /// The session's name or id
     pub(crate) session: String,
@@ -298,6 +305,10 @@ pub(crate) struct Rename {
 
 /// Start an ended or lost session again: the same command in the same place, under the same id.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline restart build
+  bowline restart build --attach   and go there")]
 pub(crate) struct Restart {
     /// The session's name or id
     pub(crate) session: String,

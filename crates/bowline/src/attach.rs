@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bowline_client::local::Local;
 use bowline_client::{Options, Outcome};
-use bowline_proto::message::{ExitStatus, SessionInfo};
+use bowline_proto::message::{ExitStatus, SessionInfo, State};
 use bowline_session::home::Home;
 use bowline_session::registry::{self, Entry};
 
@@ -17,7 +17,11 @@ use crate::failure::{Code, Failure};
 const HISTORY: u32 = 1000;
 
 pub(crate) fn run(verb: &args::Attach, config: &Config) -> anyhow::Result<ExitCode> {
-    let entry = registry::find(&Home::from_env()?, &verb.session)?;
+    let home = Home::from_env()?;
+    let entry = match &verb.session {
+        Some(session) => registry::find(&home, session)?,
+        None => newest(&home)?,
+    };
     let prefix = match &verb.detach_key {
         Some(key) => config::parse_detach_key(key)
             .map_err(|why| Failure::new(Code::Usage, why, "for example --detach-key 'ctrl-a', or --detach-key none"))?,
@@ -25,6 +29,14 @@ pub(crate) fn run(verb: &args::Attach, config: &Config) -> anyhow::Result<ExitCo
     };
     let options = Options { prefix, observe: verb.observe, claim: verb.claim_size, ..options(config) };
     attach(&entry, &options)
+}
+
+/// The session that was started last, of those that run here and are not the one around us.
+fn newest(home: &Home) -> anyhow::Result<Entry> {
+    let around = std::env::var("BOWLINE_SESSION").unwrap_or_default();
+    let mut running = registry::list_files(home)?;
+    running.retain(|entry| entry.here && entry.info.state == State::Running && entry.info.id.as_str() != around);
+    running.pop().ok_or_else(|| Failure::new(Code::Unknown, "no session is running", "`bowline new` starts one").into())
 }
 
 /// Attaches to a session that was just started.

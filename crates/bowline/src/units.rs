@@ -29,9 +29,12 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "d" => 24 * 3600,
         _ => return Err(format!("{text:?} is no time: write a number and s, m, h or d")),
     };
-    let total = number.and_then(|n| n.checked_mul(seconds));
+    let total = number.and_then(|n| n.checked_mul(seconds)).filter(|total| *total <= MAX_SECONDS);
     total.map(Duration::from_secs).ok_or_else(|| format!("{text:?} is no time: write a number and s, m, h or d"))
 }
+
+/// A thousand years: far from where arithmetic with times would overflow.
+const MAX_SECONDS: u64 = 1000 * 366 * 24 * 3600;
 
 /// `120x32`.
 pub(crate) fn size(text: &str) -> Result<Size, String> {

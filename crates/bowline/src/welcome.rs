@@ -18,7 +18,9 @@ Bowline keeps this terminal alive when you leave it.
 ";
 
 pub(crate) fn run(config: &Config) -> anyhow::Result<ExitCode> {
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+    // In a session already, another one around it would only be in the way.
+    let inside = std::env::var_os("BOWLINE_SESSION").is_some();
+    if inside || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         Args::command().print_help()?;
         return Ok(ExitCode::SUCCESS);
     }

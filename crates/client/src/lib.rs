@@ -23,6 +23,8 @@ pub mod transport;
 pub mod tty;
 mod typing;
 pub mod unix;
+mod view;
 mod viewer;
+mod waiting;
 
 pub use attach::{AttachError, Options, Outcome, attach};

@@ -10,6 +10,8 @@ use crate::keys::Prefix;
 
 /// A line on a live screen waits until the program has printed nothing for this long.
 const QUIET: Duration = Duration::from_millis(300);
+/// A session that has not answered for this long is said to be slow.
+const SLOW: Duration = Duration::from_millis(700);
 /// How much of unsent typing is shown.
 const SHOWN: usize = 24;
 
@@ -28,6 +30,8 @@ pub(crate) struct Lines {
     session: Option<Size>,
     you: You,
     quiet_from: Option<Duration>,
+    /// When the first dial began.
+    since: Option<Duration>,
     /// The last reason that the server or a dial gave.
     reason: String,
     now: Duration,
@@ -44,6 +48,7 @@ impl Lines {
             session: None,
             you: You { write: true, size: false },
             quiet_from: None,
+            since: None,
             reason: String::new(),
             now: Duration::ZERO,
         }
@@ -58,12 +63,14 @@ impl Lines {
                 let when = if seconds == 0 { "now".to_owned() } else { format!("in {seconds}s") };
                 Some(format!("[bowline: connection lost, retrying {when} (attempt {attempt})]"))
             }
-            Status::Offline => Some(match self.prefix.as_str() {
-                "" => "[bowline: no connection, given up; Enter retries]".to_owned(),
-                prefix => format!("[bowline: no connection, given up; Enter retries, {prefix} d leaves]"),
-            }),
+            Status::Offline => Some(format!("[bowline: no connection, given up; Enter retries{}]", self.way_out())),
             Status::Connecting | Status::Open | Status::Ended | Status::NeedsLogin | Status::Gone(_) => None,
         };
+    }
+
+    /// How to leave, if there is a key for it.
+    fn way_out(&self) -> String {
+        if self.prefix.is_empty() { String::new() } else { format!(", {} d leaves", self.prefix) }
     }
 
     /// The server or a dial gave a reason.
@@ -132,6 +139,10 @@ impl Lines {
         if self.connection.is_some() {
             return self.connection.clone();
         }
+        if self.status == Status::Connecting {
+            let late = now >= *self.since.get_or_insert(now) + SLOW;
+            return late.then(|| format!("[bowline: waiting for the session to answer{}]", self.way_out()));
+        }
         // A mirrored screen keeps a row for this; on one that scrolls, a line waits for quiet.
         let mirrored = self.foreign_size(window);
         if self.status != Status::Open || (mirrored.is_none() && self.quiet_from.is_some_and(|at| now < at)) {
@@ -155,7 +166,10 @@ impl Lines {
 
     /// When [`Lines::wanted`] may answer differently by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
-        self.quiet_from.filter(|at| *at > self.now && (self.unsent.is_some() || self.hint.is_some()))
+        let quiet = self.quiet_from.filter(|at| *at > self.now && (self.unsent.is_some() || self.hint.is_some()));
+        let slow =
+            self.since.map(|since| since + SLOW).filter(|at| *at > self.now && self.status == Status::Connecting);
+        quiet.or(slow)
     }
 }
 
@@ -182,6 +196,16 @@ mod tests {
         }
         lines.status(Status::Open, 14 * second);
         assert_eq!(lines.wanted(window, 14 * second), None);
+    }
+
+    #[test]
+    fn a_session_that_does_not_answer_is_said_to_be_slow() {
+        let (mut lines, window) = (Lines::new(Some(Prefix::default())), Size::default());
+        assert_eq!(lines.wanted(window, Duration::ZERO), None);
+        assert_eq!(lines.poll_timeout(), Some(SLOW));
+        assert!(lines.wanted(window, SLOW).is_some_and(|line| line.contains("waiting for the session")));
+        lines.status(Status::Open, SLOW);
+        assert_eq!(lines.wanted(window, SLOW), None);
     }
 
     #[test]

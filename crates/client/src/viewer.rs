@@ -1,7 +1,12 @@
 //! The loop of an attach: one terminal, one link, one connection at a time, and whatever happens to them.
 //!
-//! The machines decide (`Client` what is said, `Reconnector` who dials when); this file waits, reads and writes for
-//! them. It never blocks on the session or on the terminal, so keys and signals always get through.
+//! The machines decide (`Client` what is said, `Reconnector` who dials when); this file and [`waiting`] read and write
+//! for them, [`view`] paints, [`typing`] takes keys. Neither the session nor the terminal is waited for, but for the
+//! moment in which a screen of another size is asked for, so keys and signals always get through.
+//!
+//! [`waiting`]: crate::waiting
+//! [`view`]: crate::view
+//! [`typing`]: crate::typing
 
 use std::io;
 use std::time::Duration;
@@ -11,10 +16,8 @@ use bowline_proto::ids::ClientId;
 use bowline_proto::link::{
     Action, Client, ClientConfig, ClientEvent, ClientState, ClientTransmit, Reconnector, Status,
 };
-use bowline_proto::message::{ExitStatus, Missed, Reason, Scope};
+use bowline_proto::message::ExitStatus;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::Value;
-use signal_hook::consts::SIGHUP;
 
 use crate::attach::{Options, Outcome};
 use crate::clock::Clock;
@@ -23,11 +26,8 @@ use crate::keys::Keys;
 use crate::lines::Lines;
 use crate::signals::Signals;
 use crate::transport::{Dial, Transport};
+use crate::view::Mirror;
 
-/// Typed bytes that wait because the link takes no more. Past it, keys are left in the terminal's own queue.
-const TYPED_AHEAD: usize = 1 << 20;
-/// The shortest time between two paintings of a screen of another size.
-const MIRROR_EVERY: Duration = Duration::from_millis(100);
 /// How long leaving waits for typed bytes to be on their way.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -44,31 +44,21 @@ pub(crate) struct Viewer<'a> {
     pub(crate) typed: Vec<u8>,
     /// How it ended, once it has.
     pub(crate) outcome: Option<Outcome>,
-    dial: Box<dyn Dial>,
-    connection: Option<Connection>,
-    signals: Signals,
+    pub(crate) dial: Box<dyn Dial>,
+    pub(crate) connection: Option<Connection>,
+    pub(crate) signals: Signals,
     /// A snapshot has been painted.
-    painted: bool,
+    pub(crate) painted: bool,
     /// Set while the session has another size than the window: when its screen is to be painted next, if it changed.
-    mirror: Option<Mirror>,
+    pub(crate) mirror: Option<Mirror>,
     /// The session has ended, and the dial under way is only to hear how.
-    asking: bool,
-}
-
-/// The painting of a screen of another size.
-struct Mirror {
-    /// Something changed since the last painting.
-    dirty: bool,
-    /// Not before this.
-    next: Duration,
-    /// What was painted last, and the line below it.
-    painted: Option<(Value, String)>,
+    pub(crate) asking: bool,
 }
 
 /// A connection, or the attempt to make one.
-struct Connection {
-    generation: u64,
-    transport: Box<dyn Transport>,
+pub(crate) struct Connection {
+    pub(crate) generation: u64,
+    pub(crate) transport: Box<dyn Transport>,
     /// The link knows of it.
     opened: bool,
     /// What the server said it would close with.
@@ -171,7 +161,7 @@ impl<'a> Viewer<'a> {
         acted
     }
 
-    fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         let now = self.clock.now();
         if let Some(connection) = &mut self.connection
             && !connection.opened
@@ -206,7 +196,7 @@ impl<'a> Viewer<'a> {
         applied
     }
 
-    fn apply(&mut self, event: ClientEvent) {
+    pub(crate) fn apply(&mut self, event: ClientEvent) {
         let now = self.clock.now();
         match event {
             ClientEvent::StateChanged(ClientState::Attached) => {
@@ -264,15 +254,6 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    fn begin_snapshot(&mut self, reason: Reason, scope: Scope, missed: Option<Missed>) {
-        let skipped = missed.filter(|_| self.painted).map(|missed| {
-            let why = if reason == Reason::Epoch { "the session was restarted" } else { "output was skipped" };
-            format!("[bowline: {why}, {} bytes not shown]", missed.to.saturating_sub(missed.from))
-        });
-        self.display.begin_snapshot(scope, skipped.as_deref(), !self.painted);
-        self.painted = true;
-    }
-
     fn exited(&mut self, status: ExitStatus) {
         let seen = status.code.is_some() || status.signal.is_some();
         self.outcome = Some(if seen { Outcome::Exited(status) } else { Outcome::Lost });
@@ -299,7 +280,7 @@ impl<'a> Viewer<'a> {
     }
 
     /// A dial failed, or its connection ended.
-    fn closed(&mut self, generation: u64, closed: &Closed) {
+    pub(crate) fn closed(&mut self, generation: u64, closed: &Closed) {
         let now = self.clock.now();
         let said = self.connection.take_if(|connection| connection.generation == generation);
         self.link.handle_disconnected(now);
@@ -313,156 +294,6 @@ impl<'a> Viewer<'a> {
         self.asking = retries && !self.asking && self.dial.has_ended();
         if self.asking {
             self.reconnector.redial(self.clock.now());
-        }
-    }
-
-    /// Shows the session's output as it comes, or, in a window of another size, pictures of its screen.
-    fn choose_view(&mut self) {
-        let foreign = self.lines.is_foreign(self.display.size());
-        match (foreign, self.mirror.is_some()) {
-            (true, false) => {
-                self.display.set_muted(true);
-                self.mirror = Some(Mirror { dirty: true, next: Duration::ZERO, painted: None });
-            }
-            (false, true) => {
-                self.display.set_muted(false);
-                self.mirror = None;
-                self.link.repaint();
-            }
-            _ => {}
-        }
-    }
-
-    /// Paints the screen of another size, if it or the line below it changed.
-    fn show_mirror(&mut self, line: &str) {
-        let now = self.clock.now();
-        let Some(mirror) = &mut self.mirror else { return };
-        if mirror.dirty && mirror.next <= now && self.reconnector.status() == Status::Open {
-            mirror.dirty = false;
-            mirror.next = now + MIRROR_EVERY;
-            if let Some(screen) = self.dial.screen() {
-                mirror.painted = Some((screen, String::new()));
-            }
-        }
-        if let Some((screen, below)) = mirror.painted.as_mut().filter(|(_, below)| below != line) {
-            line.clone_into(below);
-            self.display.mirror(screen, line);
-        }
-    }
-
-    /// Puts the line that is wanted on the bottom row, or takes away the one that is not.
-    pub(crate) fn show_line(&mut self) {
-        if self.mirror.is_some() {
-            let line = self.lines.wanted(self.display.size(), self.clock.now()).unwrap_or_default();
-            return self.show_mirror(&line);
-        }
-        match self.lines.wanted(self.display.size(), self.clock.now()).filter(|_| !self.asking) {
-            Some(line) => self.display.cover(&line),
-            None => {
-                if self.display.uncover() {
-                    self.link.repaint();
-                }
-            }
-        }
-    }
-
-    /// Waits until something happens, and takes it in.
-    fn wait(&mut self) -> io::Result<()> {
-        let mirror = self.mirror.as_ref().filter(|mirror| mirror.dirty).map(|mirror| mirror.next);
-        let timers = [self.link.poll_timeout(), self.reconnector.poll_timeout(), self.lines.poll_timeout(), mirror];
-        let now = self.clock.now();
-        let timeout = timers.into_iter().flatten().min().map(|at| {
-            let left = at.saturating_sub(now) + Duration::from_millis(1);
-            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) }
-        });
-        let on = |wanted: bool, flags: PollFlags| if wanted { flags } else { PollFlags::empty() };
-        let (input, output, signals) = (self.display.tty().input(), self.display.tty().output(), self.signals.fd());
-        let link_flags = self.connection.as_ref().map_or(PollFlags::empty(), |connection| {
-            on(self.display.has_room(), PollFlags::IN) | on(connection.transport.wants_write(), PollFlags::OUT)
-        });
-        let mut fds = vec![
-            PollFd::new(&signals, PollFlags::IN),
-            PollFd::new(&input, on(self.typed.len() < TYPED_AHEAD, PollFlags::IN)),
-            PollFd::new(&output, on(self.display.is_waiting(), PollFlags::OUT)),
-        ];
-        let link_fd = self.connection.as_ref().map(|connection| connection.transport.fd());
-        if let Some(fd) = link_fd.as_ref().filter(|_| !link_flags.is_empty()) {
-            fds.push(PollFd::new(fd, link_flags));
-        }
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
-        drop(fds);
-        self.handle_signals();
-        if !ready[1].is_empty() {
-            self.read_keys();
-        }
-        if ready[2].intersects(PollFlags::HUP | PollFlags::ERR) {
-            self.outcome.get_or_insert(Outcome::Signalled(SIGHUP));
-        }
-        if ready.get(3).is_some_and(|flags| flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)) {
-            self.receive();
-        }
-        self.handle_time();
-        Ok(())
-    }
-
-    fn handle_time(&mut self) {
-        let now = self.clock.now();
-        if self.clock.slept() {
-            self.link.handle_wake(now);
-            self.reconnector.handle_wake(now);
-        }
-        self.open();
-        self.link.handle_timeout(now);
-        self.reconnector.handle_timeout(self.clock.jitter(), now);
-    }
-
-    fn receive(&mut self) {
-        let now = self.clock.now();
-        let Some(connection) = &mut self.connection else { return };
-        let (generation, link) = (connection.generation, &mut self.link);
-        let received = connection.transport.receive(&mut |frame| link.handle_frame(frame, now));
-        if let Err(closed) = received {
-            // What came before the end counts, above all why it ended.
-            while let Some(event) = self.link.poll_event() {
-                self.apply(event);
-            }
-            if self.outcome.is_none() {
-                self.closed(generation, &closed);
-            }
-        }
-    }
-
-    fn handle_signals(&mut self) {
-        self.signals.drain();
-        if let Some(signal) = self.signals.ending() {
-            self.outcome.get_or_insert(Outcome::Signalled(signal));
-        }
-        if self.signals.take_continued() {
-            // A shell may have changed the settings while this process was stopped.
-            let _ = self.display.tty().make_raw();
-            self.link.repaint();
-        }
-        if self.signals.take_resized()
-            && let Some(size) = self.display.update_size()
-        {
-            self.link.handle_resize(size);
-            if let Some(mirror) = &mut self.mirror {
-                mirror.dirty = true;
-            }
-        }
-    }
-
-    fn read_keys(&mut self) {
-        let mut bytes = [0; 4096];
-        match rustix::io::read(self.display.tty().input(), &mut bytes) {
-            Ok(0) => drop(self.outcome.get_or_insert(Outcome::Signalled(SIGHUP))),
-            Ok(n) => self.handle_keys(&bytes[..n]),
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-            Err(_) => drop(self.outcome.get_or_insert(Outcome::Signalled(SIGHUP))),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A temporary world for the real binary: its own state directory, terminals to sit at, and wires to cut.
 
-#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod proxy;

@@ -1,0 +1,111 @@
+//! What every verb of the command line has: help, JSON, and words for people.
+
+mod support;
+
+use serde_json::Value;
+use support::{Terminal, World};
+
+const VERBS: [&str; 11] =
+    ["new", "attach", "ls", "kill", "send", "screen", "log", "rename", "restart", "prune", "completions"];
+
+#[test]
+fn r55_every_verb_explains_itself() {
+    let world = World::new();
+    let help = world.ok(&["--help"]);
+    assert!(help.contains("Exit codes:") && help.contains("Examples:"), "{help}");
+    assert!(!help.contains("session-process"), "what is not for people is not shown");
+    for verb in VERBS {
+        assert!(help.contains(&format!("  {verb} ")), "{verb} is missing:\n{help}");
+        let own = world.ok(&[verb, "--help"]);
+        assert!(own.contains("Usage: bowline"), "{own}");
+        assert!(own.contains("Examples:"), "{verb} has no examples:\n{own}");
+    }
+}
+
+#[test]
+fn r55_bowline_alone_prints_help_to_a_pipe_and_opens_a_session_in_a_terminal() {
+    let world = World::new();
+    assert!(world.ok(&[]).contains("Usage: bowline"));
+    assert!(world.ok(&["ls", "--json"]).contains("\"sessions\":[]"));
+    let mut terminal = Terminal::run(&world, &[], 80, 24);
+    terminal.wait_until("the welcome", |terminal| terminal.history().contains("Bowline keeps this terminal alive"));
+    terminal.wait_until("a prompt", |terminal| terminal.is_raw() && terminal.text().contains(['$', '#']));
+    terminal.press(b"exit 3\r");
+    assert_eq!(terminal.exit_code(), 3);
+}
+
+#[test]
+fn r55_data_comes_as_json_and_an_id_comes_alone() {
+    let world = World::new();
+    let created: Value = serde_json::from_str(&world.ok(&["new", "-d", "--json", "--name", "j", "cat"])).unwrap();
+    assert_eq!(created["name"], "j");
+    assert_eq!(created["state"], "running");
+    let id = world.ok(&["new", "-d", "cat"]);
+    assert_eq!(id.len(), 13, "12 letters and a newline: {id:?}");
+    let json = |args: &[&str]| -> Value { serde_json::from_str(&world.ok(args)).unwrap() };
+    assert_eq!(json(&["ls", "--json"])["sessions"].as_array().unwrap().len(), 2);
+    assert!(json(&["send", "j", "--json", "--enter", "hi"])["seq"].is_number());
+    world.wait_for_screen("j", "hi\nhi");
+    assert_eq!(json(&["screen", "j", "--format", "json"])["lines"][1]["text"], "hi");
+    assert_eq!(json(&["kill", "--json", "--keep", "j"])["ended"][0], created["id"]);
+    assert!(json(&["prune", "--json", "--dry-run", "--older", "0s"]).is_object());
+    assert_eq!(json(&["restart", "--json", "j"])["id"], created["id"]);
+}
+
+#[test]
+fn r55_completions_are_made_for_every_shell() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(world.ok(&["completions", shell]).contains("bowline"), "{shell}");
+    }
+}
+
+#[test]
+fn r55_a_wrong_configuration_names_the_key_and_the_file() {
+    let world = World::new();
+    world.configure("detach_kex = \"ctrl-a\"");
+    let output = world.run(&["ls"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("detach_kex") && message.contains("config.toml"), "{message}");
+}
+
+#[test]
+fn r55_a_configured_detach_key_works_and_a_flag_goes_before_it() {
+    let world = World::new();
+    world.configure("detach_key = \"ctrl-a\"");
+    world.start("w", "echo here; stty raw -echo; cat");
+    world.wait_for_screen("w", "here");
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("here");
+    terminal.press(b"\x01d");
+    assert_eq!(terminal.exit_code(), 0);
+    let mut terminal = Terminal::run(&world, &["attach", "w", "--detach-key", "ctrl-]"], 80, 24);
+    terminal.wait_for("here");
+    terminal.press(b"\x01d still here");
+    terminal.wait_for("still here");
+    terminal.press(b"\x1b[93;5ud");
+    assert_eq!(terminal.exit_code(), 0);
+}
+
+#[test]
+fn attach_without_a_name_takes_the_newest() {
+    let world = World::new();
+    assert_eq!(world.run(&["attach"]).status.code(), Some(3));
+    world.start("old", "echo the old one; cat");
+    world.start("new", "echo the new one; cat");
+    let mut terminal = Terminal::run(&world, &["attach"], 80, 24);
+    terminal.wait_for("the new one");
+}
+
+#[test]
+fn r24_a_log_printed_in_a_terminal_does_not_make_it_answer() {
+    let world = World::new();
+    world.start("w", r"printf 'a\033[cb\033[6n'; exit 0");
+    support::wait_until("it ended", || world.info("w", "state") == "exited");
+    assert_eq!(world.ok(&["log", "w"]), "a\x1b[cb\x1b[6n", "in a pipe, the bytes are the program's own");
+    let mut terminal = Terminal::run(&world, &["log", "w"], 80, 24);
+    assert_eq!(terminal.exit_code(), 0);
+    assert_eq!(terminal.text(), "ab\n");
+    assert!(terminal.answers.is_empty());
+}

@@ -1,0 +1,202 @@
+//! The strings among the sequences: commands to the operating system, the device and the application.
+//!
+//! A string is held until it can be judged; from then on it passes, or is dropped, to its end.
+
+use super::query::{self, Fate};
+use super::{BEL, C2, CAN, Csi, ENQ, ESC, Filter, MAX_SEQUENCE, SUB, State, split_code};
+
+impl Filter {
+    pub(super) fn osc(&mut self, byte: u8, out: &mut Vec<u8>) -> bool {
+        if self.held.last() == Some(&ESC) {
+            if byte == b'\\' {
+                self.held.push(byte);
+                self.osc_ends(2, out);
+                return true;
+            }
+            self.held.pop();
+            self.osc_ends(0, out);
+            self.begin(State::Escape, &[ESC]);
+            return false;
+        }
+        match byte {
+            BEL | CAN | SUB => {
+                self.held.push(byte);
+                self.osc_ends(1, out);
+            }
+            _ => {
+                self.held.push(if byte == ENQ { 0 } else { byte });
+                if self.held.len() > MAX_SEQUENCE {
+                    if query::long_osc_passes(&self.held[self.body..]) {
+                        self.pass_string(true, out)
+                    } else {
+                        self.drop_string(true, out)
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Judges the held command, whose last `end` bytes are its terminator; without one, something interrupted it.
+    pub(super) fn osc_ends(&mut self, end: usize, out: &mut Vec<u8>) {
+        let text = &self.held[self.body..self.held.len() - end];
+        let fate = match split_code(text) {
+            (Some(code @ (104 | 105 | 110..=119)), b"") if self.painting && !self.touched.changed_colour(code) => {
+                Fate::Strip
+            }
+            _ => query::osc(text),
+        };
+        let passes = fate == Fate::Pass;
+        if passes {
+            self.touched.osc(text);
+        }
+        self.meet(fate, out);
+        self.dangling = passes && end == 0;
+    }
+
+    pub(super) fn dcs(&mut self, byte: u8, out: &mut Vec<u8>) -> bool {
+        match byte {
+            ESC => self.restart(State::Escape, &[ESC], out),
+            CAN | SUB => {
+                self.held.push(byte);
+                self.pass(out);
+            }
+            0x40..=0x7e => {
+                let intermediate = Csi::parse(&self.held[self.body..]).intermediate;
+                self.held.push(byte);
+                match query::dcs(intermediate, byte) {
+                    Fate::Strip => self.drop_string(false, out),
+                    Fate::Pass | Fate::Replace(_) => self.pass_string(false, out),
+                }
+            }
+            0x80..=0xff if byte != C2 => {
+                self.cancel(out);
+                return false;
+            }
+            _ => {
+                self.held.push(if byte == ENQ { 0 } else { byte });
+                if self.held.len() > MAX_SEQUENCE {
+                    self.drop_string(false, out);
+                }
+            }
+        }
+        true
+    }
+
+    pub(super) fn apc(&mut self, byte: u8, out: &mut Vec<u8>) -> bool {
+        let graphics = self.held.get(self.body).copied().or(Some(byte)) == Some(b'G');
+        if !graphics {
+            self.pass_string(false, out);
+            return false;
+        }
+        match byte {
+            b';' | ESC | CAN | SUB => {
+                self.judge_graphics(out);
+                return false;
+            }
+            _ => {
+                self.held.push(if byte == ENQ { 0 } else { byte });
+                if self.held.len() > MAX_SEQUENCE {
+                    self.drop_string(false, out);
+                }
+            }
+        }
+        true
+    }
+
+    /// The control data of an application command is complete: from here it is a string that passes or not.
+    pub(super) fn judge_graphics(&mut self, out: &mut Vec<u8>) {
+        let fate = match self.held.get(self.body) {
+            Some(b'G') => query::graphics(&self.held[self.body + 1..]),
+            _ => Fate::Pass,
+        };
+        match fate {
+            Fate::Strip => self.drop_string(false, out),
+            Fate::Pass => self.pass_string(false, out),
+            Fate::Replace(control) => {
+                self.held.truncate(self.body + 1);
+                self.held.extend_from_slice(&control);
+                self.pass_string(false, out);
+            }
+        }
+    }
+
+    /// A byte of a string that is not judged any more. Only a byte that may end it is held.
+    pub(super) fn string(&mut self, byte: u8, osc: bool, pass: bool, out: &mut Vec<u8>) -> bool {
+        match (self.held.first().copied(), byte) {
+            (Some(ESC), b'\\') => {
+                self.held.push(byte);
+                self.string_ends(pass, out);
+            }
+            (Some(ESC), _) => {
+                self.dangling = pass;
+                self.held.clear();
+                self.begin(State::Escape, &[ESC]);
+                return false;
+            }
+            (Some(_), 0x80..=0x9f) => {
+                self.held.clear();
+                self.dangling = pass;
+                self.control(byte, out);
+            }
+            (Some(_), _) => {
+                self.keep(pass, out);
+                return false;
+            }
+            (None, ESC | C2) => self.held.push(byte),
+            (None, CAN | SUB) => {
+                self.held.push(byte);
+                self.string_ends(pass, out);
+            }
+            (None, BEL) if osc => {
+                self.held.push(byte);
+                self.string_ends(pass, out);
+            }
+            (None, _) => {
+                self.held.push(if byte == ENQ { 0 } else { byte });
+                self.keep(pass, out);
+            }
+        }
+        true
+    }
+
+    pub(super) fn pass_string(&mut self, osc: bool, out: &mut Vec<u8>) {
+        self.dangling = false;
+        let tail = self.split_tail();
+        self.flush(out);
+        self.held = tail;
+        self.state = State::String { osc, pass: true };
+    }
+
+    fn drop_string(&mut self, osc: bool, out: &mut Vec<u8>) {
+        self.settle(out);
+        self.held = self.split_tail();
+        self.state = State::String { osc, pass: false };
+    }
+
+    /// Takes off the end of `held` what may be the start of a terminator.
+    fn split_tail(&mut self) -> Vec<u8> {
+        match self.held.last() {
+            Some(&(ESC | C2)) if self.held.len() > self.body => self.held.split_off(self.held.len() - 1),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn string_ends(&mut self, pass: bool, out: &mut Vec<u8>) {
+        if pass {
+            self.pass(out);
+        } else {
+            self.held.clear();
+            self.state = State::Ground;
+        }
+    }
+
+    /// The held bytes of a string pass or are dropped; the string goes on.
+    pub(super) fn keep(&mut self, pass: bool, out: &mut Vec<u8>) {
+        if pass {
+            self.flush(out);
+        } else {
+            self.held.clear();
+        }
+    }
+}

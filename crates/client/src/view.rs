@@ -1,0 +1,83 @@
+//! What is to be seen: the session's output as it comes, pictures of a screen of another size, and lines of our own.
+
+use std::time::Duration;
+
+use bowline_proto::link::Status;
+use bowline_proto::message::{Missed, Reason, Scope};
+use serde_json::Value;
+
+use crate::viewer::Viewer;
+
+/// The shortest time between two paintings of a screen of another size.
+const MIRROR_EVERY: Duration = Duration::from_millis(100);
+
+/// The painting of a screen of another size.
+pub(crate) struct Mirror {
+    /// Something changed since the last painting.
+    pub(crate) dirty: bool,
+    /// Not before this.
+    pub(crate) next: Duration,
+    /// What was painted last, and the line below it.
+    painted: Option<(Value, String)>,
+}
+
+impl Viewer<'_> {
+    pub(crate) fn begin_snapshot(&mut self, reason: Reason, scope: Scope, missed: Option<Missed>) {
+        let skipped = missed.filter(|_| self.painted).map(|missed| {
+            let why = if reason == Reason::Epoch { "the session was restarted" } else { "output was skipped" };
+            format!("[bowline: {why}, {} bytes not shown]", missed.to.saturating_sub(missed.from))
+        });
+        self.display.begin_snapshot(scope, skipped.as_deref(), !self.painted);
+        self.painted = true;
+    }
+
+    /// Shows the session's output as it comes, or, in a window of another size, pictures of its screen.
+    pub(crate) fn choose_view(&mut self) {
+        let foreign = self.lines.is_foreign(self.display.size());
+        match (foreign, self.mirror.is_some()) {
+            (true, false) => {
+                self.display.set_muted(true);
+                self.mirror = Some(Mirror { dirty: true, next: Duration::ZERO, painted: None });
+            }
+            (false, true) => {
+                self.display.set_muted(false);
+                self.mirror = None;
+                self.link.repaint();
+            }
+            _ => {}
+        }
+    }
+
+    /// Paints the screen of another size, if it or the line below it changed.
+    fn show_mirror(&mut self, line: &str) {
+        let now = self.clock.now();
+        let Some(mirror) = &mut self.mirror else { return };
+        if mirror.dirty && mirror.next <= now && self.reconnector.status() == Status::Open {
+            mirror.dirty = false;
+            mirror.next = now + MIRROR_EVERY;
+            if let Some(screen) = self.dial.screen() {
+                mirror.painted = Some((screen, String::new()));
+            }
+        }
+        if let Some((screen, below)) = mirror.painted.as_mut().filter(|(_, below)| below != line) {
+            line.clone_into(below);
+            self.display.mirror(screen, line);
+        }
+    }
+
+    /// Puts the line that is wanted on the bottom row, or takes away the one that is not.
+    pub(crate) fn show_line(&mut self) {
+        if self.mirror.is_some() {
+            let line = self.lines.wanted(self.display.size(), self.clock.now()).unwrap_or_default();
+            return self.show_mirror(&line);
+        }
+        match self.lines.wanted(self.display.size(), self.clock.now()).filter(|_| !self.asking) {
+            Some(line) => self.display.cover(&line),
+            None => {
+                if self.display.uncover() {
+                    self.link.repaint();
+                }
+            }
+        }
+    }
+}

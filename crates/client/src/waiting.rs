@@ -1,0 +1,115 @@
+//! Waiting for something to happen to a viewer, and taking it in: keys, frames, signals, time.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::SIGHUP;
+
+use crate::attach::Outcome;
+use crate::viewer::Viewer;
+
+/// Typed bytes that wait because the link takes no more. Past it, keys are left in the terminal's own queue.
+const TYPED_AHEAD: usize = 1 << 20;
+
+impl Viewer<'_> {
+    /// Waits until something happens, and takes it in.
+    pub(crate) fn wait(&mut self) -> io::Result<()> {
+        let mirror = self.mirror.as_ref().filter(|mirror| mirror.dirty).map(|mirror| mirror.next);
+        let timers = [self.link.poll_timeout(), self.reconnector.poll_timeout(), self.lines.poll_timeout(), mirror];
+        let now = self.clock.now();
+        let timeout = timers.into_iter().flatten().min().map(|at| {
+            let left = at.saturating_sub(now) + Duration::from_millis(1);
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) }
+        });
+        let on = |wanted: bool, flags: PollFlags| if wanted { flags } else { PollFlags::empty() };
+        let (input, output, signals) = (self.display.tty().input(), self.display.tty().output(), self.signals.fd());
+        let link_flags = self.connection.as_ref().map_or(PollFlags::empty(), |connection| {
+            on(self.display.has_room(), PollFlags::IN) | on(connection.transport.wants_write(), PollFlags::OUT)
+        });
+        let mut fds = vec![
+            PollFd::new(&signals, PollFlags::IN),
+            PollFd::new(&input, on(self.typed.len() < TYPED_AHEAD, PollFlags::IN)),
+            PollFd::new(&output, on(self.display.is_waiting(), PollFlags::OUT)),
+        ];
+        let link_fd = self.connection.as_ref().map(|connection| connection.transport.fd());
+        if let Some(fd) = link_fd.as_ref().filter(|_| !link_flags.is_empty()) {
+            fds.push(PollFd::new(fd, link_flags));
+        }
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+        drop(fds);
+        self.handle_signals();
+        if !ready[1].is_empty() {
+            self.read_keys();
+        }
+        if ready[2].intersects(PollFlags::HUP | PollFlags::ERR) {
+            self.outcome.get_or_insert(Outcome::Signalled(SIGHUP));
+        }
+        if ready.get(3).is_some_and(|flags| flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)) {
+            self.receive();
+        }
+        self.handle_time();
+        Ok(())
+    }
+
+    fn handle_time(&mut self) {
+        let now = self.clock.now();
+        if self.clock.slept() {
+            self.link.handle_wake(now);
+            self.reconnector.handle_wake(now);
+        }
+        self.open();
+        self.link.handle_timeout(now);
+        self.reconnector.handle_timeout(self.clock.jitter(), now);
+    }
+
+    fn receive(&mut self) {
+        let now = self.clock.now();
+        let Some(connection) = &mut self.connection else { return };
+        let (generation, link) = (connection.generation, &mut self.link);
+        let received = connection.transport.receive(&mut |frame| link.handle_frame(frame, now));
+        if let Err(closed) = received {
+            // What came before the end counts, above all why it ended.
+            while let Some(event) = self.link.poll_event() {
+                self.apply(event);
+            }
+            if self.outcome.is_none() {
+                self.closed(generation, &closed);
+            }
+        }
+    }
+
+    fn handle_signals(&mut self) {
+        self.signals.drain();
+        if let Some(signal) = self.signals.ending() {
+            self.outcome.get_or_insert(Outcome::Signalled(signal));
+        }
+        if self.signals.take_continued() {
+            // A shell may have changed the settings while this process was stopped.
+            let _ = self.display.tty().make_raw();
+            self.link.repaint();
+        }
+        if self.signals.take_resized()
+            && let Some(size) = self.display.update_size()
+        {
+            self.link.handle_resize(size);
+            if let Some(mirror) = &mut self.mirror {
+                mirror.dirty = true;
+            }
+        }
+    }
+
+    fn read_keys(&mut self) {
+        let mut bytes = [0; 4096];
+        match rustix::io::read(self.display.tty().input(), &mut bytes) {
+            Ok(0) => drop(self.outcome.get_or_insert(Outcome::Signalled(SIGHUP))),
+            Ok(n) => self.handle_keys(&bytes[..n]),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(_) => drop(self.outcome.get_or_insert(Outcome::Signalled(SIGHUP))),
+        }
+    }
+}
