@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::ids::Epoch;
+use crate::ids::{ClientId, Epoch};
+use crate::message::{Cursor, Grant, Lag, Theme};
 use crate::size::Size;
 
 /// Output that a viewer has been sent and has not acknowledged. Reaching it pauses that viewer's output, nobody else's.
@@ -123,6 +124,58 @@ impl ServerConfig {
             clients: CLIENTS,
             connections: CONNECTIONS,
             resizes: RESIZES,
+        }
+    }
+}
+
+/// Who a viewer is and what it wants.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// This run of this client.
+    pub client: ClientId,
+    /// Its id before a page reload.
+    pub was: Option<ClientId>,
+    /// Where to go on from; none for a fresh start.
+    pub cursor: Option<Cursor>,
+    /// The size of its window, if it has one.
+    pub size: Option<Size>,
+    /// What it wants when it cannot keep up.
+    pub lag: Lag,
+    /// Lines of scrollback in a whole snapshot.
+    pub scrollback: u32,
+    /// Look only.
+    pub observe: bool,
+    /// Answers for colour queries.
+    pub theme: Option<Theme>,
+    /// A browser's origin key.
+    pub key: Option<String>,
+    /// What a gateway lets this viewer do.
+    pub grant: Option<Grant>,
+    /// See [`OUTBOX`].
+    pub outbox: usize,
+    /// See [`RENDERED_EVERY`].
+    pub rendered_every: u64,
+    /// See [`UNSENT_AFTER`].
+    pub unsent_after: Duration,
+}
+
+impl ClientConfig {
+    /// A viewer without a window, with the ordinary bounds.
+    pub fn new(client: ClientId) -> ClientConfig {
+        ClientConfig {
+            client,
+            was: None,
+            cursor: None,
+            size: None,
+            lag: Lag::Skip,
+            scrollback: 1000,
+            observe: false,
+            theme: None,
+            key: None,
+            grant: None,
+            outbox: OUTBOX,
+            rendered_every: RENDERED_EVERY,
+            unsent_after: UNSENT_AFTER,
         }
     }
 }

@@ -9,7 +9,9 @@ mod outbox;
 mod reconnect;
 mod server;
 
-pub use client::{Client, ClientConfig, ClientEvent, ClientState, ClientTransmit};
+pub use client::{Client, ClientEvent, ClientState, ClientTransmit};
 pub use outbox::{NotTaken, Unsent};
 pub use reconnect::{Action, Reconnector, Status};
 pub use server::{ConnId, InputFull, Server, ServerEvent, Snapshot, Transmit};
+
+pub use crate::config::{ClientConfig, ServerConfig};

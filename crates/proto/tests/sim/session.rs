@@ -28,6 +28,8 @@ pub(crate) struct Session {
     /// The emulator, which takes its time.
     screen: Terminal,
     jobs: VecDeque<(Duration, Job)>,
+    /// Snapshots that are made and on their way to the server.
+    made: VecDeque<(Duration, ConnId, Snapshot)>,
     pub(crate) exit: Option<ExitStatus>,
     pub(crate) reading: bool,
     pub(crate) title: Option<String>,
@@ -94,6 +96,7 @@ impl Session {
             model: Terminal::new(0, size),
             screen: Terminal::new(0, size),
             jobs: VecDeque::new(),
+            made: VecDeque::new(),
             exit: None,
             reading: true,
             title: None,
@@ -124,6 +127,12 @@ impl Session {
         self.job(Job::Print(end), rng, now);
     }
 
+    /// Prints just as much as makes the log begin one byte before `start`, if it can.
+    pub(crate) fn trim_to(&mut self, start: u64, rng: &mut Rng, now: Duration) {
+        let wanted = (start + self.ring).saturating_sub(self.end() + 1);
+        self.print(wanted, rng, now);
+    }
+
     fn job(&mut self, job: Job, rng: &mut Rng, now: Duration) {
         let after = self.jobs.back().map_or(now, |(at, _)| *at).max(now);
         let delay = if rng.one_in(3) { rng.between(0, 30) } else { 0 };
@@ -144,11 +153,12 @@ impl Session {
     }
 
     pub(crate) fn next_job(&self) -> Option<Duration> {
-        self.jobs.front().map(|(at, _)| *at)
+        let (job, made) = (self.jobs.front().map(|(at, _)| *at), self.made.front().map(|(at, ..)| *at));
+        job.into_iter().chain(made).min()
     }
 
     /// The emulator does what is due. True when it did something.
-    pub(crate) fn run_jobs(&mut self, now: Duration) -> bool {
+    pub(crate) fn run_jobs(&mut self, rng: &mut Rng, now: Duration) -> bool {
         let mut some = false;
         while let Some((_, job)) = self.jobs.pop_front_if(|(at, _)| *at <= now) {
             some = true;
@@ -162,9 +172,16 @@ impl Session {
                 Job::Snapshot(conn, len) => {
                     let bytes = self.screen.snapshot(len).into();
                     let Terminal { offset, size, .. } = self.screen;
-                    self.server.handle_snapshot(conn, Snapshot { offset, size, bytes });
+                    let after = self.made.back().map_or(now, |(at, ..)| *at).max(now);
+                    let delay = if rng.one_in(3) { rng.between(0, 50) } else { 0 };
+                    let snapshot = Snapshot { offset, size, bytes };
+                    self.made.push_back((after + Duration::from_millis(delay), conn, snapshot));
                 }
             }
+        }
+        while let Some((_, conn, snapshot)) = self.made.pop_front_if(|(at, ..)| *at <= now) {
+            some = true;
+            self.server.handle_snapshot(conn, snapshot);
         }
         some
     }
@@ -191,6 +208,7 @@ impl Session {
         self.lives.push(Life::new(self.config.epoch.clone(), &self.model));
         self.screen = self.model;
         self.jobs.clear();
+        self.made.clear();
         self.exit = None;
         self.title = None;
     }

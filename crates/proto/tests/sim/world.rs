@@ -79,7 +79,7 @@ impl World {
         let (rng, now) = (&mut self.rng, self.now);
         let i = rng.below(self.viewers.len() as u64) as usize;
         let wire = rng.below(self.wires.len().max(1) as u64) as usize;
-        match rng.below(40) {
+        match rng.below(41) {
             0..=6 => {
                 let len = rng.between(1, 40);
                 self.session.print(len, rng, now);
@@ -135,7 +135,14 @@ impl World {
                 self.session.restart();
             }
             38 if rng.one_in(4) && self.session.exit.is_none() => self.session.end_program(rng),
+            // The log is trimmed to just before, at, or just after the place where a viewer is.
             39 => {
+                if let Some(terminal) = self.viewers[i].terminal {
+                    let start = terminal.offset + rng.below(3);
+                    self.session.trim_to(start, rng, now);
+                }
+            }
+            40 => {
                 let pause = Duration::from_secs(rng.between(5, 70));
                 self.run_for(pause);
             }
@@ -199,7 +206,7 @@ impl World {
                 self.session.server.handle_timeout(self.now);
                 busy = true;
             }
-            busy |= self.session.run_jobs(self.now);
+            busy |= self.session.run_jobs(&mut self.rng, self.now);
             for wire in 0..self.wires.len() {
                 busy |= self.open(wire) | self.carry_up(wire) | self.carry_down(wire);
             }
@@ -454,6 +461,11 @@ impl World {
             ClientTransmit::Text(message) => frame::put_text(&mut bytes, &serde_json::to_string(&message).unwrap()),
             ClientTransmit::Input { offset, bytes: typed } => {
                 frame::put_binary(&mut bytes, &Binary::Input(offset, &typed));
+                // A careless client, or a gateway in between, may say it again.
+                if self.rng.one_in(4) {
+                    let from = self.rng.below(typed.len() as u64);
+                    frame::put_binary(&mut bytes, &Binary::Input(offset + from, &typed[from as usize..]));
+                }
             }
             ClientTransmit::Close { code, reason } => {
                 assert_eq!(code, 4408, "the server makes sense: {reason}");

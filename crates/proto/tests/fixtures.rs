@@ -1,0 +1,171 @@
+//! The golden vectors in `fixtures/`, which the TypeScript client is held to as well.
+//!
+//! `BOWLINE_BLESS=1` writes what the transcripts' machines do now into them: read the difference before you keep it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test may stop at the first surprise"
+)]
+
+mod vectors;
+
+use bowline_proto::backoff::Backoff;
+use bowline_proto::close::{Class, Closed, Permanent, classify};
+use bowline_proto::frame::{Binary, Frame, FrameError, put_binary, put_text};
+use bowline_proto::message::{ClientMessage, ServerMessage};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use vectors::{hex, load, unhex};
+
+/// The bytes of a vector, field by field.
+fn fields(vector: &Value) -> Vec<u8> {
+    let fields = vector["fields"].as_array().unwrap();
+    assert!(fields.iter().all(|field| !field["is"].as_str().unwrap().is_empty()), "each field has a comment");
+    fields.iter().flat_map(|field| unhex(&field["hex"])).collect()
+}
+
+#[test]
+fn frames_decode_as_written() {
+    let file = load("frames/frames.json");
+    for vector in file["frames"].as_array().unwrap() {
+        let bytes = fields(vector);
+        let (frame, used) = Frame::decode(&bytes).unwrap().unwrap();
+        assert_eq!(used, bytes.len(), "{vector}");
+        let mut again = Vec::new();
+        let decoded = match frame {
+            Frame::Text(text) => {
+                put_text(&mut again, text);
+                json!({"kind": "text", "text": text})
+            }
+            Frame::Binary(payload) => {
+                put_binary(&mut again, &Binary::decode(payload).unwrap());
+                json!({"kind": "binary", "hex": hex(payload)})
+            }
+        };
+        assert_eq!(decoded, vector["decoded"]);
+        assert_eq!(again, bytes, "{vector}");
+    }
+    for vector in file["incomplete"].as_array().unwrap() {
+        assert_eq!(Frame::decode(&unhex(&vector["hex"])), Ok(None), "{vector}");
+    }
+    for vector in file["bad"].as_array().unwrap() {
+        let error = match Frame::decode(&unhex(&vector["hex"])).unwrap_err() {
+            FrameError::TooLong(_) => "too_long",
+            FrameError::Kind(_) => "kind",
+            FrameError::NotUtf8 => "not_utf8",
+            FrameError::Binary => "binary",
+        };
+        assert_eq!(error, vector["error"], "{vector}");
+    }
+}
+
+#[test]
+fn payloads_decode_as_written() {
+    let file = load("frames/payloads.json");
+    for vector in file["payloads"].as_array().unwrap() {
+        let bytes = fields(vector);
+        let payload = Binary::decode(&bytes).unwrap();
+        let decoded = match payload {
+            Binary::Output(at, bytes) => json!({"kind": "output", "offset": at.to_string(), "hex": hex(bytes)}),
+            Binary::Input(at, bytes) => json!({"kind": "input", "offset": at.to_string(), "hex": hex(bytes)}),
+            Binary::Snapshot(bytes) => json!({"kind": "snapshot", "hex": hex(bytes)}),
+        };
+        assert_eq!(decoded, vector["decoded"]);
+        let mut again = Vec::new();
+        payload.encode(&mut again);
+        assert_eq!(again, bytes, "{vector}");
+    }
+    for vector in file["bad"].as_array().unwrap() {
+        assert!(Binary::decode(&unhex(&vector["hex"])).is_err(), "{vector}");
+    }
+}
+
+fn check_messages<T: Serialize + DeserializeOwned + PartialEq>(path: &str, unknown: &T) {
+    let file = load(path);
+    for vector in file["good"].as_array().unwrap() {
+        let message: T = serde_json::from_str(&vector["json"].to_string()).expect("a good message");
+        assert!(message != *unknown, "{vector}");
+        let canonical = vector.get("canonical").unwrap_or(&vector["json"]);
+        assert_eq!(serde_json::to_value(&message).unwrap(), *canonical);
+    }
+    for vector in file["unknown"].as_array().unwrap() {
+        assert!(serde_json::from_str::<T>(&vector["json"].to_string()).unwrap() == *unknown, "{vector}");
+    }
+    for vector in file["bad"].as_array().unwrap() {
+        assert!(serde_json::from_str::<T>(&vector["json"].to_string()).is_err(), "{vector}");
+    }
+}
+
+#[test]
+fn messages_read_and_write_as_written() {
+    check_messages("messages/to_server.json", &ClientMessage::Unknown);
+    check_messages("messages/to_client.json", &ServerMessage::Unknown);
+}
+
+#[test]
+fn r2_the_classifier_follows_its_table() {
+    for case in load("policy/classifier.json")["cases"].as_array().unwrap() {
+        let class = match classify(&vectors::closed(&case["closed"])) {
+            Class::Ended => json!({"class": "ended"}),
+            Class::NeedsLogin => json!({"class": "needs_login"}),
+            Class::Superseded => json!({"class": "superseded"}),
+            Class::FetchTicket => json!({"class": "fetch_ticket"}),
+            Class::Transient { not_before: None } => json!({"class": "transient"}),
+            Class::Transient { not_before: Some(at) } => json!({"class": "transient", "not_before": at.as_secs()}),
+            Class::Permanent(kind) => json!({"class": "permanent", "kind": vectors::permanent(kind)}),
+        };
+        let mut expected = case.as_object().unwrap().clone();
+        expected.retain(|key, _| ["class", "kind", "not_before"].contains(&key.as_str()));
+        assert_eq!(class, Value::Object(expected), "{case}");
+    }
+}
+
+#[test]
+fn every_code_that_the_table_names_is_in_the_vectors() {
+    let file = load("policy/classifier.json");
+    let codes: Vec<_> = file["cases"].as_array().unwrap().iter().map(|case| &case["closed"]["code"]).collect();
+    for code in [
+        1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1011, 1012, 1013, 4400, 4401, 4403, 4404, 4408, 4409,
+        4410, 4425, 4426, 4429, 4502,
+    ] {
+        assert!(codes.iter().any(|other| **other == code), "{code}");
+    }
+    // Whatever comes, it is sorted.
+    for code in 0..=u16::MAX {
+        let class = classify(&Closed::Code { code, reason: String::new(), done: false });
+        let permanent = matches!(class, Class::Permanent(_) | Class::NeedsLogin | Class::Superseded);
+        let listed = matches!(code, 1002 | 1003 | 1007..=1009) || (4400..=4499).contains(&code);
+        assert_eq!(permanent, listed && ![4408, 4425, 4429].contains(&code), "{code}");
+        assert_eq!(class == Class::Permanent(Permanent::Gone), code == 4410);
+    }
+}
+
+#[test]
+fn backoff_follows_its_table() {
+    let file = load("policy/backoff.json");
+    for (name, preset) in [("native", Backoff::NATIVE), ("browser", Backoff::BROWSER)] {
+        let given = &file["presets"][name];
+        assert_eq!(preset.base, Duration::from_millis(given["base"].as_u64().unwrap()));
+        assert_eq!(preset.cap, Duration::from_millis(given["cap"].as_u64().unwrap()));
+        assert_eq!(preset.tries.map(u64::from), given["tries"].as_u64());
+    }
+    for case in file["cases"].as_array().unwrap() {
+        let preset = if case["preset"] == "native" { Backoff::NATIVE } else { Backoff::BROWSER };
+        let delay = preset.delay(case["n"].as_u64().unwrap() as u32, case["jitter"].as_f64().unwrap());
+        assert_eq!(delay.map(|delay| (delay.as_secs_f64() * 1000.0).round() as u64), case["ms"].as_u64(), "{case}");
+    }
+}
+
+#[test]
+fn clients_follow_their_transcripts() {
+    vectors::transcripts("link/client.json", vectors::client::play);
+}
+
+#[test]
+fn r3_r8_r13_r17_reconnectors_follow_their_transcripts() {
+    vectors::transcripts("link/reconnect.json", vectors::reconnect::play);
+}
