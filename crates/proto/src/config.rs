@@ -69,6 +69,8 @@ pub const UNPOLLED: usize = 64 << 20;
 pub const GOOD_AFTER: Duration = Duration::from_secs(10);
 /// A dial that is neither open nor failed after this long has failed.
 pub const DIAL_WITHIN: Duration = Duration::from_secs(15);
+/// How often a page that nobody looks at may dial.
+pub const HIDDEN_EVERY: Duration = Duration::from_secs(60);
 /// Asleep this long, an open connection is not probed but dialled again.
 pub const LONG_SLEEP: Duration = Duration::from_secs(45);
 

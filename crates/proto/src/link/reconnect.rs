@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::close::{Class, Closed, Permanent, classify};
-use crate::config::{DIAL_WITHIN, GOOD_AFTER};
+use crate::config::{DIAL_WITHIN, GOOD_AFTER, HIDDEN_EVERY};
 
 /// What a user sees of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Status {
     Offline,
     /// Over: the session exited, the user left, or a newer connection took over.
     Ended,
-    /// A new login is needed; a wake starts again.
+    /// A new login is needed, and then a [`redial`](Reconnector::redial).
     NeedsLogin,
     /// It will never work.
     Gone(Permanent),
@@ -60,6 +60,9 @@ pub struct Reconnector {
     /// Failures since the last good connection.
     failures: u32,
     fresh_ticket: bool,
+    /// The server asked not to be dialled before.
+    not_before: Duration,
+    hidden: bool,
     actions: VecDeque<Action>,
 }
 
@@ -87,6 +90,8 @@ impl Reconnector {
             phase: Phase::Idle,
             failures: 0,
             fresh_ticket: false,
+            not_before: Duration::ZERO,
+            hidden: false,
             actions: VecDeque::new(),
         }
     }
@@ -141,27 +146,40 @@ impl Reconnector {
             return self.show(Status::Offline);
         };
         self.failures += 1;
-        let at = now + delay.max(not_before.unwrap_or_default());
-        self.phase = Phase::Waiting(at);
-        self.show(Status::Reconnecting { attempt: self.failures, at });
+        self.not_before = now + not_before.unwrap_or_default();
+        let delay = if self.hidden { delay.max(HIDDEN_EVERY) } else { delay };
+        self.wait((now + delay).max(self.not_before));
     }
 
-    /// Online, visible, resumed, logged in, or the user asked: the tries start again, and a dial is made at once
-    /// unless one is under way. An open connection is left alone; whether it lives is for the link's probe.
-    pub fn handle_wake(&mut self, now: Duration) {
-        match (self.status, self.phase) {
-            (Status::Ended | Status::Gone(_), _) => {}
-            (_, Phase::Idle) if self.generation == 0 => {}
-            (_, Phase::Idle | Phase::Waiting(_)) => {
-                self.failures = 0;
-                self.show(Status::Reconnecting { attempt: 1, at: now });
-                self.dial(now);
-            }
-            (_, Phase::Dialling(_) | Phase::Opened | Phase::Attached(_)) => self.failures = 0,
+    fn wait(&mut self, at: Duration) {
+        self.phase = Phase::Waiting(at);
+        self.show(Status::Reconnecting { attempt: self.failures.max(1), at });
+    }
+
+    /// Nobody looks: no more than a try a minute, until a wake.
+    pub fn handle_hidden(&mut self, now: Duration) {
+        self.hidden = true;
+        if let Phase::Waiting(at) = self.phase {
+            self.wait(at.max(now + HIDDEN_EVERY));
         }
     }
 
-    /// Dial afresh, whatever is under way: after a long sleep, or on the user's word.
+    /// Online, visible, resumed, or the user asked: the tries start again, and a dial is made at once, unless one is
+    /// under way or the server asked for patience. An open connection is left alone; whether it lives is for the
+    /// link's probe.
+    pub fn handle_wake(&mut self, now: Duration) {
+        self.hidden = false;
+        if self.generation == 0 || matches!(self.status, Status::Ended | Status::Gone(_) | Status::NeedsLogin) {
+            return;
+        }
+        self.failures = 0;
+        if matches!(self.phase, Phase::Idle | Phase::Waiting(_)) {
+            self.wait(self.not_before.max(now));
+            self.handle_timeout(0.0, now);
+        }
+    }
+
+    /// Dial afresh, whatever is under way: after a new login, after a long sleep, or on the user's word.
     pub fn redial(&mut self, now: Duration) {
         if matches!(self.status, Status::Ended | Status::Gone(_)) {
             return;

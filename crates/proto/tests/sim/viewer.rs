@@ -38,6 +38,7 @@ pub(crate) struct Viewer {
     pub(crate) title: Option<String>,
     pub(crate) present: Vec<Present>,
     pub(crate) exited: bool,
+    pub(crate) left: bool,
     /// How often a snapshot skipped output.
     pub(crate) skips: u32,
     pub(crate) exacts: u32,
@@ -76,6 +77,7 @@ impl Viewer {
             title: None,
             present: Vec::new(),
             exited: false,
+            left: false,
             skips: 0,
             exacts: 0,
         }
@@ -207,6 +209,18 @@ impl Viewer {
         if let Ok(taken) = self.client.handle_input(&keys, now) {
             assert!(!self.observe);
             self.typist.typed(&keys[..taken]);
+        }
+    }
+
+    /// The user closes it.
+    pub(crate) fn leave(&mut self, now: Duration) {
+        self.left = true;
+        self.reconnector.handle_ended();
+        self.client.handle_ended(now);
+        while let Some(event) = self.client.poll_event() {
+            if let ClientEvent::Unsent(unsent) = event {
+                self.typist.unsent(&unsent);
+            }
         }
     }
 

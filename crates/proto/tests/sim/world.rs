@@ -79,7 +79,7 @@ impl World {
         let (rng, now) = (&mut self.rng, self.now);
         let i = rng.below(self.viewers.len() as u64) as usize;
         let wire = rng.below(self.wires.len().max(1) as u64) as usize;
-        match rng.below(41) {
+        match rng.below(42) {
             0..=6 => {
                 let len = rng.between(1, 40);
                 self.session.print(len, rng, now);
@@ -142,7 +142,11 @@ impl World {
                     self.session.trim_to(start, rng, now);
                 }
             }
-            40 => {
+            // Somebody leaves for good; whether the server notices at once depends on the wire.
+            40 if rng.one_in(2) && self.viewers.iter().filter(|viewer| !viewer.is_over()).count() > 1 => {
+                self.viewers[i].leave(now);
+            }
+            41 => {
                 let pause = Duration::from_secs(rng.between(5, 70));
                 self.run_for(pause);
             }
@@ -341,11 +345,14 @@ impl World {
             self.session.server.handle_input_written(n, self.now);
         }
         for wire in 0..self.wires.len() {
+            let mut sent = 0;
             while self.wires[wire].served
                 && self.wires[wire].down.held < TRANSPORT_BUFFER
                 && let Some(transmit) = self.session.server.poll_transmit(self.wires[wire].conn, self.now)
             {
                 busy = true;
+                sent += 1;
+                assert!(sent < 2000, "it spins");
                 self.transmit(wire, transmit);
             }
         }
@@ -505,8 +512,8 @@ impl World {
     /// What is not yet as it must be in the end.
     fn complaint(&self, viewer: &Viewer) -> Option<String> {
         let session = &self.session;
-        if viewer.exited && viewer.epoch.as_ref() != Some(&session.config.epoch) {
-            // It saw the end of an earlier life, and left.
+        if viewer.left || (viewer.exited && viewer.epoch.as_ref() != Some(&session.config.epoch)) {
+            // It saw enough, or the end of an earlier life, and left.
             return None;
         }
         if session.exit.is_some() != viewer.exited {
@@ -529,7 +536,7 @@ impl World {
             return Some("an old title".to_owned());
         }
         let present: Vec<_> = viewer.present.iter().map(|present| &present.client).collect();
-        let here: Vec<_> = self.viewers.iter().filter(|viewer| !viewer.exited).map(|viewer| &viewer.id).collect();
+        let here: Vec<_> = self.viewers.iter().filter(|viewer| !viewer.is_over()).map(|viewer| &viewer.id).collect();
         let everybody = here.iter().all(|other| present.contains(other));
         let owners = viewer.present.iter().filter(|present| present.size).count();
         if present.len() != here.len() || !everybody || owners > 1 {

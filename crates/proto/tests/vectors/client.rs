@@ -18,6 +18,9 @@ pub(crate) fn play(config: &Value, steps: &[Value]) -> Vec<Value> {
     if let Some(outbox) = config["outbox"].as_u64() {
         settings.outbox = outbox as usize;
     }
+    if let Some(every) = config["rendered_every"].as_u64() {
+        settings.rendered_every = every;
+    }
     let mut client = Client::new(settings);
     steps.iter().map(|step| act(&mut client, &step["do"], ms(&step["at"]))).collect()
 }

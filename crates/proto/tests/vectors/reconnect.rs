@@ -27,6 +27,7 @@ fn act(reconnector: &mut Reconnector, action: &Value, now: Duration) -> Value {
         "attached" => reconnector.handle_attached(generation, now),
         "closed" => reconnector.handle_closed(generation, &closed(what), jitter, now),
         "wake" => reconnector.handle_wake(now),
+        "hidden" => reconnector.handle_hidden(now),
         "redial" => reconnector.redial(now),
         "timeout" => reconnector.handle_timeout(jitter, now),
         "ended" => reconnector.handle_ended(),

@@ -1,0 +1,198 @@
+//! A server on a desk: frames are put in by hand, and what comes out is written down in short.
+
+use std::time::Duration;
+
+use bowline_proto::config::ServerConfig;
+use bowline_proto::frame::{Binary, Frame};
+use bowline_proto::ids::ClientId;
+use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, Transmit};
+use bowline_proto::message::{Kind, ServerMessage, SessionInfo, State};
+use bowline_proto::size::Size;
+use serde_json::{Value, json};
+
+pub(crate) const EPOCH: &str = "9f3c61d2";
+
+pub(crate) struct Desk {
+    pub(crate) server: Server,
+    pub(crate) now: Duration,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) screen: u64,
+    /// Whether snapshots are made when asked for, and how long they are.
+    pub(crate) paints: Option<usize>,
+    pub(crate) size: Size,
+    pub(crate) resized: Vec<Size>,
+    pub(crate) events: Vec<ServerEvent>,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Desk {
+        Desk::with(|_| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut ServerConfig)) -> Desk {
+        let mut config = ServerConfig::new(EPOCH.parse().unwrap(), Size::default());
+        change(&mut config);
+        let info = SessionInfo {
+            id: "k3v9x0q2m7aa".parse().unwrap(),
+            name: None,
+            kind: Kind::Terminal,
+            state: State::Running,
+            exit: None,
+            created: "2026-11-15T18:00:00Z".to_owned(),
+            cwd: "/".to_owned(),
+            argv: vec![],
+            title: String::new(),
+            size: config.size,
+            clients: 0,
+            epoch: config.epoch.clone(),
+            offset: 0,
+            degraded: false,
+            version: "0.1.0".to_owned(),
+        };
+        Desk {
+            server: Server::new(config, info),
+            now: Duration::ZERO,
+            start: 0,
+            end: 0,
+            screen: 0,
+            paints: Some(10),
+            size: Size::default(),
+            resized: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// The log is this long now, and the screen has seen it all.
+    pub(crate) fn printed(&mut self, end: u64) {
+        (self.end, self.screen) = (end, end);
+        self.server.handle_log(self.start, end);
+        self.server.handle_screen(end);
+    }
+
+    pub(crate) fn open(&mut self, conn: u64, hello: Value) -> Vec<String> {
+        self.server.handle_open(ConnId(conn), self.now);
+        self.say(conn, &hello)
+    }
+
+    pub(crate) fn say(&mut self, conn: u64, message: &Value) -> Vec<String> {
+        self.server.handle_frame(ConnId(conn), Frame::Text(&message.to_string()), self.now);
+        self.hear(conn)
+    }
+
+    pub(crate) fn input(&mut self, conn: u64, offset: u64, bytes: &[u8]) -> Vec<String> {
+        let mut payload = Vec::new();
+        Binary::Input(offset, bytes).encode(&mut payload);
+        self.server.handle_frame(ConnId(conn), Frame::Binary(&payload), self.now);
+        self.hear(conn)
+    }
+
+    /// Lets time pass, deadline by deadline.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(at) = self.server.poll_timeout().filter(|at| *at <= until) {
+            self.now = at.max(self.now);
+            self.server.handle_timeout(self.now);
+            self.settle();
+        }
+        self.now = until;
+        self.server.handle_timeout(until);
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        while let Some(event) = self.server.poll_event() {
+            match &event {
+                ServerEvent::NeedSnapshot { conn, .. } => {
+                    if let Some(len) = self.paints {
+                        let (offset, size, bytes) = (self.screen, self.size, vec![b's'; len].into());
+                        self.server.handle_snapshot(*conn, Snapshot { offset, size, bytes });
+                    }
+                }
+                ServerEvent::Resize(size) => {
+                    self.size = *size;
+                    self.resized.push(*size);
+                    self.server.handle_resized(self.end, *size);
+                }
+                _ => {}
+            }
+            self.events.push(event);
+        }
+    }
+
+    /// Everything that a connection is sent now, in short; presence is left out.
+    pub(crate) fn hear(&mut self, conn: u64) -> Vec<String> {
+        let mut heard = Vec::new();
+        loop {
+            self.settle();
+            let Some(transmit) = self.server.poll_transmit(ConnId(conn), self.now) else {
+                match self.server.poll_event() {
+                    Some(event) => self.events.push(event),
+                    None => return heard,
+                }
+                if let Some(ServerEvent::NeedSnapshot { conn, .. }) = self.events.last()
+                    && let Some(len) = self.paints
+                {
+                    let (offset, size, bytes) = (self.screen, self.size, vec![b's'; len].into());
+                    self.server.handle_snapshot(*conn, Snapshot { offset, size, bytes });
+                }
+                continue;
+            };
+            heard.extend(short(transmit));
+        }
+    }
+}
+
+fn short(transmit: Transmit) -> Option<String> {
+    Some(match transmit {
+        Transmit::Output { from, len } => format!("output {from}+{len}"),
+        Transmit::SnapshotPart(bytes) => format!("part {}", bytes.len()),
+        Transmit::Close { code, .. } => format!("close {code}"),
+        Transmit::Text(ServerMessage::Presence { .. }) => return None,
+        Transmit::Text(ServerMessage::Attached(at)) => {
+            let reason = at.reason.map_or(String::new(), |reason| format!(" {reason:?}").to_lowercase());
+            let missed = at.missed.map_or(String::new(), |missed| format!(" missed {}..{}", missed.from, missed.to));
+            let input = at.input.map_or("null".to_owned(), |input| input.to_string());
+            let you = match (at.you.write, at.you.size) {
+                (true, true) => " owner",
+                (true, false) => " writer",
+                _ => " reader",
+            };
+            let verdict = format!("{:?}", at.verdict).to_lowercase();
+            format!("{verdict}{reason} at {}{missed} input {input}{you} {}", at.offset, at.size.cols())
+        }
+        Transmit::Text(ServerMessage::Snapshot { reason, scope, missed, offset, size, bytes }) => {
+            let missed = missed.map_or(String::new(), |missed| format!(" missed {}..{}", missed.from, missed.to));
+            format!("snapshot {reason:?} {scope:?} at {offset}{missed} {} +{bytes}", size.cols()).to_lowercase()
+        }
+        Transmit::Text(ServerMessage::Error { code, fatal, message }) => {
+            let expected = message.strip_prefix("expected input from offset ").map(|rest| format!(" {rest}"));
+            format!("error {code}{}{}", if fatal { " fatal" } else { "" }, expected.unwrap_or_default())
+        }
+        Transmit::Text(other) => {
+            let mut value = serde_json::to_value(&other).unwrap();
+            let kind = value["type"].take();
+            value.as_object_mut().unwrap().remove("type");
+            let rest: Vec<_> = value.as_object().unwrap().values().map(|value| value.to_string()).collect();
+            [&[kind.as_str().unwrap().to_owned()], &rest[..]].concat().join(" ")
+        }
+    })
+}
+
+pub(crate) fn client(n: u8) -> ClientId {
+    ClientId::from_random([n; 16])
+}
+
+/// A hello with a window of 80 x 24; `more` replaces or adds fields.
+pub(crate) fn hello(n: u8, conn: u64, more: Value) -> Value {
+    let mut hello = json!({"type": "hello", "version": 1, "client": client(n), "conn": conn,
+        "size": {"cols": 80, "rows": 24}});
+    for (key, value) in more.as_object().unwrap() {
+        hello[key] = value.clone();
+    }
+    hello
+}
+
+pub(crate) fn cursor(offset: u64) -> Value {
+    json!({"cursor": {"epoch": EPOCH, "offset": offset}})
+}
