@@ -10,6 +10,8 @@ use bowline_session::remove::EndError;
 use bowline_session::rename::RenameError;
 use bowline_session::start::StartError;
 
+const OWN_PLACE: &str = "set BOWLINE_STATE_DIR to a directory of your own";
+
 /// An exit code of the table in `bowline --help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
@@ -64,8 +66,17 @@ impl From<anyhow::Error> for Failure {
             Err(error) => error,
         };
         let (code, hint) = error.chain().find_map(advise).unwrap_or((Code::Other, None));
-        Failure { code, message: format!("{error:#}"), hint: hint.map(Into::into) }
+        Failure { code, message: message(&error), hint: hint.map(Into::into) }
     }
+}
+
+/// What went wrong and why, without causes that the sentence before them already tells.
+fn message(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
+        "" => cause,
+        told if told.contains(&cause) => said,
+        _ => format!("{said}: {cause}"),
+    })
 }
 
 /// The code and hint for an error of the libraries.
@@ -85,7 +96,7 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<(Code, Option<&'s
             "no_program" => (Code::CannotStart, Some("check the spelling, and PATH")),
             "no_space" => (Code::CannotStart, Some("free some space, or keep less output with --log-size 1M")),
             "bad_request" => (Code::Usage, None),
-            _ => (Code::CannotStart, None),
+            _ => (Code::CannotStart, matches!(error, StartError::Home(_)).then_some(OWN_PLACE)),
         });
     }
     if let Some(error) = error.downcast_ref::<ControlError>() {
@@ -100,7 +111,7 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<(Code, Option<&'s
         return Some((Code::Taken, Some("choose another name, or end the session that has it")));
     }
     if error.downcast_ref::<HomeError>().is_some() {
-        return Some((Code::CannotStart, Some("set BOWLINE_STATE_DIR to a directory of your own")));
+        return Some((Code::CannotStart, Some(OWN_PLACE)));
     }
     match error.downcast_ref::<EndError>()? {
         EndError::Stuck(_) => {

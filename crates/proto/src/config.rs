@@ -35,7 +35,7 @@ pub const INPUT_QUEUE: usize = 4 << 20;
 /// Clients whose input position is remembered after they left; the one longest away is forgotten, and told `input: null`.
 pub const CLIENTS: usize = 256;
 /// Connections at a time; another one is closed 4429.
-pub const CONNECTIONS: usize = 256;
+pub const CONNECTIONS: usize = 1024;
 /// Changes of size remembered; past it, the oldest goes, and the log counts as trimmed up to it.
 pub const RESIZES: usize = 4096;
 /// Mistakes forgiven on a connection, each with an `error`; one more is closed 4400.

@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::message::State;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::control::{Control, ControlError};
+use crate::events::History;
 use crate::home::Home;
 use crate::lock::Lock;
 use crate::registry::{self, Entry, RegistryError};
@@ -46,6 +50,7 @@ pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
     }
     let grace = grace.min(MAX_GRACE);
     let lock = entry.dir.lock();
+    let process = hold_process(entry);
     let deadline = Instant::now() + grace + WIND_UP;
     let mut refused = None;
     while Lock::is_held(&lock) {
@@ -61,7 +66,18 @@ pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+    // The lock goes a moment before the process: whoever asked expects to find neither.
+    if let Some(process) = process {
+        let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], WIND_UP.try_into().ok().as_ref());
+    }
     if keep { Ok(()) } else { forget(entry) }
+}
+
+/// The session process, if it lives; held, its number cannot come to mean another one.
+fn hold_process(entry: &Entry) -> Option<OwnedFd> {
+    let pid = History::read(&entry.dir.events()).ok()?.started?.pid;
+    let process = pidfd_open(Pid::from_raw(pid as i32)?, PidfdFlags::empty()).ok()?;
+    Lock::is_held(&entry.dir.lock()).then_some(process)
 }
 
 fn ask_to_end(entry: &Entry, grace: Duration) -> Result<(), ControlError> {

@@ -48,6 +48,9 @@ impl Session {
     pub(super) fn handle_watch(&mut self) {
         let mut drain = [0; 4096];
         while rustix::io::read(&self.watch, &mut drain).is_ok_and(|n| n > 0) {}
+        if let Phase::Serving { .. } = self.phase {
+            return; // it may have been us, at the last call
+        }
         // In place of the socket that somebody removed; the connections through it live on.
         let old = self.socket.listener.try_clone();
         if self.socket.rebind().is_ok_and(|rebound| rebound) {
@@ -175,6 +178,14 @@ impl Session {
         self.link.handle_screen(self.emulator.offset());
         self.link.handle_exit(status);
         self.phase = Phase::Serving { until: now + SERVE_AFTER_EXIT };
+    }
+
+    /// Takes the socket away and looks whether somebody knocked before: who connected is served, who comes now finds
+    /// the files. Whether nobody did.
+    pub(super) fn last_call(&mut self) -> bool {
+        self.socket.unlink();
+        self.accept();
+        self.is_over()
     }
 
     pub(super) fn is_over(&self) -> bool {

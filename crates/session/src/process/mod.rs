@@ -96,6 +96,8 @@ pub fn run() -> ExitCode {
 fn detach() -> io::Result<()> {
     let _ = rustix::process::setsid(); // fails only where this process leads a group of its own already
     let _ = rustix::thread::set_name(c"bowline-session");
+    // A file size limit is an error to report, not a reason to die.
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let open: Vec<i32> = fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -214,10 +216,17 @@ impl Socket {
     }
 }
 
-impl Drop for Socket {
-    fn drop(&mut self) {
+impl Socket {
+    /// Takes the path away: nobody connects any more.
+    fn unlink(&self) {
         let _ = fs::remove_file(&self.path);
         let _ = fs::remove_file(&self.link);
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.unlink();
     }
 }
 

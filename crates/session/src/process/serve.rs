@@ -183,7 +183,7 @@ impl Session {
         self.reap();
         loop {
             self.settle();
-            if self.is_over() {
+            if self.is_over() && self.last_call() {
                 return;
             }
             let timeout = self.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));

@@ -1,0 +1,112 @@
+//! Ending a session ends everything it started, and nothing else.
+
+use serde_json::json;
+
+use super::lives::children;
+use super::viewer::{Viewer, hello};
+use super::world::{World, is_alive, wait_until};
+
+/// The numbers that a session's program printed as `pid=N`.
+fn printed_pids(world: &World, id: &str, count: usize) -> Vec<i32> {
+    wait_until("the process numbers", || {
+        let screen = world.screen(id);
+        let pids: Vec<i32> = screen
+            .split("pid=")
+            .skip(1)
+            .filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
+            .collect();
+        (pids.len() >= count).then_some(pids)
+    })
+}
+
+/// A child that ignores SIGHUP, one that left for a session of its own, and a daemon that forked twice.
+#[test]
+fn r31_kill_reaches_what_left_the_terminal() {
+    let world = World::new();
+    let id = world.shell(
+        "(trap '' HUP; echo pid=$(exec sh -c 'echo $PPID'); sleep 600) & \
+         setsid sh -c 'echo pid=$$; exec sleep 600' & \
+         (setsid sh -c 'trap \"\" HUP; (echo pid=$(exec sh -c \"echo \\$PPID\"); exec sleep 600 >/dev/null 2>&1 </dev/null) &' &) ; \
+         sleep 600",
+    );
+    let pids = printed_pids(&world, &id, 3);
+    assert!(pids.iter().all(|pid| is_alive(*pid)), "{pids:?}");
+    let process = world.pid(&id);
+    world.run(&["kill", &id, "--grace", "0s"]);
+    for pid in pids.into_iter().chain([process]) {
+        assert!(!is_alive(pid), "{pid} is left");
+    }
+    assert!(!world.dir(&id).path().exists());
+}
+
+/// A polite program has its grace; a second, impatient kill cuts it short.
+#[test]
+fn r31_the_grace_is_for_cleaning_up() {
+    let world = World::new();
+    let id = world.shell("trap 'echo cleaned up > done; exit 7' HUP; echo ready; while :; do sleep 0.05; done");
+    world.wait_for_screen(&id, "ready");
+    world.run(&["kill", "--keep", &id]);
+    assert_eq!(world.info(&id)["exit"], json!({"code": 7, "signal": null}));
+    assert_eq!(std::fs::read_to_string(world.path().join("done")).unwrap(), "cleaned up\n");
+
+    let id = world.shell("trap '' HUP; echo deaf; while :; do sleep 0.05; done");
+    world.wait_for_screen(&id, "deaf");
+    std::thread::scope(|scope| {
+        let patient = scope.spawn(|| world.try_run(&["kill", "--keep", "--grace", "5m", &id]));
+        world.run(&["kill", "--keep", "--grace", "0s", &id]);
+        assert!(patient.join().unwrap().status.success());
+    });
+    assert_eq!(world.info(&id)["exit"], json!({"code": null, "signal": "SIGKILL"}));
+}
+
+/// What a program leaves in the background when it ends by itself is left alone, also when it holds the terminal.
+#[test]
+fn r31_a_natural_end_kills_nobody() {
+    let world = World::new();
+    let id = world.shell("setsid sh -c 'echo pid=$$; exec sleep 600' & sleep 0.2; exit 3");
+    let pid = printed_pids(&world, &id, 1)[0];
+    assert_eq!(world.wait_for_state(&id, "exited")["exit"]["code"], 3);
+    wait_until("the session process ended", || {
+        super::world::session_processes().iter().all(|(_, session)| *session != id).then_some(())
+    });
+    assert!(is_alive(pid));
+    super::world::signal(pid, "KILL");
+}
+
+/// Another session that was started from inside is spared: its owner did not ask for its end.
+#[test]
+fn r31_a_session_started_inside_is_spared() {
+    let world = World::new();
+    let inner = format!("{} new --detach --name inner -- sleep 600", env!("CARGO_BIN_EXE_bowline"));
+    let outer = world.shell(&format!("{inner}; exec cat"));
+    wait_until("the inner session", || (world.info("inner")["state"] == "running").then_some(()));
+    world.run(&["kill", &outer]);
+    assert_eq!(world.info("inner")["state"], "running");
+}
+
+#[test]
+fn r31_a_session_leaves_no_zombies_and_no_descriptors() {
+    let world = World::new();
+    let id = world.shell("while read line; do (sleep 0.01 &) ; echo $line; done");
+    let pid = world.pid(&id);
+    let fds = || std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    let before = fds();
+    for round in 1..=40u64 {
+        let mut viewer =
+            Viewer::attach(&world, &id, &hello(round, 1, json!({"size": {"cols": 80 + round, "rows": 24}})));
+        viewer.type_text(&format!("round {round}\n"));
+        viewer.until_output(&format!("round {round}\r\nround {round}\r\n"));
+    }
+    wait_until("descriptors are given back", || (fds() == before).then_some(()));
+    wait_until("orphans are reaped", || (children(pid).len() == 1).then_some(()));
+    assert_eq!(world.info(&id)["clients"], 0);
+}
+
+/// SIGTERM to the session process (a shutdown) is a clean end with a recorded status.
+#[test]
+fn r21_a_shutdown_is_a_clean_end() {
+    let world = World::new();
+    let id = world.shell("exec sleep 600");
+    super::world::signal(world.pid(&id), "TERM");
+    assert_eq!(world.wait_for_state(&id, "exited")["exit"]["signal"], "SIGHUP");
+}

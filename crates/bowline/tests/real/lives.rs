@@ -1,0 +1,220 @@
+//! How sessions start, go on without anybody, and come back after the worst.
+
+use std::os::unix::fs::MetadataExt;
+use std::process::Stdio;
+
+use serde_json::json;
+
+use super::viewer::{Viewer, contains, hello};
+use super::world::{World, is_alive, signal, wait_until};
+
+#[test]
+fn r18_fifty_sessions_live_on_with_nobody_attached() {
+    let world = World::new();
+    let ids: Vec<String> = std::thread::scope(|scope| {
+        let starts: Vec<_> = (0..50)
+            .map(|n| {
+                scope.spawn({
+                    let world = &world;
+                    move || world.shell(&format!("echo I am {n}; exec sleep 600"))
+                })
+            })
+            .collect();
+        starts.into_iter().map(|start| start.join().unwrap()).collect()
+    });
+    for (n, id) in ids.iter().enumerate() {
+        world.wait_for_screen(id, &format!("I am {n}"));
+    }
+    let list: serde_json::Value = serde_json::from_str(&world.run(&["ls", "--json"])).unwrap();
+    let running = list["sessions"].as_array().unwrap().iter().filter(|session| session["state"] == "running").count();
+    assert_eq!(running, 50);
+    world.run(&["kill", "--all"]);
+    assert_eq!(world.run(&["ls", "--json"]), json!({"sessions": []}).to_string());
+    let left = std::fs::read_dir(world.home().sessions()).unwrap().count();
+    assert_eq!(left, 0, "files are left");
+}
+
+#[test]
+fn r31_exit_codes_and_signals_are_kept_with_nobody_attached() {
+    let world = World::new();
+    let code = world.shell("exit 42");
+    let killed = world.shell("kill -TERM $$");
+    assert_eq!(world.wait_for_state(&code, "exited")["exit"], json!({"code": 42, "signal": null}));
+    assert_eq!(world.wait_for_state(&killed, "exited")["exit"], json!({"code": null, "signal": "SIGTERM"}));
+}
+
+/// Whoever started a session may be killed right after; so may the shell around it.
+#[test]
+fn r18_the_starter_and_its_group_may_die() {
+    let world = World::new();
+    let mut shell = std::process::Command::new("setsid");
+    shell.args(["sh", "-c", "\"$0\" new --detach --name orphan -- sh -c 'echo alive; exec cat'; kill -9 0"]);
+    shell.arg(env!("CARGO_BIN_EXE_bowline")).stdin(Stdio::null()).stdout(Stdio::null());
+    for (name, value) in world.bowline().get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    assert!(!shell.status().unwrap().success(), "the shell killed its whole group");
+    world.wait_for_screen("orphan", "alive");
+    assert_eq!(world.info("orphan")["state"], "running");
+}
+
+#[test]
+fn r21_a_killed_session_process_leaves_screen_and_history_and_can_be_restarted() {
+    let world = World::new();
+    let id = world.run(&["new", "-d", "--name", "job", "--", "sh", "-c", "echo before the end; exec cat"]);
+    world.wait_for_screen(&id, "before the end");
+    wait_until("the screen file", || {
+        std::fs::read(world.dir(&id).screen()).ok().filter(|file| contains(file, "before the end"))
+    });
+    let child = children(world.pid(&id))[0];
+    signal(world.pid(&id), "KILL");
+    assert_eq!(world.wait_for_state(&id, "lost")["exit"], json!(null));
+    wait_until("the program was hung up", || (!is_alive(child)).then_some(()));
+    assert!(world.screen(&id).contains("before the end"));
+    assert!(world.run(&["log", &id]).contains("before the end"));
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    viewer.finish();
+    assert!(contains(&viewer.snapshot, "before the end"));
+    let exit = viewer.exit.expect("an exit, though nobody saw it");
+    assert_eq!((&exit["code"], &exit["signal"]), (&json!(null), &json!(null)));
+    // A stale socket and lock are in the way of nobody.
+    assert!(world.dir(&id).sock().symlink_metadata().is_ok());
+    let before = world.info(&id);
+    assert_eq!(world.run(&["restart", "job"]), id);
+    let after = world.wait_for_state(&id, "running");
+    assert_ne!(before["epoch"], after["epoch"]);
+    world.wait_for_screen("job", "before the end");
+    assert!(after["offset"].as_u64() >= before["offset"].as_u64());
+}
+
+#[test]
+fn r28_of_racing_starters_one_gets_the_name() {
+    let world = World::new();
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let race: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| world.try_run(&["new", "-d", "--name", "one", "--", "sleep", "600"])))
+            .collect();
+        race.into_iter().map(|racer| racer.join().unwrap()).collect()
+    });
+    assert_eq!(results.iter().filter(|output| output.status.success()).count(), 1);
+    for loser in results.iter().filter(|output| !output.status.success()) {
+        assert_eq!(loser.status.code(), Some(4), "{}", String::from_utf8_lossy(&loser.stderr));
+    }
+    assert_eq!(std::fs::read_dir(world.home().sessions()).unwrap().count(), 1, "losers leave nothing behind");
+    let id = world.info("one")["id"].as_str().unwrap().to_owned();
+    assert_eq!(world.run(&["new", "-d", "--name", "one", "--if-exists", "return", "--", "sleep", "1"]), id);
+    let fresh = world.run(&["new", "-d", "--name", "one", "--if-exists", "restart", "--", "sleep", "600"]);
+    assert_ne!(fresh, id);
+    assert_eq!(world.info(&id), json!(null), "the old one is forgotten");
+    // A name held by a session that has ended is free.
+    world.run(&["kill", "--keep", "one"]);
+    let another = world.run(&["new", "-d", "--name", "one", "--", "sleep", "600"]);
+    assert_eq!(world.info("one")["id"], json!(fresh), "the list shows both, oldest first");
+    assert!(world.run(&["screen", "one"]).is_empty());
+    world.run(&["kill", "one"]);
+    assert_eq!(world.info(&another), json!(null), "the name means the running one");
+}
+
+#[test]
+fn r51_nothing_is_readable_by_others_and_nothing_is_in_argv() {
+    let world = World::new();
+    let id = world.run(&["new", "-d", "--env", "SECRET=hunter2", "--", "sh", "-c", "echo $SECRET; exec cat"]);
+    world.wait_for_screen(&id, "hunter2");
+    wait_until("the screen file", || world.dir(&id).screen().exists().then_some(()));
+    let dir = world.dir(&id);
+    let mode = |path: &std::path::Path| path.metadata().unwrap().mode() & 0o777;
+    assert_eq!(mode(dir.path()), 0o700);
+    for file in std::fs::read_dir(dir.path()).unwrap() {
+        let file = file.unwrap().path();
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+    let cmdline = std::fs::read(format!("/proc/{}/cmdline", world.pid(&id))).unwrap();
+    assert!(!contains(&cmdline, "cat") && !contains(&cmdline, "hunter2"));
+    let events = std::fs::read_to_string(dir.events()).unwrap();
+    world.run(&["send", &id, "--enter", "typed-secret"]);
+    world.wait_for_screen(&id, "typed-secret");
+    assert!(!events.contains("typed-secret"), "typed text is never recorded as an event");
+}
+
+#[test]
+fn the_program_finds_its_environment() {
+    let world = World::new();
+    let mut new = world.bowline();
+    new.env("TMUX", "/tmp/outer,1,0").env("TERM", "dumb").env("KEPT", "yes");
+    let id = new.args(["new", "-d", "--cwd", "/", "--", "sh", "-c"]);
+    let id = id
+        .arg("echo $TERM $COLORTERM $BOWLINE_SESSION; echo [$TMUX] $KEPT $PWD $(ulimit -Sn); stty size; tty; exec cat");
+    let id = String::from_utf8(id.output().unwrap().stdout).unwrap().trim().to_owned();
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap();
+    let screen = world.wait_for_screen(&id, "/dev/pts/");
+    assert!(screen.contains(&format!("xterm-256color truecolor {id}\n[] yes / {limit}\n24 80\n/dev/pts/")), "{screen}");
+}
+
+#[test]
+fn a_removed_socket_is_bound_again() {
+    let world = World::new();
+    let id = world.shell("exec cat");
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    std::fs::remove_file(world.dir(&id).sock()).unwrap();
+    wait_until("the socket is back", || world.dir(&id).sock().exists().then_some(()));
+    assert_eq!(world.info(&id)["clients"], 1, "who was connected still is, and the list can ask again");
+    viewer.type_text("still here\n");
+    viewer.until_output("still here");
+}
+
+#[test]
+fn a_state_directory_too_deep_for_a_socket_works() {
+    let world = World::with_state(|temp| temp.join("d".repeat(100)).join("e".repeat(60)));
+    let id = world.shell("echo deep; exec cat");
+    world.wait_for_screen(&id, "deep");
+    let link = std::fs::read_link(world.dir(&id).sock()).expect("a link to a shorter path");
+    assert_eq!(link.metadata().unwrap().mode() & 0o777, 0o600);
+    assert_eq!(link.parent().unwrap().metadata().unwrap().mode() & 0o777, 0o700);
+    world.run(&["kill", &id]);
+    assert!(!link.exists(), "the socket is left behind");
+}
+
+#[test]
+fn r18_a_ttl_ends_an_unattended_session() {
+    let world = World::new();
+    let id = world.run(&["new", "-d", "--ttl", "1s", "--", "sleep", "600"]);
+    let viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    assert_eq!(world.info(&id)["state"], "running");
+    drop(viewer);
+    assert_eq!(world.wait_for_state(&id, "exited")["exit"]["signal"], "SIGHUP");
+}
+
+#[test]
+fn r55_pruning_forgets_what_is_old_or_too_much() {
+    let world = World::new();
+    let ids: Vec<String> = (0..3).map(|n| world.shell(&format!("echo {n}"))).collect();
+    let alive = world.shell("exec cat");
+    for id in &ids {
+        world.wait_for_state(id, "exited");
+        wait_until("its process is gone", || {
+            super::world::session_processes().iter().all(|(_, session)| session != id).then_some(())
+        });
+    }
+    let log = world.dir(&ids[0]).log();
+    assert!(log.metadata().unwrap().blocks() * 512 <= 16 << 10, "an exited session's log shrinks to what was used");
+    world.run(&["prune"]);
+    assert_eq!(world.info(&ids[0])["state"], "exited", "a young session stays");
+    let told = world.run(&["prune", "--older", "0s", "--dry-run", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["pruned"].as_array().unwrap().len(), 3);
+    assert_eq!(world.info(&ids[0])["state"], "exited", "a dry run removes nothing");
+    world.run(&["prune", "--total-size", "0"]);
+    assert_eq!(std::fs::read_dir(world.home().sessions()).unwrap().count(), 1);
+    assert_eq!(world.info(&alive)["state"], "running");
+}
+
+/// Whatever a process started, by number.
+pub(crate) fn children(pid: i32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    let all: String = tasks.flatten().map(of).collect();
+    all.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}

@@ -1,0 +1,12 @@
+//! The real program: real processes, real PTYs, real sockets, in a state directory of their own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+
+mod ending;
+mod hostile;
+mod lives;
+mod resume;
+mod tail;
+mod terminal;
+mod viewer;
+mod world;

@@ -1,0 +1,90 @@
+//! The end of a program's output: every byte, and then the exit, whoever watches and whenever.
+
+use serde_json::json;
+
+use super::viewer::{Viewer, hello};
+use super::world::World;
+
+/// Lines of `NNNNNNN\n` until there are this many bytes on the terminal, where each line gains a carriage return.
+fn numbers(lines: usize) -> (String, Vec<u8>) {
+    let script = format!("seq -f '%015.0f' 1 {lines}");
+    let expected = (1..=lines).flat_map(|n| format!("{n:015}\r\n").into_bytes()).collect();
+    (script, expected)
+}
+
+const MEGABYTE: usize = 61_700; // lines of 17 bytes
+
+/// A program prints 1 MB and exits at once. Servers that stop reading when the child ends lose its tail.
+#[test]
+fn r31_every_byte_before_the_exit_200_of_200_attached() {
+    let world = World::new();
+    let (script, expected) = numbers(MEGABYTE);
+    for round in 0..200 {
+        let id = world.shell(&format!("read go; {script}"));
+        let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+        viewer.type_text("\n");
+        viewer.finish();
+        let from = viewer.output.len().saturating_sub(expected.len());
+        assert!(viewer.output[from..] == expected, "round {round}: {} bytes came", viewer.output.len());
+        assert_eq!(viewer.exit.as_ref().map(|exit| &exit["code"]), Some(&json!(0)), "round {round}");
+        world.run(&["kill", &id]);
+    }
+}
+
+/// The same with nobody there: whoever comes later, with a cursor at the beginning, gets every byte and the exit.
+#[test]
+fn r31_every_byte_before_the_exit_200_of_200_detached() {
+    let world = World::new();
+    let (script, expected) = numbers(MEGABYTE);
+    for round in 0..200 {
+        let id = world.shell(&format!("{script}; exit {}", round % 7));
+        // Even rounds come while it runs or has just ended, odd ones when its process is gone.
+        if round % 2 == 1 {
+            world.wait_for_state(&id, "exited");
+        }
+        let epoch = world.info(&id)["epoch"].clone();
+        let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({"cursor": {"epoch": epoch, "offset": 0}})));
+        viewer.finish();
+        assert_eq!(viewer.attached["verdict"], "exact", "round {round}");
+        assert!(viewer.output == expected, "round {round}: {} bytes came", viewer.output.len());
+        assert_eq!(viewer.exit.as_ref().map(|exit| &exit["code"]), Some(&json!(round % 7)), "round {round}");
+        world.run(&["kill", &id]);
+    }
+}
+
+/// 32 MB with nobody attached and a log of 8 MiB: a cursor at the beginning is told exactly what it missed.
+#[test]
+fn r22_what_was_trimmed_is_named_to_the_byte() {
+    let world = World::new();
+    let (script, expected) = numbers(2_000_000);
+    let id = world.shell(&format!("{script}; read stop"));
+    let end = expected.len() as u64;
+    super::world::wait_until("34 MB printed", || (world.info(&id)["offset"] == end).then_some(()));
+    let epoch = world.info(&id)["epoch"].clone();
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({"cursor": {"epoch": epoch, "offset": 17}})));
+    let attached = viewer.attached.clone();
+    assert_eq!((&attached["verdict"], &attached["reason"]), (&json!("snapshot"), &json!("trimmed")));
+    let offset = attached["offset"].as_u64().unwrap();
+    assert_eq!(attached["missed"], json!({"from": 17, "to": offset}));
+    assert!(super::viewer::contains(&viewer.snapshot, "000000002000000"), "the snapshot shows the last line");
+    viewer.type_text("\n");
+    viewer.finish();
+    assert_eq!(offset + viewer.output.len() as u64, end + 2, "the rest is the echo of Enter");
+    // What the log still has, it has exactly.
+    let kept = world.bowline().args(["log", &id, "--to", &end.to_string()]).output().unwrap().stdout;
+    assert!(expected.ends_with(&kept) && kept.len() > 8_000_000, "{} bytes kept", kept.len());
+}
+
+/// The same with a log that is large enough: every byte.
+#[test]
+fn r9_a_large_enough_log_gives_every_byte() {
+    let world = World::new();
+    let (script, expected) = numbers(2_000_000);
+    let id = world.run(&["new", "-d", "--log-size", "64M", "--", "sh", "-c", &script]);
+    let epoch = world.info(&id)["epoch"].clone();
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({"cursor": {"epoch": epoch, "offset": 0}})));
+    viewer.finish();
+    assert_eq!(viewer.attached["verdict"], "exact");
+    assert!(viewer.output == expected, "{} bytes came", viewer.output.len());
+    assert!(viewer.exit.is_some());
+}

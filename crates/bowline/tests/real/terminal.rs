@@ -1,0 +1,154 @@
+//! What a session's terminal does for its program and tells its viewers.
+
+use std::time::Duration;
+
+use bowline_proto::control::{Reply, Request};
+use bowline_session::control::Control;
+use serde_json::{Value, json};
+
+use super::viewer::{Viewer, contains, hello};
+use super::world::World;
+
+/// A program that asks its terminal gets one answer, whether nobody is attached or two viewers are.
+#[test]
+fn r24_queries_are_answered_once_also_detached() {
+    let world = World::new();
+    let id = world.shell(
+        "stty raw -echo; while :; do printf '\\033[c\\033[5n'; dd bs=1 count=13 2>/dev/null | od -An -c | tr -d ' \\n'; \
+         printf '\\r\\n'; dd bs=1 count=1 2>/dev/null >/dev/null; done",
+    );
+    world.wait_for_screen(&id, "033[?62;22c033[0");
+    let mut first = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    let _second = Viewer::attach(&world, &id, &hello(2, 1, json!({})));
+    // Had a viewer been answered for as well, the second answer would be read here as the next keys.
+    for _ in 0..5 {
+        let seen = first.output.len();
+        first.type_text("n");
+        first.until("another answer", |viewer| contains(&viewer.output[seen..], "033[?62;22c033[0"));
+    }
+}
+
+#[test]
+fn r23_the_size_has_one_owner_and_is_claimed() {
+    let world = World::new();
+    let id = world.shell("trap 'stty size' WINCH; stty size; while :; do sleep 0.02; done");
+    let size = |cols: u64, rows: u64| json!({"cols": cols, "rows": rows});
+    let mut first = Viewer::attach(&world, &id, &hello(1, 1, json!({"size": size(100, 30)})));
+    first.until_output("30 100");
+    assert_eq!(first.attached["you"], json!({"write": true, "size": true}));
+    let mut second = Viewer::attach(&world, &id, &hello(2, 1, json!({"size": size(60, 20)})));
+    assert_eq!(second.attached["you"], json!({"write": true, "size": false}));
+    assert_eq!(second.attached["size"], size(100, 30), "a second viewer letterboxes");
+    second.send(&json!({"type": "resize", "cols": 61, "rows": 21}));
+    second.send(&json!({"type": "claim_size", "cols": 62, "rows": 22}));
+    first.until_output("22 62");
+    assert!(!contains(&first.output, "21 61"), "a viewer that does not own the size cannot change it");
+    let resize = first.until_text("resize");
+    assert_eq!((&resize["cols"], &resize["rows"]), (&json!(62), &json!(22)));
+    let presence = first.until_text("presence");
+    let owners: Vec<&Value> = presence["clients"].as_array().unwrap().iter().filter(|c| c["size"] == true).collect();
+    assert_eq!(owners.len(), 1);
+    assert_eq!(world.info(&id)["size"], size(62, 22));
+    assert_eq!(world.info(&id)["clients"], 2);
+}
+
+#[test]
+fn r26_an_observer_sees_everything_and_types_nothing() {
+    let world = World::new();
+    let id = world.shell("echo hello; exec cat");
+    let mut observer =
+        Viewer::attach(&world, &id, &hello(1, 1, json!({"observe": true, "size": {"cols": 50, "rows": 10}})));
+    assert_eq!(observer.attached["you"], json!({"write": false, "size": false}));
+    observer.type_text("not typed\n");
+    let error = observer.until_text("error");
+    assert_eq!((&error["code"], &error["fatal"]), (&json!("not_allowed"), &json!(false)));
+    let mut writer = Viewer::attach(&world, &id, &hello(2, 1, json!({})));
+    writer.type_text("typed\n");
+    observer.until_output("typed\r\ntyped\r\n");
+    assert!(!world.run(&["log", &id]).contains("not typed"));
+    assert_eq!(world.info(&id)["size"], json!({"cols": 80, "rows": 24}));
+}
+
+#[test]
+fn r29_what_a_program_tells_its_terminal_becomes_events() {
+    let world = World::new();
+    let id = world.shell(
+        "read go; printf '\\033]2;building\\007\\033]7;file:///tmp/some%%20where\\007\\033]9;done\\007\\007'; \
+         echo see https://github.com/login/device now; exec cat",
+    );
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    viewer.type_text("\n");
+    assert_eq!(viewer.until_text("title")["title"], "building");
+    assert_eq!(viewer.until_text("cwd")["cwd"], "/tmp/some where");
+    assert_eq!(viewer.until_text("notify")["body"], "done");
+    viewer.until_text("bell");
+    let url = viewer.until_text("url");
+    assert_eq!(url["url"], "https://github.com/login/device");
+    assert_eq!(url["open"], true, "a device login waits for its user");
+    let info = world.info(&id);
+    assert_eq!((&info["title"], &info["cwd"]), (&json!("building"), &json!("/tmp/some where")));
+    // A viewer who comes later is told the title, too.
+    let mut late = Viewer::attach(&world, &id, &hello(2, 1, json!({})));
+    assert_eq!(late.until_text("title")["title"], "building");
+}
+
+/// A command with an id is done once, across repeats, connections and a reused id.
+#[test]
+fn r28_a_command_is_done_once() {
+    let world = World::new();
+    let id = world.shell("stty -echo; echo ready; exec cat");
+    world.wait_for_screen(&id, "ready");
+    let ask = |command_id: &str, text: &str| {
+        let command = json!({"type": "input", "text": text});
+        let request = Request::Command { id: command_id.into(), command };
+        Control::connect(&world.dir(&id)).unwrap().request(&request, Duration::from_secs(10))
+    };
+    let Ok(Reply::Accepted { seq, duplicate: false, .. }) = ask("one", "typed once\n") else { panic!("refused") };
+    for _ in 0..3 {
+        let again = ask("one", "typed once\n").unwrap();
+        assert_eq!(again, Reply::Accepted { id: "one".into(), seq, duplicate: true });
+    }
+    assert!(ask("one", "something else\n").unwrap_err().to_string().contains("had this id"));
+    ask("two", "the end\n").unwrap();
+    world.wait_for_screen(&id, "the end");
+    assert_eq!(world.run(&["log", &id]).matches("typed once").count(), 1);
+    // The same over the link.
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    viewer.send(&json!({"type": "command", "id": "one", "command": {"type": "input", "text": "typed once\n"}}));
+    assert_eq!(viewer.until_text("accepted"), json!({"type": "accepted", "id": "one", "seq": seq, "duplicate": true}));
+    viewer.send(&json!({"type": "command", "id": "x", "command": {"type": "explode"}}));
+    assert_eq!(viewer.until_text("rejected")["code"], "bad_request");
+}
+
+#[test]
+fn r30_the_screen_as_text_ansi_and_json_alive_and_after() {
+    let world = World::new();
+    let id = world.shell("printf '\\033[31mred\\033[0m plain\\r\\n'; read stop");
+    world.wait_for_screen(&id, "red plain");
+    let see = || {
+        assert_eq!(world.run(&["screen", &id]), "red plain");
+        assert!(world.run(&["screen", &id, "--format", "ansi"]).starts_with("\u{1b}[31mred"));
+        let json: Value = serde_json::from_str(&world.run(&["screen", &id, "--format", "json"])).unwrap();
+        let span = &json["lines"][0]["spans"][0];
+        assert_eq!((&span["text"], &span["fg"]), (&json!("red"), &json!(1)));
+        assert_eq!(json["size"], json!({"cols": 80, "rows": 24}));
+    };
+    see();
+    world.run(&["kill", "--keep", &id]);
+    see();
+}
+
+/// A full-screen program across a cold attach: the alternate screen, its modes, and what is below it.
+#[test]
+fn r22_a_cold_attach_brings_modes_and_both_screens() {
+    let world = World::new();
+    let id = world.shell(
+        "printf 'below\\r\\n\\033[?1049h\\033[?1000h\\033[?1006h\\033[?2004h\\033[?1h\\033[H\\033[44mabove\\033[m'; exec sleep 600",
+    );
+    world.wait_for_screen(&id, "above");
+    let viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    assert_eq!(viewer.attached["reason"], "fresh");
+    for part in ["below", "above", "?1049h", "1000", "1006", "2004"] {
+        assert!(contains(&viewer.snapshot, part), "{part} is missing: {:?}", String::from_utf8_lossy(&viewer.snapshot));
+    }
+}

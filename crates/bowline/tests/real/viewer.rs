@@ -1,0 +1,223 @@
+//! A viewer written by hand against the protocol, so that the tests do not share the client's ideas of it.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use bowline_proto::frame::{self, Binary, Frame};
+use bowline_session::{archive, registry};
+use serde_json::{Value, json};
+
+use super::world::World;
+
+/// What came, in order.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Got {
+    Text(Value),
+    Output(u64, Vec<u8>),
+    Snapshot(Vec<u8>),
+}
+
+/// One connection to a session.
+pub(crate) struct Viewer {
+    stream: UnixStream,
+    buf: Vec<u8>,
+    /// The next byte of output.
+    pub(crate) offset: u64,
+    pub(crate) epoch: String,
+    pub(crate) attached: Value,
+    /// All output since the attach, or since the last snapshot.
+    pub(crate) output: Vec<u8>,
+    /// Texts other than acks and pings, in order.
+    pub(crate) texts: Vec<Value>,
+    pub(crate) snapshot: Vec<u8>,
+    acked: u64,
+    pub(crate) input: u64,
+    pub(crate) exit: Option<Value>,
+}
+
+pub(crate) fn client(n: u64) -> String {
+    format!("00000000-0000-4000-8000-{n:012x}")
+}
+
+/// A hello with these differences from the ordinary one.
+pub(crate) fn hello(client_number: u64, conn: u64, extra: Value) -> Value {
+    let mut hello = json!({"type": "hello", "version": 1, "client": client(client_number), "conn": conn,
+        "cursor": null, "lag": "wait"});
+    for (key, value) in extra.as_object().cloned().unwrap_or_default() {
+        hello[key] = value;
+    }
+    hello
+}
+
+/// A connection to a session's socket; to its files where it has ended.
+pub(crate) fn connect(world: &World, id: &str) -> UnixStream {
+    let dir = world.dir(id);
+    if let Ok(stream) = UnixStream::connect(dir.address()) {
+        return stream;
+    }
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let entry = registry::read(dir).expect("the session's files");
+    std::thread::spawn(move || archive::serve(&entry, theirs));
+    ours
+}
+
+impl Viewer {
+    /// Attaches and waits for `attached`, and for the snapshot that it announces.
+    pub(crate) fn attach(world: &World, id: &str, hello: &Value) -> Viewer {
+        let mut viewer = Viewer::raw(connect(world, id));
+        viewer.send(hello);
+        viewer.wait_attached();
+        viewer
+    }
+
+    /// A connection that has said nothing.
+    pub(crate) fn raw(stream: UnixStream) -> Viewer {
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        Viewer {
+            stream,
+            buf: Vec::new(),
+            offset: 0,
+            epoch: String::new(),
+            attached: Value::Null,
+            output: Vec::new(),
+            texts: Vec::new(),
+            snapshot: Vec::new(),
+            acked: 0,
+            input: 0,
+            exit: None,
+        }
+    }
+
+    fn wait_attached(&mut self) {
+        while self.attached.is_null() {
+            self.step().expect("attached");
+        }
+        let bytes = self.attached["snapshot"]["bytes"].as_u64().unwrap_or(0) as usize;
+        while self.snapshot.len() < bytes {
+            self.step().expect("the snapshot");
+        }
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) {
+        let mut wire = Vec::new();
+        frame::put_text(&mut wire, &message.to_string());
+        let _ = self.stream.write_all(&wire); // a session that has ended is noticed when reading
+    }
+
+    pub(crate) fn type_text(&mut self, text: &str) {
+        let mut wire = Vec::new();
+        frame::put_binary(&mut wire, &Binary::Input(self.input, text.as_bytes()));
+        self.input += text.len() as u64;
+        let _ = self.stream.write_all(&wire);
+    }
+
+    /// Takes the next message; `None` at the end of the connection.
+    pub(crate) fn step(&mut self) -> Option<()> {
+        match self.next_frame()? {
+            Got::Output(offset, bytes) => {
+                assert_eq!(offset, self.offset, "output has a hole or a repeat");
+                self.offset += bytes.len() as u64;
+                self.output.extend_from_slice(&bytes);
+                if self.offset - self.acked >= 16 << 10 {
+                    self.ack();
+                }
+            }
+            Got::Snapshot(part) => {
+                self.snapshot.extend_from_slice(&part);
+                self.ack();
+            }
+            Got::Text(message) => self.handle_text(message),
+        }
+        Some(())
+    }
+
+    fn handle_text(&mut self, message: Value) {
+        match message["type"].as_str().unwrap_or_default() {
+            "attached" => {
+                self.offset = message["offset"].as_u64().unwrap();
+                self.acked = self.offset;
+                self.epoch = message["epoch"].as_str().unwrap().to_owned();
+                self.input = message["input"].as_u64().unwrap_or(0);
+                self.attached = message;
+            }
+            "snapshot" => {
+                self.offset = message["offset"].as_u64().unwrap();
+                self.snapshot.clear();
+                self.output.clear();
+                self.texts.push(message);
+            }
+            "ping" => self.send(&json!({"type": "pong", "n": message["n"]})),
+            "ack" | "pong" => {}
+            "exit" => {
+                assert_eq!(message["offset"].as_u64().unwrap(), self.offset, "exit came before the last byte");
+                self.exit = Some(message);
+            }
+            _ => self.texts.push(message),
+        }
+    }
+
+    fn ack(&mut self) {
+        self.acked = self.offset;
+        self.send(&json!({"type": "ack", "output": self.offset}));
+    }
+
+    fn next_frame(&mut self) -> Option<Got> {
+        loop {
+            if let Some((frame, used)) = Frame::decode(&self.buf).expect("a frame") {
+                let got = match frame {
+                    Frame::Text(text) => Got::Text(serde_json::from_str(text).expect("JSON")),
+                    Frame::Binary(bytes) => match Binary::decode(bytes).expect("a payload") {
+                        Binary::Output(offset, bytes) => Got::Output(offset, bytes.to_vec()),
+                        Binary::Snapshot(part) => Got::Snapshot(part.to_vec()),
+                        Binary::Input(..) => panic!("input from the server"),
+                    },
+                };
+                self.buf.drain(..used);
+                return Some(got);
+            }
+            let mut chunk = [0; 64 << 10];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return None,
+                Ok(n) => self.buf.extend_from_slice(&chunk[..n]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("nothing came: {error}"),
+            }
+        }
+    }
+
+    /// Goes on until the connection ends.
+    pub(crate) fn finish(&mut self) {
+        while self.step().is_some() {}
+    }
+
+    /// Goes on until the fact holds.
+    pub(crate) fn until(&mut self, what: &str, mut fact: impl FnMut(&Viewer) -> bool) {
+        while !fact(self) {
+            assert!(self.step().is_some(), "the connection ended before: {what}");
+        }
+    }
+
+    pub(crate) fn until_output(&mut self, text: &str) {
+        self.until(text, |viewer| contains(&viewer.output, text));
+    }
+
+    /// Goes on until a text of this type has come, and gives the last one.
+    pub(crate) fn until_text(&mut self, kind: &str) -> Value {
+        self.until(kind, |viewer| viewer.texts.iter().any(|text| text["type"] == kind));
+        self.texts.iter().rfind(|text| text["type"] == kind).cloned().unwrap_or_default()
+    }
+
+    /// A cursor to come back with.
+    pub(crate) fn cursor(&self) -> Value {
+        json!({"epoch": self.epoch, "offset": self.offset})
+    }
+
+    pub(crate) fn stream(&self) -> &UnixStream {
+        &self.stream
+    }
+}
+
+pub(crate) fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}

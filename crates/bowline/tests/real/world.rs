@@ -1,0 +1,150 @@
+//! A place with its own sessions, which ends all of them when it goes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use bowline_session::home::{Home, SessionDir};
+use bowline_session::registry;
+use serde_json::Value;
+
+/// How long a fact may take to come true before a test gives up; far more than any should need.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A state directory, a runtime directory, and the sessions in them.
+pub(crate) struct World {
+    temp: tempfile::TempDir,
+    state: PathBuf,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World::with_state(|temp| temp.join("state"))
+    }
+
+    pub(crate) fn with_state(place: impl FnOnce(&Path) -> PathBuf) -> World {
+        let temp = tempfile::Builder::new().prefix("bowline-test").tempdir().unwrap();
+        let state = place(temp.path());
+        World { temp, state }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.temp.path()
+    }
+
+    pub(crate) fn home(&self) -> Home {
+        Home::new(&self.state, self.temp.path().join("run")).unwrap()
+    }
+
+    /// The program, in this world.
+    pub(crate) fn bowline(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
+        command
+            .env("BOWLINE_STATE_DIR", &self.state)
+            .env("BOWLINE_RUNTIME_DIR", self.temp.path().join("run"))
+            .env("BOWLINE_CONFIG", "/dev/null")
+            .env_remove("BOWLINE_SESSION")
+            .env("SHELL", "/bin/sh")
+            .current_dir(self.temp.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a verb and gives what came of it.
+    pub(crate) fn try_run(&self, args: &[&str]) -> Output {
+        self.bowline().args(args).output().unwrap()
+    }
+
+    /// Runs a verb that must succeed and gives what it printed.
+    pub(crate) fn run(&self, args: &[&str]) -> String {
+        let output = self.try_run(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Starts a session of this shell script and gives its id.
+    pub(crate) fn shell(&self, script: &str) -> String {
+        self.run(&["new", "--detach", "--", "sh", "-c", script])
+    }
+
+    pub(crate) fn dir(&self, id: &str) -> SessionDir {
+        self.home().session(&id.parse().unwrap())
+    }
+
+    /// The session as `ls --json` shows it.
+    pub(crate) fn info(&self, id: &str) -> Value {
+        let list: Value = serde_json::from_str(&self.run(&["ls", "--json"])).unwrap();
+        let sessions = list["sessions"].as_array().unwrap();
+        sessions.iter().find(|session| session["id"] == id || session["name"] == id).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn wait_for_state(&self, id: &str, state: &str) -> Value {
+        wait_until(&format!("{id} is {state}"), || Some(self.info(id)).filter(|info| info["state"] == state))
+    }
+
+    pub(crate) fn screen(&self, id: &str) -> String {
+        self.run(&["screen", id])
+    }
+
+    pub(crate) fn wait_for_screen(&self, id: &str, text: &str) -> String {
+        wait_until(&format!("{text:?} on the screen"), || Some(self.screen(id)).filter(|screen| screen.contains(text)))
+    }
+
+    /// The session process of a session.
+    pub(crate) fn pid(&self, id: &str) -> i32 {
+        session_processes().into_iter().find(|(_, session)| session == id).expect("a session process").0
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let ids: Vec<String> = registry::list_files(&self.home())
+            .map(|found| found.into_iter().map(|entry| entry.info.id.to_string()).collect())
+            .unwrap_or_default();
+        for (pid, id) in session_processes() {
+            if ids.contains(&id) {
+                signal(pid, "CONT"); // a test may have stopped it
+            }
+        }
+        let _ = self.try_run(&["kill", "--all", "--grace", "0s"]);
+        if !std::thread::panicking() {
+            wait_until("no session process is left", || {
+                session_processes().iter().all(|(_, id)| !ids.contains(id)).then_some(())
+            });
+        }
+    }
+}
+
+/// Every session process on the machine, with its session's id.
+pub(crate) fn session_processes() -> Vec<(i32, String)> {
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let words: Vec<_> = line.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
+        (words.get(1)? == "session-process").then(|| Some((pid, words.get(2)?.to_string())))?
+    })
+    .collect()
+}
+
+/// Whether a process is there and not a zombie.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| !rest.starts_with(" Z")))
+}
+
+pub(crate) fn signal(pid: i32, name: &str) {
+    let status = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).stderr(Stdio::null()).status();
+    assert!(status.is_ok());
+}
+
+/// Waits for a fact, and says which one never came true.
+pub(crate) fn wait_until<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = fact() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "never came true: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
