@@ -1,4 +1,5 @@
 //! The screen as the session process uses it: text in, snapshots, answers and events out.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
 
 use bowline_proto::message::Scope;
 use bowline_proto::size::Size;

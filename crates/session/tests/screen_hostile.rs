@@ -1,4 +1,5 @@
 //! Output meant to break a terminal costs bounded memory and time, and the screen goes on.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
 
 mod screen_input;
 

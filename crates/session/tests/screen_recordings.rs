@@ -1,4 +1,5 @@
 //! Recordings of real programs, cut at many points: the snapshot is the screen, and goes on like it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
 
 mod screen_input;
 

@@ -1,4 +1,5 @@
 //! A snapshot puts a fresh terminal into the state of the one it was taken from, at any cut of any output.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
 
 mod screen_input;
 
