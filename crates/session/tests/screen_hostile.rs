@@ -56,7 +56,7 @@ fn r52_hostile_output_is_bounded_in_memory_and_time() {
     assert!(new < 200 << 10, "a new screen holds {new} bytes");
     let repeated = |what: &str, times: usize| what.repeat(times).into_bytes();
     let mut links = Vec::new();
-    for n in 0..20_000 {
+    for n in 0..6_000 {
         links.extend_from_slice(format!("\x1b]8;;http://x.y/{n}{}\x1b\\a", "p".repeat(1500)).as_bytes());
     }
     let mut unique_ids = Vec::new();
@@ -65,15 +65,15 @@ fn r52_hostile_output_is_bounded_in_memory_and_time() {
     }
     let inputs: Vec<(&str, Vec<u8>)> = vec![
         ("kitty keyboard pushes", repeated("\x1b[>1u", 10_000)),
-        ("an endless OSC", [b"\x1b]2;".to_vec(), repeated("x", 4 << 20)].concat()),
-        ("an endless OSC of separators", [b"\x1b]4;".to_vec(), repeated(";", 4 << 20)].concat()),
-        ("an endless DCS", [b"\x1bP$q".to_vec(), repeated("x", 4 << 20)].concat()),
+        ("an endless OSC", [b"\x1b]2;".to_vec(), repeated("x", 1 << 20)].concat()),
+        ("an endless OSC of separators", [b"\x1b]4;".to_vec(), repeated(";", 1 << 20)].concat()),
+        ("an endless DCS", [b"\x1bP$q".to_vec(), repeated("x", 1 << 20)].concat()),
         ("an endless DCS header", [b"\x1bP".to_vec(), repeated("1", 1 << 20)].concat()),
-        ("an endless APC", [b"\x1b_G".to_vec(), repeated("x", 4 << 20)].concat()),
+        ("an endless APC", [b"\x1b_G".to_vec(), repeated("x", 1 << 20)].concat()),
         ("an endless CSI", [b"\x1b[".to_vec(), repeated("1;", 1 << 20)].concat()),
         ("endless intermediates", [b"\x1b".to_vec(), repeated("(", 1 << 20)].concat()),
         ("piled marks", [b"a".to_vec(), repeated("\u{301}", 1 << 20)].concat()),
-        ("marks on nothing", repeated("\u{200b}", 1 << 20)),
+        ("marks on nothing", repeated("\u{200b}", 1 << 18)),
         ("title pushes", repeated("\x1b]2;some title\x07\x1b[22;0t", 20_000)),
         ("long titles", repeated(&format!("\x1b]2;{}\x07\x1b[22t", "t".repeat(50_000)), 40)),
         ("repeats", repeated("x\x1b[65535b", 200)),
@@ -95,7 +95,7 @@ fn r52_hostile_output_is_bounded_in_memory_and_time() {
         ("bells and notifications", repeated("\x07\x1b]9;hey\x07\x1b]99;i=1:d=0;part\x1b\\", 50_000)),
         ("addresses", repeated("http://a.b/c http://d.e/f http://::: ", 30_000)),
         ("colons", repeated("://:://http:http://", 50_000)),
-        ("8-bit controls and bad UTF-8", (0..1 << 20).map(|n| 0x80 | (n % 127) as u8).collect()),
+        ("8-bit controls and bad UTF-8", (0..1 << 18).map(|n| 0x80 | (n % 127) as u8).collect()),
         ("links", links),
         ("ids of links", unique_ids),
     ];
@@ -140,7 +140,7 @@ fn r52_the_screen_goes_on_after_hostile_output() {
 #[test]
 fn r52_no_bytes_break_the_screen() {
     let recordings = recordings();
-    for seed in 0..250 {
+    for seed in 0..100 {
         let mut rng = Rng(seed);
         let mut screen = Screen::new(small_size(&mut rng), [0, 5, 50][rng.below(3)]);
         for _ in 0..40 {

@@ -11,7 +11,7 @@ use screen_input::recordings;
 const HISTORY: usize = 200;
 
 /// Distance between cut points; prime, so that over all recordings every kind of cut happens.
-const STRIDE: usize = 17;
+const STRIDE: usize = 61;
 
 fn fold(bytes: &[u8]) -> Screen {
     let mut screen = Screen::new(Size::default(), HISTORY);
@@ -29,7 +29,7 @@ fn r22_recordings_cut_anywhere_come_back() {
                 screen.advance(&bytes[cut - 1..cut]);
             }
             // Around the start of the program every cut, then some.
-            if !every && cut > 200 && cut % STRIDE != 0 && cut != bytes.len() {
+            if !every && cut > 100 && cut % STRIDE != 0 && cut != bytes.len() {
                 continue;
             }
             let mut again = fold(&screen.snapshot(Scope::All, usize::MAX));
@@ -43,7 +43,7 @@ fn r22_recordings_cut_anywhere_come_back() {
 fn r22_a_replica_ends_like_the_original() {
     for (name, bytes) in recordings() {
         let end = fold(&bytes).dump();
-        for cut in (0..bytes.len()).step_by(bytes.len() / 40 + 1) {
+        for cut in (0..bytes.len()).step_by(bytes.len() / 16 + 1) {
             let mut replica = fold(&fold(&bytes[..cut]).snapshot(Scope::All, usize::MAX));
             replica.advance(&bytes[cut..]);
             assert_eq!(replica.dump(), end, "{name} cut at {cut}");
