@@ -3,7 +3,7 @@
 
 use bowline_proto::message::Scope;
 use bowline_proto::size::Size;
-use bowline_session::screen::{Screen, ScreenEvent};
+use bowline_session::screen::{Rgb, Screen, ScreenEvent, Theme};
 
 fn size(cols: u32, rows: u32) -> Size {
     Size::new(cols, rows).unwrap()
@@ -37,17 +37,84 @@ fn r22_plain_and_styled_text_come_back() {
 }
 
 #[test]
-fn r24_questions_are_answered_once() {
-    let mut screen = folded(size(80, 24), b"\x1b[c\x1b[5n\x1b[3;4H\x1b[6n\x1b]11;?\x07");
-    let replies = String::from_utf8(screen.take_replies()).unwrap();
-    assert_eq!(replies, "\x1b[?62;22c\x1b[0n\x1b[3;4R\x1b]11;rgb:1818/1818/1818\x07");
-    assert!(screen.take_replies().is_empty());
+fn r24_every_question_has_its_answer() {
+    let asked = [
+        ("\x1b[c", "\x1b[?62;22c"),
+        ("\x1b[0c", "\x1b[?62;22c"),
+        ("\x1bZ", "\x1b[?62;22c"),
+        ("\x1b[>c", "\x1b[>0;2600;1c"),
+        ("\x1b[=c", "\x1bP!|00000000\x1b\\"),
+        ("\x1b[5n", "\x1b[0n"),
+        ("\x1b[3;4H\x1b[6n", "\x1b[3;4R"),
+        ("\x1b[3;4H\x1b[?6n", "\x1b[?3;4;1R"),
+        ("\x1b[2;9r\x1b[?6h\x1b[3;4H\x1b[6n", "\x1b[3;4R"),
+        ("\x1b[4$p", "\x1b[4;2$y"),
+        ("\x1b[4h\x1b[4$p", "\x1b[4;1$y"),
+        ("\x1b[99$p", "\x1b[99;0$y"),
+        ("\x1b[?25$p", "\x1b[?25;1$y"),
+        ("\x1b[?1049h\x1b[?1049$p", "\x1b[?1049;1$y"),
+        ("\x1b[?1016h\x1b[?1016$p\x1b[?1006$p", "\x1b[?1016;1$y\x1b[?1006;2$y"),
+        ("\x1b[?2026$p", "\x1b[?2026;2$y"),
+        ("\x1b[?12345$p", "\x1b[?12345;0$y"),
+        ("\x1b[1;31;48;5;7m\x1bP$qm\x1b\\", "\x1bP1$r0;1;31;48;5;7m\x1b\\"),
+        ("\x1b[3;7r\x1bP$qr\x1b\\", "\x1bP1$r3;7r\x1b\\"),
+        ("\x1b[4 q\x1bP$q q\x1b\\", "\x1bP1$r4 q\x1b\\"),
+        ("\x1bP$qx\x1b\\", "\x1bP0$r\x1b\\"),
+        ("\x1b[>q", concat!("\x1bP>|bowline(", env!("CARGO_PKG_VERSION"), ")\x1b\\")),
+        ("\x1bP+q544e\x1b\\", "\x1bP1+r544e=787465726d2d323536636f6c6f72\x1b\\"),
+        ("\x1bP+q5858\x1b\\", "\x1bP0+r5858\x1b\\"),
+        ("\x1bP+qzz\x1b\\", "\x1bP0+r\x1b\\"),
+        ("\x1b]4;1;?\x07", "\x1b]4;1;rgb:cdcd/0000/0000\x07"),
+        ("\x1b]4;1;#102030\x07\x1b]4;1;?\x1b\\", "\x1b]4;1;rgb:1010/2020/3030\x1b\\"),
+        ("\x1b]10;?;?\x07", "\x1b]10;rgb:d8d8/d8d8/d8d8\x07\x1b]11;rgb:1818/1818/1818\x07"),
+        ("\x1b]12;?\x07", "\x1b]12;rgb:d8d8/d8d8/d8d8\x07"),
+        ("\x1b[14t", "\x1b[4;480;800t"),
+        ("\x1b[16t", "\x1b[6;20;10t"),
+        ("\x1b[18t", "\x1b[8;24;80t"),
+        ("\x1b[19t", "\x1b[9;24;80t"),
+        ("\x1b]2;x\x07\x1b[21t", "\x1b]l\x1b\\"),
+        ("\x1b[?996n", "\x1b[?997;1n"),
+        // Not answered: ENQ, the kitty keyboard, the clipboard.
+        ("\x05\x1b[?u\x1b]52;c;?\x07", ""),
+    ];
+    for (question, answer) in asked {
+        let mut screen = folded(size(80, 24), question.as_bytes());
+        assert_eq!(String::from_utf8(screen.take_replies()).unwrap(), answer, "{question:?}");
+        assert!(screen.take_replies().is_empty(), "{question:?} is answered once");
+    }
 }
 
 #[test]
-fn r29_titles_and_the_bell_become_events() {
-    let mut screen = folded(size(80, 24), b"\x1b]2;one\x07\x1b]2;two\x07\x07");
-    assert_eq!(screen.take_events(), [ScreenEvent::Title("two".into()), ScreenEvent::Bell]);
+fn r24_the_theme_is_what_colour_queries_answer() {
+    let mut screen = Screen::new(size(80, 24), 0);
+    let white = Rgb { r: 255, g: 255, b: 255 };
+    screen.set_theme(Theme { fg: Rgb { r: 1, g: 2, b: 3 }, bg: white, cursor: white });
+    screen.advance(b"\x1b]10;?\x07\x1b]11;?\x07\x1b[?996n");
+    let expected = "\x1b]10;rgb:0101/0202/0303\x07\x1b]11;rgb:ffff/ffff/ffff\x07\x1b[?997;2n";
+    assert_eq!(String::from_utf8(screen.take_replies()).unwrap(), expected);
+}
+
+#[test]
+fn r29_what_programs_tell_becomes_events() {
+    let notify = |title: &str, body: &str| ScreenEvent::Notify { title: title.into(), body: body.into() };
+    let cases = [
+        ("\x1b]2;one\x07\x1b]0;two;three\x07\x07\x07", vec![ScreenEvent::Title("two;three".into()), ScreenEvent::Bell]),
+        ("\x1b]7;file:///tmp/a%20b\x07", vec![ScreenEvent::Cwd("/tmp/a b".into())]),
+        ("\x1b]7;file://localhost/x\x07", vec![ScreenEvent::Cwd("/x".into())]),
+        ("\x1b]7;file://another.host/x\x07\x1b]7;/x\x07\x1b]7;file:///a%0ab\x07\x1b]7;file:///%zz\x07", vec![]),
+        ("\x1b]9;build; done\x07", vec![notify("", "build; done")]),
+        ("\x1b]9;4;1;50\x07", vec![]),
+        ("\x1b]777;notify;Title;the body\x07", vec![notify("Title", "the body")]),
+        ("\x1b]99;;Hello\x1b\\", vec![notify("Hello", "")]),
+        (
+            "\x1b]99;i=1:d=0;Hel\x1b\\\x1b]99;i=1:d=0;lo\x1b\\\x1b]99;i=1:p=body:e=1;d29ybGQ=\x1b\\",
+            vec![notify("Hello", "world")],
+        ),
+        ("\x1b]52;c;aGVsbG8=\x07\x1b]133;A\x07", vec![]),
+    ];
+    for (output, events) in cases {
+        assert_eq!(folded(size(80, 24), output.as_bytes()).take_events(), events, "{output:?}");
+    }
 }
 
 #[test]

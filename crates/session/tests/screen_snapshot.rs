@@ -93,11 +93,15 @@ fn shrink(size: Size, history: usize, mut ops: Vec<Op>) -> (Vec<Op>, String) {
     (ops, failure)
 }
 
+/// How many seeds to try, unless `SCREEN_SEEDS` says otherwise.
+fn seeds(usual: u64) -> u64 {
+    std::env::var("SCREEN_SEEDS").map_or(usual, |n| n.parse().unwrap())
+}
+
 #[test]
 fn r22_random_output_cut_anywhere_comes_back() {
     let only = std::env::var("SCREEN_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
-    let count = std::env::var("SCREEN_SEEDS").map_or(200, |n| n.parse::<u64>().unwrap());
-    for seed in only.map_or(0..count, |seed| seed..seed + 1) {
+    for seed in only.map_or(0..seeds(200), |seed| seed..seed + 1) {
         let mut rng = Rng(seed);
         let size = small_size(&mut rng);
         let history = [0, 3, 40][rng.below(3)];
@@ -105,6 +109,31 @@ fn r22_random_output_cut_anywhere_comes_back() {
         if run(size, history, &ops).is_err() {
             let (ops, failure) = shrink(size, history, ops);
             panic!("SCREEN_SEED={seed} size {size:?} history {history} ops {ops:#?}\n{failure}");
+        }
+    }
+}
+
+/// Rows and modes of a dump, without history and the title stack, which a repaint leaves to the viewer.
+fn visible(dump: &str) -> String {
+    let kept = dump.lines().filter(|line| !line.starts_with("title") && !line.trim_start().starts_with('-'));
+    kept.map(|line| line.split(" history ").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn r22_a_repaint_reaches_any_screen_from_any_other() {
+    for seed in 0..seeds(400) {
+        let mut rng = Rng(seed);
+        let size = small_size(&mut rng);
+        let mut screen = Screen::new(size, 20);
+        let mut viewer = Screen::new(size, 20);
+        (0..40).for_each(|_| screen.advance(&output(&mut rng)));
+        (0..20).for_each(|_| viewer.advance(&output(&mut rng)));
+        let bytes = screen.snapshot(Scope::Screen, usize::MAX);
+        let _ = viewer.take_replies();
+        viewer.advance(&bytes);
+        let (shown, wanted) = (visible(&viewer.dump()), visible(&screen.dump()));
+        if let Some(difference) = difference(&shown, &wanted) {
+            panic!("SCREEN_SEED={seed} after {:?}:\n{difference}", String::from_utf8_lossy(&bytes));
         }
     }
 }

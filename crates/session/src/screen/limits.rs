@@ -36,7 +36,7 @@ pub const CWD_MAX: usize = 4 * 1024;
 pub const NOTIFY_TITLE_MAX: usize = 256;
 /// Longest body of a notification; a longer one is cut.
 pub const NOTIFY_BODY_MAX: usize = 4 * 1024;
-/// Bytes of the file with a session's last screen; scrollback is left out until it fits.
+/// Bytes of the file with a session's last screen, half of them for scrollback, which is left out until it fits.
 pub const SAVED_MAX: usize = 32 * 1024 * 1024;
-/// Lines of history in that file.
-pub const SAVED_SCROLLBACK: usize = 10_000;
+/// Lines of history in that file: it is written often, and the log has the rest.
+pub const SAVED_SCROLLBACK: usize = 2_000;

@@ -64,7 +64,8 @@ impl Saved {
         let mut scrollback = SAVED_SCROLLBACK;
         loop {
             saved.all = screen.snapshot(Scope::All, scrollback);
-            if scrollback == 0 || saved.encode().len() <= SAVED_MAX {
+            // The other forms are of the visible screen alone, and take a small part of the rest.
+            if scrollback == 0 || saved.all.len() <= SAVED_MAX / 2 {
                 return saved;
             }
             scrollback /= 4;
