@@ -110,6 +110,7 @@ function describe(term, cell) {
   all.inverse = cell.isInverse() ? true : undefined;
   all.italic = cell.isItalic() ? true : undefined;
   all.link = extended?.urlId ? term._core._oscLinkService.getLinkData(extended.urlId)?.uri : undefined;
+  all.overline = cell.isOverline() ? true : undefined;
   all.strike = cell.isStrikethrough() ? true : undefined;
   const style = (extended?._ext ?? 0) >> 26 & 7;
   const line = cell.fg & 0x10000000;

@@ -126,7 +126,7 @@ impl Screen {
     /// "title","alt","scrollback":N,"lines":[..]}`, where the first N lines are history and positions count from 0 at
     /// the visible screen's corner. A line is `{"text","wrapped","spans":[..]}`; `wrapped` says that it goes on in the
     /// next. A span is `{"col","text","fg"?,"bg"?,"bold"?,"dim"?,"italic"?,"blink"?,"inverse"?,"hidden"?,"strike"?,
-    /// "underline"?,"underline_colour"?,"link"?}`; a colour is a palette number or `"#rrggbb"`, a missing one is the
+    /// "underline"?,"overline"?,"underline_colour"?,"link"?}`; a colour is a palette number or `"#rrggbb"`, a missing one is the
     /// default.
     pub fn json(&mut self, scrollback: usize) -> serde_json::Value {
         self.state.json(scrollback)

@@ -7,7 +7,7 @@ use alacritty_terminal::vte::ansi::{Color, NamedColor};
 use serde_json::{Map, Value, json};
 
 use super::paint::{Painter, painted_len};
-use super::sgr::{BLINK, Pen};
+use super::sgr::{self, BLINK, Pen};
 use super::state::State;
 
 impl State {
@@ -127,15 +127,16 @@ fn span(col: usize, pen: &Pen, text: &str) -> Value {
             span.insert(name.into(), true.into());
         }
     }
-    let underlines = [
-        (Flags::UNDERLINE, "single"),
-        (Flags::DOUBLE_UNDERLINE, "double"),
-        (Flags::UNDERCURL, "curly"),
-        (Flags::DOTTED_UNDERLINE, "dotted"),
-        (Flags::DASHED_UNDERLINE, "dashed"),
-    ];
-    if let Some((_, name)) = underlines.iter().find(|(flag, _)| pen.flags.contains(*flag)) {
-        span.insert("underline".into(), (*name).into());
+    let (under, over) = sgr::lines(pen.flags);
+    if let Some(name) = [None, Some("single"), Some("double"), Some("curly"), Some("dotted"), Some("dashed")]
+        .get(usize::from(under))
+        .copied()
+        .flatten()
+    {
+        span.insert("underline".into(), name.into());
+    }
+    if over {
+        span.insert("overline".into(), true.into());
     }
     if let Some(value) = pen.underline.and_then(colour) {
         span.insert("underline_colour".into(), value);

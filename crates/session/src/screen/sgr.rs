@@ -7,6 +7,16 @@ use alacritty_terminal::vte::{Params, ParamsIter};
 /// Blinking, which the emulator leaves out; the one bit of a cell's flags that it does not use.
 pub(super) const BLINK: Flags = Flags::from_bits_retain(1 << 15);
 
+/// How text is underlined, by what SGR 4 calls it; each is one bit of a cell's flags.
+const UNDERLINES: [Flags; 6] = [
+    Flags::empty(),
+    Flags::UNDERLINE,
+    Flags::DOUBLE_UNDERLINE,
+    Flags::UNDERCURL,
+    Flags::DOTTED_UNDERLINE,
+    Flags::DASHED_UNDERLINE,
+];
+
 const DEFAULT_FG: Color = Color::Named(NamedColor::Foreground);
 const DEFAULT_BG: Color = Color::Named(NamedColor::Background);
 
@@ -46,15 +56,15 @@ pub(super) fn apply(template: &mut Cell, params: &Params) {
             1 => flags.insert(Flags::BOLD),
             2 => flags.insert(Flags::DIM),
             3 => flags.insert(Flags::ITALIC),
-            4 => underline(flags, rest.first().copied().unwrap_or(1)),
+            4 => set_lines(flags, rest.first().copied().unwrap_or(1), lines(*flags).1),
             5 | 6 => flags.insert(BLINK),
             7 => flags.insert(Flags::INVERSE),
             8 => flags.insert(Flags::HIDDEN),
             9 => flags.insert(Flags::STRIKEOUT),
-            21 => underline(flags, 2),
+            21 => set_lines(flags, 2, lines(*flags).1),
             22 => flags.remove(Flags::BOLD | Flags::DIM),
             23 => flags.remove(Flags::ITALIC),
-            24 => underline(flags, 0),
+            24 => set_lines(flags, 0, lines(*flags).1),
             25 => flags.remove(BLINK),
             27 => flags.remove(Flags::INVERSE),
             28 => flags.remove(Flags::HIDDEN),
@@ -65,6 +75,8 @@ pub(super) fn apply(template: &mut Cell, params: &Params) {
             40..=47 => template.bg = Color::Named(NAMED[usize::from(code - 40)]),
             48 => template.bg = colour(rest, &mut params).unwrap_or(template.bg),
             49 => template.bg = DEFAULT_BG,
+            53 => set_lines(flags, lines(*flags).0, true),
+            55 => set_lines(flags, lines(*flags).0, false),
             58 => {
                 if let Some(colour) = colour(rest, &mut params) {
                     template.set_underline_color(Some(colour));
@@ -78,16 +90,19 @@ pub(super) fn apply(template: &mut Cell, params: &Params) {
     }
 }
 
-fn underline(flags: &mut Flags, style: u16) {
+/// Which underline a cell has, and whether it has a line above, which the emulator leaves out: there is no bit left
+/// for it, but of the underlines' bits never more than one is used, so that all the others stand for it.
+pub(super) fn lines(flags: Flags) -> (u16, bool) {
+    let bits = flags & Flags::ALL_UNDERLINES;
+    let over = bits.bits().count_ones() > 1;
+    let under = if over { Flags::ALL_UNDERLINES - bits } else { bits };
+    (UNDERLINES.iter().position(|&line| line == under).unwrap_or(0) as u16, over)
+}
+
+fn set_lines(flags: &mut Flags, under: u16, over: bool) {
+    let under = UNDERLINES.get(usize::from(under)).copied().unwrap_or(Flags::UNDERLINE);
     flags.remove(Flags::ALL_UNDERLINES);
-    flags.insert(match style {
-        0 => Flags::empty(),
-        2 => Flags::DOUBLE_UNDERLINE,
-        3 => Flags::UNDERCURL,
-        4 => Flags::DOTTED_UNDERLINE,
-        5 => Flags::DASHED_UNDERLINE,
-        _ => Flags::UNDERLINE,
-    });
+    flags.insert(if over { Flags::ALL_UNDERLINES - under } else { under });
 }
 
 /// A colour after 38, 48 or 58: in the same parameter, separated by colons, or in the next ones.
@@ -147,7 +162,9 @@ impl Pen {
         let plain = Pen::default();
         let mut codes = Vec::new();
         let mut from = from;
-        if !(from.flags - self.flags).is_empty() {
+        let ((under, over), (was_under, was_over)) = (lines(self.flags), lines(from.flags));
+        let removed = from.flags - self.flags - Flags::ALL_UNDERLINES;
+        if !removed.is_empty() || (was_under != 0 && under == 0) || (was_over && !over) {
             codes.push("0".to_owned());
             from = &plain;
         }
@@ -156,17 +173,19 @@ impl Pen {
             (Flags::BOLD, "1"),
             (Flags::DIM, "2"),
             (Flags::ITALIC, "3"),
-            (Flags::UNDERLINE, "4"),
-            (Flags::DOUBLE_UNDERLINE, "4:2"),
-            (Flags::UNDERCURL, "4:3"),
-            (Flags::DOTTED_UNDERLINE, "4:4"),
-            (Flags::DASHED_UNDERLINE, "4:5"),
             (BLINK, "5"),
             (Flags::INVERSE, "7"),
             (Flags::HIDDEN, "8"),
             (Flags::STRIKEOUT, "9"),
         ];
         codes.extend(names.iter().filter(|(flag, _)| added.contains(*flag)).map(|(_, code)| (*code).to_owned()));
+        let (was_under, was_over) = lines(from.flags);
+        if under != was_under {
+            codes.push(if under == 1 { "4".to_owned() } else { format!("4:{under}") });
+        }
+        if over && !was_over {
+            codes.push("53".to_owned());
+        }
         if self.fg != from.fg {
             codes.push(ground_code(self.fg, 30));
         }
