@@ -42,17 +42,17 @@ impl Typist {
         self.expected.extend(bytes.iter().map(|byte| Key { byte: *byte, doubtful: None }));
     }
 
-    /// The client gave these back.
+    /// The client gave these back. More may have been typed before the viewer came to hear of it.
     pub(crate) fn unsent(&mut self, unsent: &Unsent) {
-        let from = self.expected.len().checked_sub(unsent.bytes.len()).expect("more unsent than typed");
-        let tail: Vec<u8> = self.expected[from..].iter().map(|key| key.byte).collect();
-        assert_eq!(tail, unsent.bytes, "unsent is the end of what was typed");
+        let typed: Vec<u8> = self.expected.iter().map(|key| key.byte).collect();
+        let len = unsent.bytes.len();
+        let from = typed.windows(len).rposition(|keys| keys == unsent.bytes).expect("unsent, but never typed");
         self.blocks += 1;
         for key in &mut self.expected[from..from + unsent.doubtful] {
             key.doubtful = Some(self.blocks);
         }
-        self.expected.truncate(from + unsent.doubtful);
-        assert!(self.seen <= self.expected.len(), "typed, and reported as surely unsent");
+        self.expected.drain(from + unsent.doubtful..from + len);
+        assert!(self.seen <= from + unsent.doubtful, "typed, and reported as surely unsent");
     }
 
     /// The program read a byte of this viewer.

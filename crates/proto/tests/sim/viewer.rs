@@ -189,9 +189,10 @@ impl Viewer {
         self.rendering.push_back((done + Duration::from_millis(takes), offset));
     }
 
-    pub(crate) fn next_at(&self) -> Option<Duration> {
+    pub(crate) fn next_at(&self, now: Duration) -> Option<Duration> {
+        let thaws = Some(self.frozen).filter(|at| *at > now);
         let rendered = self.rendering.front().map(|(at, _)| (*at).max(self.frozen));
-        [rendered, self.client.poll_timeout(), self.reconnector.poll_timeout()].into_iter().flatten().min()
+        [thaws, rendered, self.client.poll_timeout(), self.reconnector.poll_timeout()].into_iter().flatten().min()
     }
 
     /// The emulator reports what it has taken.
@@ -205,6 +206,10 @@ impl Viewer {
     }
 
     pub(crate) fn type_keys(&mut self, n: u64, now: Duration) {
+        // Nobody types into a frozen page; what it has not shown yet may be that keys are unsent.
+        if self.frozen > now {
+            return;
+        }
         let keys = self.typist.keys(n);
         if let Ok(taken) = self.client.handle_input(&keys, now) {
             assert!(!self.observe);

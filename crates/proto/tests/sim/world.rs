@@ -196,7 +196,7 @@ impl World {
             Some(at) => [Some(at), None],
             None => [wire.up.next_at(), wire.down.next_at()],
         });
-        let viewers = self.viewers.iter().map(|viewer| viewer.next_at());
+        let viewers = self.viewers.iter().map(|viewer| viewer.next_at(self.now));
         let session = [self.session.server.poll_timeout(), self.session.next_job()];
         wires.chain(viewers).chain(session).flatten().min()
     }
@@ -308,7 +308,8 @@ impl World {
         let wire = &mut self.wires[index];
         let viewer = &mut self.viewers[wire.viewer];
         // A viewer that is busy takes some events now and the rest later, or never if it must dial again.
-        while !self.rng.one_in(10)
+        while viewer.frozen <= self.now
+            && !self.rng.one_in(10)
             && let Some(event) = viewer.client.poll_event()
         {
             if let ClientEvent::Closing { code, .. } = event {

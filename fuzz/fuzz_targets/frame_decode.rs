@@ -1,0 +1,8 @@
+//! Any bytes as frames: `cargo fuzz run --sanitizer none frame_decode`.
+#![no_main]
+#![allow(dead_code, reason = "the other target uses the rest")]
+
+#[path = "../../crates/proto/tests/hostile/mod.rs"]
+mod hostile;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::decode(data));
