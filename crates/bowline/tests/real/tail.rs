@@ -52,6 +52,22 @@ fn r31_every_byte_before_the_exit_200_of_200_detached() {
     }
 }
 
+/// A viewer read fast, then paused while the program ended. Its socket was full when the last frames were due, and it
+/// used to be kept waiting for the end of the connection.
+#[test]
+fn r31_a_viewer_that_pauses_at_the_end_gets_the_rest_and_the_end() {
+    let world = World::new();
+    let (script, expected) = numbers(4 * MEGABYTE);
+    let id = world.shell(&format!("read go; {script}"));
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    viewer.type_text("\n");
+    viewer.until("a good part of it", |viewer| viewer.output.len() > 2 << 20);
+    world.wait_for_state(&id, "exited");
+    viewer.finish();
+    assert!(viewer.output.ends_with(&expected), "{} bytes came", viewer.output.len());
+    assert!(viewer.exit.is_some());
+}
+
 /// 32 MB with nobody attached and a log of 8 MiB: a cursor at the beginning is told exactly what it missed.
 #[test]
 fn r22_what_was_trimmed_is_named_to_the_byte() {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 use super::poll::Interest;
 
@@ -33,6 +34,8 @@ pub(crate) struct Conn {
     unsent: Vec<u8>,
     /// Nothing more is read or queued; it goes when `unsent` has gone.
     pub(crate) closing: bool,
+    /// When it is cut, whatever is still to be sent.
+    pub(crate) cut_at: Option<Instant>,
     /// What the poll waits for.
     pub(crate) interest: Interest,
 }
@@ -55,6 +58,7 @@ impl Conn {
             received: Vec::new(),
             unsent: Vec::new(),
             closing: false,
+            cut_at: None,
             interest: Interest::READ,
         })
     }

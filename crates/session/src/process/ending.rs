@@ -75,7 +75,8 @@ impl Session {
             Terminal::Watched(_) | Terminal::Finished => None,
         };
         let times = [phase, parked, self.link.poll_timeout().map(|at| self.origin + at), self.notices.poll_timeout()];
-        times.into_iter().flatten().chain(self.ttl_at()).min()
+        let cuts = self.conns.values().filter_map(|conn| conn.cut_at);
+        times.into_iter().flatten().chain(self.ttl_at()).chain(cuts).min()
     }
 
     fn ttl_at(&self) -> Option<Instant> {
@@ -89,6 +90,7 @@ impl Session {
         for event in self.notices.due(now, false) {
             self.record(event);
         }
+        self.cut_overdue(now);
         let left_out = self.notices.left_out(now);
         self.note(left_out);
         if self.ttl_at().is_some_and(|at| now >= at) {

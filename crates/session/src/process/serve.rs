@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use bowline_proto::close;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::link::{ConnId, Server, ServerEvent};
 use bowline_proto::message::{ExitStatus, ServerMessage, SessionInfo};
@@ -291,6 +292,8 @@ impl Session {
                 self.info_changed = true;
                 self.unattended_since = (clients == 0).then(Instant::now);
             }
+            // After an exit, a viewer may take as long as the session serves.
+            ServerEvent::Closing { conn, code } if code != close::NORMAL => self.cut_later(conn.0),
             ServerEvent::Verdict { .. } | ServerEvent::Closing { .. } => {}
         }
     }

@@ -1,5 +1,7 @@
 //! The session and its connections: accepting them, hearing them, giving them what the link has for them.
 
+use std::time::{Duration, Instant};
+
 use bowline_proto::frame::Frame;
 use bowline_proto::link::ConnId;
 
@@ -8,6 +10,8 @@ use super::poll::{Interest, Ready};
 use super::serve::Session;
 use crate::wire::{self, Put};
 
+/// How long a connection that is being closed may take to read its last frames.
+const CUT_AFTER: Duration = Duration::from_secs(10);
 /// Connections at once; one more is closed at once.
 const MAX_CONNS: usize = 4096;
 
@@ -102,6 +106,10 @@ impl Session {
         let now = self.now();
         let mut frames = std::mem::take(&mut self.frames);
         while let Some(conn) = self.conns.get_mut(&id) {
+            if conn.closing && conn.is_drained() {
+                self.drop_conn(id);
+                break;
+            }
             if conn.closing || !conn.has_room() {
                 break;
             }
@@ -111,12 +119,11 @@ impl Session {
                 // A log that cannot be read ends the connection; the viewer comes back and tries again.
                 conn.closing = wire::put(&mut frames, transmit, &self.log) != Put::Queued;
             }
-            let sent = frames.is_empty() || conn.send(&frames).is_ok();
-            if !sent || (conn.closing && conn.is_drained()) {
-                self.drop_conn(id);
+            if frames.is_empty() {
                 break;
             }
-            if frames.is_empty() {
+            if conn.send(&frames).is_err() {
+                self.drop_conn(id);
                 break;
             }
         }
@@ -130,6 +137,20 @@ impl Session {
         if wanted != conn.interest && self.poll.modify(&conn.stream, id, wanted).is_ok() {
             conn.interest = wanted;
         }
+    }
+
+    /// A connection is being closed: what it is still to be sent has this long to leave.
+    pub(super) fn cut_later(&mut self, id: u64) {
+        if let Some(conn) = self.conns.get_mut(&id) {
+            conn.cut_at.get_or_insert(Instant::now() + CUT_AFTER);
+        }
+    }
+
+    /// Cuts connections whose time is up.
+    pub(super) fn cut_overdue(&mut self, now: Instant) {
+        let overdue = |conn: &Conn| conn.cut_at.is_some_and(|at| now >= at);
+        let ids: Vec<u64> = self.conns.iter().filter(|(_, conn)| overdue(conn)).map(|(id, _)| *id).collect();
+        ids.into_iter().for_each(|id| self.drop_conn(id));
     }
 
     pub(super) fn drop_conn(&mut self, id: u64) {
