@@ -396,6 +396,33 @@ fn a_repaint_paints_the_screen_and_skips_nothing() {
 }
 
 #[test]
+fn a_repaint_comes_also_while_output_never_pauses() {
+    // The screen is always a little behind the log, and its answer one step late: a viewer at the tail outruns both.
+    let mut desk = Desk::new();
+    desk.open(1, hello(1, 1, cursor(0)));
+    desk.paints = None;
+    let (mut asked, mut heard) = (None, Vec::new());
+    for step in 1..20u64 {
+        desk.end = step * 100;
+        desk.server.handle_log(0, desk.end);
+        desk.server.handle_screen(desk.end - 60);
+        if let Some(offset) = asked.take() {
+            let (size, bytes) = (desk.size, vec![b's'; 5].into());
+            desk.server.handle_snapshot(ConnId(1), bowline_proto::link::Snapshot { offset, size, bytes });
+        }
+        if step == 5 {
+            heard.extend(desk.say(1, &json!({"type": "repaint"})));
+        }
+        heard.extend(desk.hear(1));
+        if desk.events.drain(..).any(|event| matches!(event, ServerEvent::NeedSnapshot { .. })) {
+            asked = Some(desk.end - 60);
+        }
+    }
+    let painted = heard.iter().position(|what| what.starts_with("snapshot repaint")).expect("painted at last");
+    assert!(heard[painted + 2..].iter().any(|what| what.starts_with("output")), "and output goes on");
+}
+
+#[test]
 fn a_screen_that_does_not_answer_is_no_deadlock() {
     let mut desk = Desk::new();
     desk.paints = None;

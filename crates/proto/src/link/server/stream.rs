@@ -295,8 +295,15 @@ impl Stream {
 
     fn output(&mut self, tape: &Tape, now: Duration) -> Option<Transmit> {
         let mut ready = tape.run(self.sent);
-        if let Repaint::Ready(_, snapshot) = &self.repaint {
-            ready = ready.min(snapshot.offset.saturating_sub(self.sent));
+        match &self.repaint {
+            Repaint::Ready(_, snapshot) => ready = ready.min(snapshot.offset.saturating_sub(self.sent)),
+            // A viewer that outruns the screen would never be painted: it stays behind it, and waits if that was not
+            // enough.
+            Repaint::Due(_, ask) if tape.exit.is_none() => {
+                let outran = ask.out.is_some() && ask.refused > 0;
+                ready = if outran { 0 } else { ready.min(tape.screen().saturating_sub(self.sent)) };
+            }
+            Repaint::None | Repaint::Due(..) => {}
         }
         let in_flight = self.flow.in_flight(self.sent);
         let room = self.flow.allowance(now).saturating_sub(in_flight);
