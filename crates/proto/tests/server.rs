@@ -234,6 +234,16 @@ fn r23_the_size_belongs_to_one_viewer() {
 }
 
 #[test]
+fn r23_an_owner_that_comes_back_to_look_only_passes_the_size_on() {
+    let mut desk = Desk::new();
+    desk.open(1, hello(1, 1, cursor(0)));
+    desk.open(2, hello(2, 1, json!({"size": {"cols": 120, "rows": 24}})));
+    let looking = json!({"observe": true, "cursor": cursor(0)["cursor"]});
+    assert_eq!(desk.open(3, hello(1, 2, looking))[0], "exact at 0 input 0 reader 80");
+    assert_eq!(desk.resized, [Size::new(120, 24).unwrap()]);
+}
+
+#[test]
 fn r23_a_reloaded_page_keeps_the_size() {
     let mut desk = Desk::new();
     desk.open(1, hello(1, 1, cursor(0)));

@@ -31,6 +31,8 @@
 //! | the window is ignored | 239 bytes in flight |
 //! | presence is not sent when somebody leaves | presence is .. |
 //! | late viewers get no title | an old title |
+//! | client: the cursor is what was received, not shown | the client refuses an exact from another place |
+//! | client: events of the old connection are kept | exact goes on where the viewer is |
 //! | client: the cursor stays during a snapshot | exact for a terminal that is whole |
 //! | client: resends from the last byte sent | an honest viewer gets no errors: input_hole |
 //! | client: late input is dropped unreported | something typed was neither read nor reported |
@@ -38,7 +40,8 @@
 //! | client: dials are not counted | typed, and reported as surely unsent; ended without an exit |
 //!
 //! What it cannot see, because the other side mends it: verdicts that are one byte off at the hello (`tests/server.rs`
-//! has those edges), and a snapshot of the wrong size (a `resize` follows it).
+//! has those edges), a snapshot of the wrong size (a `resize` follows it), and keys typed offline that are sent into a new
+//! life (a transcript in `fixtures/link/client.json` has that).
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 
 use crate::Offset;
+#[cfg(doc)]
+use crate::link::Client;
 use crate::link::outbox::Unsent;
 use crate::message::{Attached, ClientMessage, ExitStatus, Missed, Reason, Scope, ServerMessage};
 use crate::size::Size;

@@ -76,9 +76,10 @@ impl Server {
         if let Some(conn) = self.conns.get_mut(&id) {
             conn.viewer = Some(viewer);
         }
-        if !write {
-            self.owner.resign(&hello.client);
-        } else if hello.size.is_some() && self.owner.arrive(&hello.client, hello.was.as_ref()) {
+        if !write && self.owner.is(&hello.client) {
+            // It came back to look only.
+            self.pass_size();
+        } else if write && hello.size.is_some() && self.owner.arrive(&hello.client, hello.was.as_ref()) {
             self.follow_owner();
         }
         self.changed();
@@ -104,7 +105,7 @@ impl Server {
         }
     }
 
-    /// The owner stayed away for too long: the writer here longest has the size.
+    /// The owner is no more: the writer here longest has the size.
     pub(super) fn pass_size(&mut self) {
         let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
         let writers = viewers.filter(|viewer| viewer.write && viewer.window.is_some());

@@ -61,19 +61,12 @@ impl Owner {
         }
     }
 
-    /// The owner gave it up: it came back without the right to write.
-    pub(super) fn resign(&mut self, client: &ClientId) {
-        if self.is(client) {
-            *self = Owner::default();
-        }
-    }
-
     /// When ownership passes on, unless the owner returns.
     pub(super) fn deadline(&self, grace: Duration) -> Option<Duration> {
         self.left.map(|left| left + grace)
     }
 
-    /// The owner stayed away: `next` has it now.
+    /// The owner stayed away, or may no longer write: `next` has it now.
     pub(super) fn pass(&mut self, next: Option<&ClientId>) {
         *self = Owner { client: next.cloned(), left: None, heir: None };
     }
