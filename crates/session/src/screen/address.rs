@@ -1,13 +1,14 @@
 //! Web addresses: cleaned, normalised, and recognised as login pages.
 
+use std::ops::Range;
+
 /// An address in its normal form.
 pub(super) struct Address {
     pub(super) url: String,
     secure: bool,
     has_user: bool,
-    host: String,
-    /// Path, query and fragment, in lower case.
-    rest: String,
+    /// Where in the address its host is; after it come path, query and fragment.
+    host: Range<usize>,
 }
 
 /// Hosts whose login pages command line tools print.
@@ -52,7 +53,7 @@ const LOGIN_PARAMETERS: [&str; 7] =
 
 /// A character that an address can have in it; what comes after it belongs to the text around.
 pub(super) fn is_part(c: char) -> bool {
-    c.is_ascii_graphic() && !"\"<>\\^`{|}".contains(c)
+    c.is_ascii_graphic() && !matches!(c, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
 }
 
 impl Address {
@@ -76,27 +77,36 @@ impl Address {
         if !host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[') {
             return None;
         }
-        let slash = if rest.starts_with('/') { "" } else { "/" };
-        let at = user.map(|user| format!("{user}@")).unwrap_or_default();
-        Some(Address {
-            url: format!("{scheme}://{at}{host}{slash}{rest}"),
-            secure,
-            has_user: user.is_some(),
-            host: host.to_owned(),
-            rest: rest.to_ascii_lowercase(),
-        })
+        let mut url = format!("{scheme}://");
+        if let Some(user) = user {
+            url.push_str(user);
+            url.push('@');
+        }
+        let host_from = url.len();
+        url.push_str(host);
+        let host = host_from..url.len();
+        if !rest.starts_with('/') {
+            url.push('/');
+        }
+        url.push_str(rest);
+        Some(Address { url, secure, has_user: user.is_some(), host })
     }
 
     /// A page on which a person logs a command line tool in.
     pub(super) fn is_login(&self) -> bool {
-        let (path, query) = self.rest.split_once('?').unwrap_or((&self.rest, ""));
+        // A name before the host is how one host is made to look like another.
+        if !self.secure || self.has_user {
+            return false;
+        }
+        let host = &self.url[self.host.clone()];
+        let rest = self.url[self.host.end..].to_ascii_lowercase();
+        let (path, query) = rest.split_once('?').unwrap_or((&rest, ""));
         let path = path.split('#').next().unwrap_or(path);
         let named = path.split('/').any(|part| LOGIN_PARTS.contains(&part));
-        let device_host = self.host.starts_with("device.") || self.host.starts_with("login.");
+        let device_host = host.starts_with("device.") || host.starts_with("login.");
         let asked = query.split('&').any(|pair| LOGIN_PARAMETERS.iter().any(|parameter| pair.starts_with(parameter)));
-        let known = LOGIN_HOSTS.contains(&self.host.as_str()) || device_host;
-        // A name before the host is how one host is made to look like another.
-        self.secure && !self.has_user && ((named && (known || asked)) || (device_host && asked))
+        let known = LOGIN_HOSTS.contains(&host) || device_host;
+        (named && (known || asked)) || (device_host && asked)
     }
 }
 

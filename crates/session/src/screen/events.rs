@@ -61,8 +61,13 @@ impl Events {
         }
     }
 
+    /// There is no room for another listed event.
+    pub(super) fn is_full(&self) -> bool {
+        self.listed.len() >= EVENTS_MAX
+    }
+
     fn list(&mut self, event: ScreenEvent) -> bool {
-        let room = self.listed.len() < EVENTS_MAX;
+        let room = !self.is_full();
         if room {
             self.listed.push(event);
         }

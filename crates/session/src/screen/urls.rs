@@ -7,7 +7,7 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use alacritty_terminal::grid::Dimensions;
-use alacritty_terminal::index::{Column, Line};
+use alacritty_terminal::index::Line;
 
 use super::address::Address;
 use super::limits::{URL_MAX, URLS_MAX};
@@ -25,6 +25,8 @@ pub(super) struct Urls {
     tail: Vec<u8>,
     /// Rows that may have scrolled off since the cells were read last.
     scrolled: usize,
+    /// Hashes of texts that need no second look, since floods repeat themselves.
+    known: HashSet<u64>,
     /// Hashes of what was reported, and the order of it.
     reported: HashSet<u64>,
     order: VecDeque<u64>,
@@ -40,6 +42,7 @@ impl Urls {
             && let Some(oldest) = self.order.pop_front()
         {
             self.reported.remove(&oldest);
+            self.known.clear();
         }
         if self.reported.insert(hash(url)) {
             self.order.push_back(hash(url));
@@ -64,7 +67,7 @@ impl State {
         urls.due |= found;
         if urls.due {
             let cols = usize::from(self.size.cols());
-            urls.scrolled += memchr::memchr_iter(b'\n', piece).count() + piece.len() / cols + 1;
+            urls.scrolled += piece.split(|&byte| byte == b'\n').map(|line| 1 + line.len() / cols).sum::<usize>();
         }
     }
 
@@ -73,13 +76,19 @@ impl State {
         if !self.urls.due {
             return;
         }
+        if self.events.is_full() {
+            // What is found now could not be reported; it is when it is printed again.
+            self.urls.due = false;
+            return;
+        }
         let grid = self.grid();
         let first = -(grid.history_size().min(self.urls.scrolled) as i32);
         let mut found = Vec::new();
         let mut unfinished = false;
         let mut read_to = None;
         for line in first..grid.screen_lines() as i32 {
-            for col in (0..grid.columns()).filter(|&col| grid[Line(line)][Column(col)].c == ':') {
+            let row = &grid[Line(line)][..];
+            for (col, _) in row.iter().enumerate().filter(|(_, cell)| cell.c == ':') {
                 let colon = Place { line, col };
                 // An address inside another is part of it; and no cell is read twice.
                 if Some(colon) <= read_to {
@@ -102,12 +111,16 @@ impl State {
 
     /// Reports an address, from cells or from a link, unless it was already.
     pub(super) fn report_url(&mut self, text: &str) {
+        if self.urls.known.contains(&hash(text)) {
+            return;
+        }
         let Some(address) = Address::parse(text) else { return };
         if address.url.len() <= URL_MAX
             && self.urls.is_new(&address.url)
             && self.events.url(&address.url, address.is_login())
         {
             self.urls.remember(&address.url);
+            self.urls.known.insert(hash(text));
         }
     }
 }

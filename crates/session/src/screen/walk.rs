@@ -49,8 +49,7 @@ pub(super) fn read_address(grid: &Grid<Cell>, colon: Place) -> (Read, Place) {
                 break;
             }
             text.push(cell.c);
-            let start = &text[mark..text.len().min(mark + MARK.len())];
-            if !MARK.starts_with(start) {
+            if text.len() <= mark + MARK.len() && !MARK.starts_with(&text[mark..]) {
                 return (Read::Nothing, colon);
             }
         }
