@@ -11,7 +11,7 @@ use screen_input::recordings;
 const HISTORY: usize = 200;
 
 /// Distance between cut points; prime, so that over all recordings every kind of cut happens.
-const STRIDE: usize = 61;
+const STRIDE: usize = 17;
 
 fn fold(bytes: &[u8]) -> Screen {
     let mut screen = Screen::new(Size::default(), HISTORY);

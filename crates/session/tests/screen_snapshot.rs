@@ -101,7 +101,7 @@ fn seeds(usual: u64) -> u64 {
 #[test]
 fn r22_random_output_cut_anywhere_comes_back() {
     let only = std::env::var("SCREEN_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
-    for seed in only.map_or(0..seeds(200), |seed| seed..seed + 1) {
+    for seed in only.map_or(0..seeds(800), |seed| seed..seed + 1) {
         let mut rng = Rng(seed);
         let size = small_size(&mut rng);
         let history = [0, 3, 40][rng.below(3)];

@@ -116,14 +116,22 @@ impl State {
             _ => return,
         };
         self.term.clear_line(mode);
-        let row = self.cursor().0;
+        let (row, col) = self.cursor();
+        if part == 2 || (part == 0 && col == 0) {
+            repair::above(self.term.grid_mut(), Line(row as i32));
+        }
         repair::row(&mut self.term.grid_mut()[Line(row as i32)]);
     }
 
     fn erase_display(&mut self, part: usize) {
         let (row, col) = self.cursor();
         match part {
-            0 => self.term.clear_screen(ClearMode::Below),
+            0 => {
+                self.term.clear_screen(ClearMode::Below);
+                if col == 0 {
+                    repair::above(self.term.grid_mut(), Line(row as i32));
+                }
+            }
             1 => {
                 // The emulator's own way forgets the first row when the cursor is in the second.
                 let grid = self.term.grid_mut();

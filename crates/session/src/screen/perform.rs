@@ -96,7 +96,11 @@ impl State {
     /// LF: down, and to the line's start in newline mode.
     #[inline]
     fn newline(&mut self) {
+        let before = self.grid().cursor.point.line;
         self.index();
+        if self.grid().cursor.point.line != before {
+            repair::above(self.term.grid_mut(), before + 1);
+        }
         if self.modes.newline {
             self.term.carriage_return();
         }

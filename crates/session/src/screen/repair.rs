@@ -64,6 +64,14 @@ pub(super) fn pending(grid: &mut Grid<Cell>) {
     }
 }
 
+/// A row that is written anew no longer goes on from the one above.
+pub(super) fn above(grid: &mut Grid<Cell>, line: Line) {
+    let (above, last) = (line - 1, grid.last_column());
+    if above >= grid.topmost_line() {
+        unwrap(grid, above, last);
+    }
+}
+
 fn unwrap(grid: &mut Grid<Cell>, line: Line, col: Column) {
     if grid[line][col].flags.contains(Flags::WRAPLINE) {
         grid[line][col].flags.remove(Flags::WRAPLINE | Flags::LEADING_WIDE_CHAR_SPACER);
