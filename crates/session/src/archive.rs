@@ -87,14 +87,12 @@ pub fn read_screen(dir: &SessionDir) -> Result<Saved, ArchiveError> {
 pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> {
     let history = History::read(&entry.dir.events())?;
     let log = Log::open(&entry.dir.log())?;
-    let life = history.started.as_ref().map_or(0, |started| started.offset);
-    let start = log.start().max(life);
-    let last = last_screen(entry, start);
+    let Last { screen: last, start, end } = last(entry, &history, &log);
     let mut link = Server::new(ServerConfig::new(entry.info.epoch.clone(), entry.info.size), entry.info.clone());
     for (at, size) in &history.resizes {
         link.handle_resized(*at, *size);
     }
-    link.handle_log(start, log.end());
+    link.handle_log(start, end);
     link.handle_screen(last.offset);
     link.handle_exit(entry.info.exit.clone().unwrap_or_default());
     let (conn, origin) = (ConnId(0), Instant::now());
@@ -148,15 +146,29 @@ pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> 
     }
 }
 
-/// The saved screen, moved up to the oldest byte of the log where that is later: then it is the nearest there is. An
-/// empty one at the beginning where none was ever written.
-fn last_screen(entry: &Entry, start: Offset) -> Saved {
-    let mut saved = read_screen(&entry.dir)
-        .ok()
-        .filter(|saved| saved.offset <= entry.info.offset)
-        .unwrap_or_else(|| Saved::empty(&entry.info.epoch, start, entry.info.size));
-    saved.offset = saved.offset.max(start);
-    saved
+/// What the files have of the latest life: its screen, and the bytes that go with it.
+struct Last {
+    screen: Saved,
+    start: Offset,
+    end: Offset,
+}
+
+fn last(entry: &Entry, history: &History, log: &Log) -> Last {
+    let (epoch, life) = match &history.started {
+        Some(started) => (&started.epoch, started.offset),
+        None => (&entry.info.epoch, 0),
+    };
+    let (start, end) = (log.start().max(life), log.end().max(life));
+    let Some(mut screen) = read_screen(&entry.dir).ok().filter(|saved| saved.epoch == *epoch) else {
+        return Last { screen: Saved::empty(epoch, start, entry.info.size), start, end };
+    };
+    if screen.offset > end {
+        // The log could not be written any more, and its newest bytes went with the process.
+        return Last { start: screen.offset, end: screen.offset, screen };
+    }
+    // Where the log has moved past the last screen that was written, that screen is the nearest there is.
+    screen.offset = screen.offset.max(start);
+    Last { screen, start, end }
 }
 
 fn snapshot(saved: &Saved, scope: Scope) -> Snapshot {

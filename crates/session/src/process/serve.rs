@@ -127,10 +127,11 @@ impl Session {
         signals.set_nonblocking(true)?;
         signal_hook::low_level::pipe::register(SIGCHLD, signal_end.try_clone()?)?;
         let terminate = Arc::new(AtomicBool::new(false));
-        for signal in [SIGTERM, SIGHUP, SIGINT] {
+        for signal in [SIGTERM, SIGINT] {
             signal_hook::flag::register(signal, terminate.clone())?;
             signal_hook::low_level::pipe::register(signal, signal_end.try_clone()?)?;
         }
+        signal_hook::flag::register(SIGHUP, Arc::default())?; // no terminal of somebody else's ends this one
         let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
         for place in [socket.path.parent(), socket.link.parent()].into_iter().flatten() {
             inotify::add_watch(&watch, place, inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_FROM)?;

@@ -12,15 +12,19 @@ use crate::wire::{self, Put};
 
 /// How long a connection that is being closed may take to read its last frames.
 const CUT_AFTER: Duration = Duration::from_secs(10);
-/// Connections at once; one more is closed at once.
+/// Connections at once, where the limit of open files allows them; one more is closed at once.
 const MAX_CONNS: usize = 4096;
+/// Descriptors that are not connections. Without room for one more, accepting would fail without end.
+const OTHER_FILES: usize = 64;
 
 impl Session {
     pub(super) fn accept(&mut self) {
+        let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let max = files.map_or(MAX_CONNS, |files| MAX_CONNS.min((files as usize).saturating_sub(OTHER_FILES)));
         while let Ok((stream, _)) = self.socket.listener.accept() {
             let peer = rustix::net::sockopt::socket_peercred(&stream).map(|peer| peer.uid);
             let mine = peer.is_ok_and(|uid| uid == rustix::process::geteuid() || uid.is_root());
-            if !mine || self.conns.len() >= MAX_CONNS {
+            if !mine || self.conns.len() >= max {
                 continue;
             }
             let Ok(conn) = Conn::new(stream) else { continue };
