@@ -21,7 +21,12 @@ pub(crate) fn run(verb: &args::Screen) -> anyhow::Result<ExitCode> {
     let format = ScreenFormat::from(verb.format);
     let screen = match live(&entry, format, verb.scrollback) {
         // Its process is gone, or goes right now: the files have its last screen.
-        Err(ControlError::Unreachable(_)) => saved(&entry, format)?,
+        Err(ControlError::Unreachable(_)) => {
+            if verb.scrollback > 0 {
+                eprintln!("bowline: of an ended session only the visible screen is kept; `bowline log` has its output");
+            }
+            saved(&entry, format)?
+        }
         other => other?,
     };
     let mut text = match screen {

@@ -1,7 +1,7 @@
 //! The session process: how it comes to life, and what it reports to whoever started it.
 //!
 //! [`run`] reads its order from standard input, becomes a process of its own, makes the session's files, starts the
-//! program, reports, and then serves until the program has ended ([`serve`]).
+//! program, reports, and then serves until the program has ended (`serve.rs`).
 
 mod asks;
 mod conn;
