@@ -3,7 +3,7 @@
 //! In the order that data walks, from the session to the screen and back:
 //!
 //! - [`transport`], [`unix`], [`local`]: the connection that carries the link, and how another is made;
-//! - [`attach`]: what the caller asks for, and the loop that follows from it;
+//! - [`mod@attach`]: what the caller asks for, and the loop that follows from it;
 //! - [`filter`]: what the terminal may see of the output; [`touched`]: what that changed, to be undone;
 //! - [`display`], [`tty`]: the terminal itself, taken over and given back;
 //! - [`keys`]: what of the typing is for the viewer itself.
