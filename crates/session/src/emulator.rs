@@ -102,6 +102,7 @@ struct Todo {
     asks: VecDeque<(Offset, Ask)>,
     asleep: bool,
     reader_waits: bool,
+    owner_waits: bool,
     flush: Option<SyncSender<()>>,
 }
 
@@ -163,6 +164,14 @@ impl Emulator {
         let mut todo = lock(&self.shared.todo);
         todo.reader_waits = todo.tail.saturating_sub(self.offset()) >= limit;
         todo.reader_waits
+    }
+
+    /// Asks to be woken when the whole log is folded; `false` when it is already.
+    pub fn wake_when_caught_up(&self) -> bool {
+        let mut todo = lock(&self.shared.todo);
+        todo.tail = self.shared.log.end();
+        todo.owner_waits = self.offset() < todo.tail;
+        todo.owner_waits
     }
 
     /// What came back since the last call.
@@ -307,7 +316,8 @@ impl Folder {
         let go_on = {
             let mut todo = lock(&self.shared.todo);
             let near = todo.tail.saturating_sub(offset) <= max_lag(&self.shared.log) / 2;
-            near && std::mem::take(&mut todo.reader_waits)
+            let caught_up = offset >= todo.tail;
+            (near && std::mem::take(&mut todo.reader_waits)) | (caught_up && std::mem::take(&mut todo.owner_waits))
         };
         if go_on || !done.is_empty() {
             self.deliver(done);

@@ -253,6 +253,7 @@ impl Session {
 
     /// Does everything that follows from what was handled, until nothing is left to do.
     fn settle(&mut self) {
+        self.link.handle_screen(self.emulator.offset());
         loop {
             self.write_pty();
             let mut acted = false;
@@ -263,12 +264,16 @@ impl Session {
             for id in self.conns.keys().copied().collect::<Vec<_>>() {
                 self.pump(id);
             }
+            // The screen is told last: viewers come first.
+            self.emulator.advance(self.log.end());
+            if self.link.waits_for_screen() && !self.emulator.wake_when_caught_up() {
+                self.link.handle_screen(self.emulator.offset());
+                acted = true;
+            }
             if !acted {
                 break;
             }
         }
-        // The screen is told last: viewers come first.
-        self.emulator.advance(self.log.end());
         self.watch_pty();
         if std::mem::take(&mut self.info_changed) {
             self.info.offset = self.log.end();

@@ -334,6 +334,13 @@ impl Server {
         self.events.pop_front()
     }
 
+    /// Whether a viewer goes on only when [`Server::handle_screen`] tells that the screen has come further. The driver
+    /// is to be woken by the screen only then.
+    pub fn waits_for_screen(&self) -> bool {
+        let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
+        viewers.into_iter().any(|viewer| viewer.stream.waits_for_screen(&self.tape))
+    }
+
     /// Nobody is attached that has not been sent everything up to the exit.
     pub fn is_served(&self) -> bool {
         self.tape.exit.is_some() && self.conns.values().all(|conn| conn.viewer.is_none())

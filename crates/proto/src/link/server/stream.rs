@@ -173,6 +173,18 @@ impl Stream {
         }
     }
 
+    /// Whether it goes on only when the screen has come further: see [`Server::handle_screen`].
+    ///
+    /// [`Server::handle_screen`]: super::Server::handle_screen
+    pub(super) fn waits_for_screen(&self, tape: &Tape) -> bool {
+        let unasked = match (&self.phase, &self.repaint) {
+            (Phase::Wanting(want), _) => want.ask.out.is_none(),
+            (Phase::Flowing, Repaint::Due(..)) => true,
+            _ => false,
+        };
+        unasked && tape.screen() < tape.end()
+    }
+
     fn announce(&mut self, announcement: Announcement, bytes: Bytes) -> Announcement {
         if announcement.first {
             // The cursor may have been of another life, or of no place at all.
