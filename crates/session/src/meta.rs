@@ -128,9 +128,21 @@ pub fn this_boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Now, in RFC 3339 UTC with milliseconds.
+/// Now, in RFC 3339 UTC with microseconds, always all of them: so the order of the texts is the order of the times.
 pub fn timestamp() -> String {
-    let now = time::OffsetDateTime::now_utc();
-    let now = now.replace_millisecond(now.millisecond()).unwrap_or(now);
-    now.format(&time::format_description::well_known::Rfc3339).unwrap_or_default()
+    let form = time::macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
+    time::OffsetDateTime::now_utc().format(&form).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Trailing zeros used to be dropped, and `.5Z` sorts after `.516Z`: the newest session was not the newest.
+    #[test]
+    fn timestamps_sort_as_text() {
+        let stamps: Vec<String> = (0..2000).map(|_| timestamp()).collect();
+        assert!(stamps.is_sorted());
+        assert!(stamps.iter().all(|stamp| stamp.len() == stamps[0].len()));
+    }
 }
