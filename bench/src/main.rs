@@ -1,0 +1,63 @@
+//! Bowline's benchmark: what a session costs beside the least that could do the same job, in one run on one machine.
+//!
+//! Every figure that has a budget is a ratio to something measured a moment before or after it, so that a slow or busy
+//! machine changes both. In the order that a run walks:
+//!
+//! - [`args`]: what to run;
+//! - [`place`]: the directory and the processes of a run, and how they end;
+//! - [`text`]: the coloured text that programs print, and how many bytes a screen of it needs;
+//! - [`pty`], [`relay`]: the least: a program on a PTY, and a process that carries a PTY over a socket;
+//! - [`session`], [`viewer`]: Bowline, and a viewer of it;
+//! - [`mux`]: what a user would pick instead;
+//! - [`rows`]: the measurements;
+//! - [`machine`], [`figure`], [`table`]: where they were made, what they say, and how they are shown.
+
+mod args;
+mod figure;
+mod machine;
+mod mux;
+mod place;
+mod pty;
+mod relay;
+mod rows;
+mod session;
+mod table;
+mod text;
+mod viewer;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use crate::args::{Args, Verb};
+use crate::place::Place;
+use crate::rows::Bench;
+use crate::table::Table;
+
+fn main() -> Result<ExitCode> {
+    let args = Args::parse();
+    if let Some(Verb::Relay { socket, program }) = &args.verb {
+        relay::run(socket, program)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    place::end_on_signals()?;
+    let place = Place::new()?;
+    let bench = Bench::new(&args, &place)?;
+    let mut table = Table::new(&bench);
+    if !args.json {
+        println!("{}", table.head());
+    }
+    for part in rows::PARTS {
+        if args.only.is_empty() || args.only.contains(&part.name) {
+            eprintln!("measuring {}: {}", part.name, part.about);
+            table.rows.extend((part.measure)(&bench)?);
+        }
+    }
+    if args.json {
+        println!("{:#}", table.json());
+    } else {
+        println!("{}", table.text());
+    }
+    Ok(if table.is_within_budget() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

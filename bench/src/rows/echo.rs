@@ -1,0 +1,167 @@
+//! Echo: from a key to the moment the viewer has it back from a program that returns every byte.
+
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use bowline_proto::message::Lag;
+
+use super::{Bench, ECHO, beside_others, micros};
+use crate::figure::{Budget, Figure, Row, median, quantile};
+use crate::mux::{Kept, Mux};
+use crate::pty::{PtyChild, READ, SILENCE, is_readable};
+use crate::relay::Relay;
+use crate::session::Session;
+use crate::viewer::Viewer;
+
+/// Between two keys. People are slower, but whatever a key causes is over by then.
+const PAUSE: Duration = Duration::from_millis(3);
+/// Keys that no escape sequence of a redraw ends with.
+const KEYS: [u8; 6] = *b"QWVYNU";
+
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
+    let mut typists = vec![Typist::relay(bench)?, Typist::viewer(bench)?];
+    for mux in bench.muxes() {
+        typists.push(Typist::shown(bench, mux)?);
+    }
+    let rounds = bench.pick(7, 3);
+    let keys = bench.pick(400, 60);
+    let figures = type_in_turn(&mut typists, rounds, keys)?;
+    let (relay, ours) = (&figures[0], &figures[1]);
+    let mut rows = Vec::new();
+    for (name, q) in [("p50", 0.5), ("p99", 0.99)] {
+        let of = |rounds: &[Vec<f64>]| rounds.iter().map(|samples| quantile(samples, q)).collect::<Vec<f64>>();
+        let (relay, ours) = (of(relay), of(ours));
+        let ratios: Vec<f64> = ours.iter().zip(&relay).map(|(ours, relay)| ours / relay).collect();
+        rows.push(
+            Row::new(format!("echo of a key, {name}"), Figure::new(median(&ours), "µs"))
+                .beside("bare relay", Figure::new(median(&relay), "µs"))
+                .ratio(median(&ratios))
+                .budget(Budget::RatioAtMost(1.4)),
+        );
+        let shown =
+            |(typist, rounds): (&Typist, &Vec<Vec<f64>>)| Some((typist.mux?, Figure::new(median(&of(rounds)), "µs")));
+        let shown: Vec<_> = typists.iter().zip(&figures).filter_map(shown).collect();
+        rows.extend(beside_others(&format!("echo in a terminal window, {name}"), &shown, bench));
+    }
+    Ok(rows)
+}
+
+/// Types in turn, so that whatever disturbs the machine disturbs all of them: times by typist, round and key.
+pub(super) fn type_in_turn(typists: &mut [Typist], rounds: usize, keys: usize) -> Result<Vec<Vec<Vec<f64>>>> {
+    let mut times = vec![Vec::with_capacity(rounds); typists.len()];
+    for _ in 0..rounds {
+        let mut round = vec![Vec::with_capacity(keys); typists.len()];
+        for n in 0..keys {
+            for turn in 0..typists.len() {
+                let who = (turn + n) % typists.len();
+                std::thread::sleep(PAUSE);
+                let took = typists[who].key(KEYS[n % KEYS.len()])?;
+                round[who].push(micros(took));
+            }
+        }
+        times.iter_mut().zip(round).for_each(|(times, round)| times.push(round));
+    }
+    Ok(times)
+}
+
+/// Somebody at a terminal whose program gives every key back.
+pub(super) struct Typist {
+    mux: Option<Mux>,
+    terminal: Terminal,
+    /// What the terminal shows; it ends after the terminal.
+    _session: Option<Session>,
+    /// See `_session`.
+    _kept: Option<Kept>,
+}
+
+enum Terminal {
+    Relay(Relay),
+    Viewer(Box<Viewer>),
+    Shown(PtyChild),
+}
+
+impl Typist {
+    pub(super) fn relay(bench: &Bench<'_>) -> Result<Typist> {
+        let terminal = Terminal::Relay(Relay::start(bench.place, &ECHO)?);
+        let mut typist = Typist { mux: None, terminal, _session: None, _kept: None };
+        typist.wait_for(b'Y')?; // of READY
+        Ok(typist)
+    }
+
+    pub(super) fn viewer(bench: &Bench<'_>) -> Result<Typist> {
+        let session = bench.bowline.start(&ECHO)?;
+        // READY comes in the snapshot or after it, so a key is typed to know that the program listens.
+        std::thread::sleep(Duration::from_millis(200));
+        let (viewer, _) = Viewer::attach(&session, Lag::Skip, 0)?;
+        let terminal = Terminal::Viewer(Box::new(viewer));
+        Ok(Typist { mux: None, terminal, _session: Some(session), _kept: None })
+    }
+
+    fn shown(bench: &Bench<'_>, mux: Mux) -> Result<Typist> {
+        let kept = bench.keep(mux, &ECHO, 1)?;
+        std::thread::sleep(Duration::from_millis(200));
+        let client = kept.attach()?;
+        let terminal = Terminal::Shown(client);
+        let mut typist = Typist { mux: Some(mux), terminal, _session: None, _kept: Some(kept) };
+        if mux.has_screen() {
+            typist.wait_for(b'Y')?;
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        Ok(typist)
+    }
+
+    /// Types a key and waits for it to come back.
+    fn key(&mut self, key: u8) -> Result<Duration> {
+        self.drain()?;
+        let begun = Instant::now();
+        match &mut self.terminal {
+            Terminal::Relay(relay) => relay.stream.write_all(&[key])?,
+            Terminal::Viewer(viewer) => viewer.write(&[key])?,
+            Terminal::Shown(client) => client.write(&[key])?,
+        }
+        self.wait_for(key)?;
+        Ok(begun.elapsed())
+    }
+
+    /// What came meanwhile is no answer to the next key.
+    fn drain(&mut self) -> Result<()> {
+        let mut buf = [0; 4096];
+        match &mut self.terminal {
+            Terminal::Relay(_) => {}
+            Terminal::Viewer(viewer) => viewer.drain()?,
+            Terminal::Shown(client) => {
+                while is_readable(client.as_fd(), Duration::ZERO) {
+                    client.read(&mut buf)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for(&mut self, key: u8) -> Result<()> {
+        let mut buf = [0; READ];
+        let mut found = false;
+        while !found {
+            match &mut self.terminal {
+                Terminal::Relay(relay) => {
+                    let n = relay.stream.read(&mut buf)?;
+                    found = buf[..n].contains(&key);
+                    if n == 0 {
+                        bail!("the relay ended");
+                    }
+                }
+                Terminal::Viewer(viewer) => viewer.receive(|bytes| found |= bytes.contains(&key))?,
+                Terminal::Shown(client) => {
+                    if !is_readable(client.as_fd(), SILENCE) {
+                        bail!("no echo");
+                    }
+                    let n = client.read(&mut buf)?;
+                    found = buf[..n].contains(&key);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! Bowline's sessions, as a user starts them: `bowline new --detach`.
+
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::place::{Place, Process};
+
+/// The bowline binary and the directories of this run.
+#[derive(Debug)]
+pub(crate) struct Bowline {
+    program: PathBuf,
+    state: PathBuf,
+    runtime: PathBuf,
+}
+
+impl Bowline {
+    /// The named binary, or the one beside this program.
+    pub(crate) fn find(named: Option<&Path>, place: &Place) -> Result<Bowline> {
+        let beside = || Ok::<_, std::io::Error>(std::env::current_exe()?.with_file_name("bowline"));
+        let program = named.map_or_else(beside, |path| Ok(path.to_owned()))?;
+        let program = fs::canonicalize(&program).with_context(|| {
+            format!("no bowline at {}: `make bench` builds it, --bowline names another", program.display())
+        })?;
+        Ok(Bowline { program, state: place.path().join("state"), runtime: place.path().join("run") })
+    }
+
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// What makes any bowline command work in this run's directories.
+    pub(crate) fn env(&self) -> Vec<(String, String)> {
+        [("BOWLINE_STATE_DIR", &self.state), ("BOWLINE_RUNTIME_DIR", &self.runtime)]
+            .map(|(name, path)| (name.to_owned(), path.display().to_string()))
+            .into()
+    }
+
+    /// Starts a session with a program in it.
+    pub(crate) fn start(&self, program: &[&str]) -> Result<Session> {
+        let output = Command::new(&self.program)
+            .args(["new", "--detach", "--"])
+            .args(program)
+            .envs(self.env())
+            .output()
+            .with_context(|| self.program.display().to_string())?;
+        let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        if !output.status.success() || id.len() != 12 {
+            bail!("bowline new: {id} {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let sock = self.state.join("sessions").join(&id).join("sock");
+        let address = fs::read_link(&sock).unwrap_or(sock);
+        // Whoever listens on the socket is the session process.
+        let listener = rustix::net::sockopt::socket_peercred(UnixStream::connect(&address)?)?;
+        let process = Process::adopt(listener.pid.as_raw_nonzero().get() as u32)?;
+        Ok(Session { id, address, process })
+    }
+}
+
+/// A session; it ends with this value.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    address: PathBuf,
+    process: Process,
+}
+
+impl Session {
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    pub(crate) fn address(&self) -> &Path {
+        &self.address
+    }
+}

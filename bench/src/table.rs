@@ -1,0 +1,99 @@
+//! The table: for people in Markdown, for programs in JSON.
+
+use serde_json::{Value, json};
+
+use crate::figure::{Row, short};
+use crate::machine;
+use crate::rows::Bench;
+
+/// Share of the machine that others may use before the table says so.
+const QUIET: f64 = 0.05;
+
+/// A run's results.
+#[derive(Debug)]
+pub(crate) struct Table {
+    machine: String,
+    command: String,
+    busy: f64,
+    quick: bool,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Table {
+    pub(crate) fn new(bench: &Bench<'_>) -> Table {
+        Table {
+            machine: machine::describe(),
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+            busy: machine::busy(),
+            quick: bench.quick,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Whether every budget holds.
+    pub(crate) fn is_within_budget(&self) -> bool {
+        self.rows.iter().all(|row| row.holds() != Some(false))
+    }
+
+    /// Where and how this was measured.
+    pub(crate) fn head(&self) -> String {
+        let mut head = format!("machine: {}\ncommand: {}\n", self.machine, self.command);
+        if self.busy > QUIET {
+            head += &format!("warning: something else uses {:.0} % of this machine\n", self.busy * 100.0);
+        }
+        if self.quick {
+            head += "warning: a quick run is too short for a verdict\n";
+        }
+        head
+    }
+
+    /// The table.
+    pub(crate) fn text(&self) -> String {
+        let titles = ["what", "bowline", "beside", "ratio", "budget", ""].map(String::from);
+        let mut lines = vec![titles];
+        lines.extend(self.rows.iter().map(cells));
+        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+        let widths: [usize; 6] = std::array::from_fn(width);
+        let mut text = String::new();
+        for (n, line) in lines.iter().enumerate() {
+            let padded: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+            text += &format!("| {} |\n", padded.join(" | "));
+            if n == 0 {
+                text += &format!("|{}|\n", widths.map(|width| "-".repeat(width + 2)).join("|"));
+            }
+        }
+        text
+    }
+
+    /// The same as JSON.
+    pub(crate) fn json(&self) -> Value {
+        let rows: Vec<Value> = self
+            .rows
+            .iter()
+            .map(|row| {
+                let beside = row
+                    .beside
+                    .as_ref()
+                    .map(|(name, figure)| json!({"name": name, "value": figure.value, "unit": figure.unit}));
+                json!({
+                    "what": row.what, "value": row.ours.value, "unit": row.ours.unit, "beside": beside,
+                    "ratio": row.ratio, "budget": row.budget.map(|_| row.budget_text()), "pass": row.holds(),
+                })
+            })
+            .collect();
+        json!({"machine": self.machine, "command": self.command, "busy": self.busy, "quick": self.quick, "rows": rows})
+    }
+}
+
+fn cells(row: &Row) -> [String; 6] {
+    let beside = row.beside.as_ref().map(|(name, figure)| format!("{name}: {figure}"));
+    let verdict = row.holds().map_or("", |holds| if holds { "pass" } else { "FAIL" });
+    [
+        row.what.clone(),
+        row.ours.to_string(),
+        beside.unwrap_or_default(),
+        row.ratio.map(short).unwrap_or_default(),
+        row.budget_text(),
+        verdict.into(),
+    ]
+}
