@@ -38,7 +38,7 @@ pub(crate) fn coloured(size: usize) -> Vec<u8> {
 
 /// So many short lines, one row each.
 pub(crate) fn short_lines(count: usize) -> Vec<u8> {
-    let text = coloured(count * 128);
+    let text = coloured(count * 256);
     let short = text.split_inclusive(|b| *b == b'\n').enumerate().filter(|(n, _)| n % 4 != 3).map(|(_, line)| line);
     short.take(count).flatten().copied().collect()
 }

@@ -49,8 +49,22 @@ pub(crate) struct Attach {
 }
 
 impl Viewer {
+    /// Attaches, and returns when `mark` is on the screen.
+    pub(crate) fn attach_at(session: &Session, lag: Lag, mark: &[u8]) -> Result<Viewer> {
+        let (mut seen, mut found) = (Seen::default(), false);
+        let (mut viewer, _) = Viewer::dial(session, lag, 0, |bytes| found |= seen.find(mark, bytes))?;
+        while !found {
+            viewer.receive(|bytes| found |= seen.find(mark, bytes))?;
+        }
+        Ok(viewer)
+    }
+
     /// Attaches, and returns when the snapshot is whole.
     pub(crate) fn attach(session: &Session, lag: Lag, scrollback: u32) -> Result<(Viewer, Attach)> {
+        Viewer::dial(session, lag, scrollback, |_| {})
+    }
+
+    fn dial(session: &Session, lag: Lag, scrollback: u32, mut render: impl FnMut(&[u8])) -> Result<(Viewer, Attach)> {
         let mut random = [0; 16];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         let hello = Hello {
@@ -84,7 +98,7 @@ impl Viewer {
         viewer.stream.set_read_timeout(Some(SILENCE))?;
         viewer.say(&ClientMessage::Hello(hello))?;
         while !viewer.is_attached || viewer.painting > 0 {
-            viewer.receive(|_| {})?;
+            viewer.receive(&mut render)?;
         }
         let attach = Attach { took: begun.elapsed(), bytes: viewer.wire };
         Ok((viewer, attach))

@@ -22,7 +22,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let script = printer(&file);
     let program = ["sh", "-c", script.as_str()];
     let session = bench.bowline.start(&program)?;
-    let (mut first, _) = Viewer::attach(&session, Lag::Wait, 0)?;
+    let mut first = Viewer::attach_at(&session, Lag::Wait, b"READY")?;
     first.write(b"\n")?;
     first.read_until(mark(1).as_bytes())?;
     drop(first);

@@ -92,9 +92,7 @@ impl Typist {
 
     pub(super) fn viewer(bench: &Bench<'_>) -> Result<Typist> {
         let session = bench.bowline.start(&ECHO)?;
-        // READY comes in the snapshot or after it, so a key is typed to know that the program listens.
-        std::thread::sleep(Duration::from_millis(200));
-        let (viewer, _) = Viewer::attach(&session, Lag::Skip, 0)?;
+        let viewer = Viewer::attach_at(&session, Lag::Skip, b"READY")?;
         let terminal = Terminal::Viewer(Box::new(viewer));
         Ok(Typist { mux: None, terminal, _session: Some(session), _kept: None })
     }

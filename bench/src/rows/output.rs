@@ -36,7 +36,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let bare = PtyChild::spawn(&program, &[])?;
     bare.read_until(b"READY")?;
     let session = bench.bowline.start(&program)?;
-    let (mut viewer, _) = Viewer::attach(&session, Lag::Wait, 0)?;
+    let mut viewer = Viewer::attach_at(&session, Lag::Wait, b"READY")?;
     // The first round is not timed: it shows that every byte comes, and fills the log and the history.
     read_bare(&bare, 1, Some(&printed))?;
     read_viewer(&mut viewer, &session, 1, Some(&printed))?;

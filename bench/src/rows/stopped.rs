@@ -22,7 +22,7 @@ const TOLERANCE: f64 = 256.0;
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let mut typists = [Typist::relay(bench)?, Typist::viewer(bench)?];
     let session = bench.bowline.start(&SHELL)?;
-    let (mut viewer, _) = Viewer::attach(&session, Lag::Skip, 0)?;
+    let mut viewer = Viewer::attach_at(&session, Lag::Skip, b"@PROMPT1@")?;
     // One of each kind; neither reads again.
     let _stopped = [Viewer::attach(&session, Lag::Skip, 1000)?, Viewer::attach(&session, Lag::Wait, 1000)?];
     let rss = || machine::rss(session.pid()).map(|kib| kib as f64);
