@@ -1,7 +1,7 @@
 //! The machine, and what its processes cost: all from /proc.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
@@ -16,8 +16,23 @@ pub(crate) fn describe() -> String {
     format!("{model}, {cores} cores, {memory} GiB, Linux {}", kernel.trim())
 }
 
-/// How busy the machine is with other things, as a share of all its cores, over a moment.
-pub(crate) fn busy() -> f64 {
+/// Share of the machine that others may use while something is measured.
+pub(crate) const QUIET: f64 = 0.05;
+/// How long to wait for a machine that is busier.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until the machine is quiet, for a while, and says how busy it is then, as a share of all its cores.
+pub(crate) fn wait_until_quiet() -> f64 {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let busy = busy();
+        if busy <= QUIET || Instant::now() >= until {
+            return busy;
+        }
+    }
+}
+
+fn busy() -> f64 {
     let ticks = || -> (u64, u64) {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let line = stat.lines().next().unwrap_or_default();

@@ -45,11 +45,9 @@ fn main() -> Result<ExitCode> {
     let place = Place::new()?;
     let bench = Bench::new(&args, &place)?;
     let mut table = Table::new(&bench);
-    if !args.json {
-        println!("{}", table.head());
-    }
     for part in rows::PARTS {
         if args.only.is_empty() || args.only.contains(&part.name) {
+            table.busy = table.busy.max(machine::wait_until_quiet());
             eprintln!("measuring {}: {}", part.name, part.about);
             table.rows.extend((part.measure)(&bench)?);
         }
@@ -57,7 +55,7 @@ fn main() -> Result<ExitCode> {
     if args.json {
         println!("{:#}", table.json());
     } else {
-        println!("{}", table.text());
+        println!("{}\n{}", table.head(), table.text());
     }
     Ok(if table.is_within_budget() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

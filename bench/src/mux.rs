@@ -24,6 +24,11 @@ pub(crate) enum Mux {
     Dtach,
 }
 
+/// Until a client that was started is there for certain.
+const DRAWN: Duration = Duration::from_millis(300);
+/// Settings of screen, in its directory.
+const SCREENRC: &str = "screenrc";
+
 /// All of them.
 const ALL: [Mux; 4] = [Mux::Bowline, Mux::Tmux, Mux::Screen, Mux::Dtach];
 
@@ -99,6 +104,8 @@ impl Kept {
         let directory = place.path().join(mux.program());
         fs::create_dir_all(&directory)?;
         set_private(&directory)?;
+        // Without a login record, which needs a file that not every machine has and a message that hides the screen.
+        fs::write(directory.join(SCREENRC), "startup_message off\ndeflogin off\n")?;
         let mut env = bowline.env();
         env.push(("SCREENDIR".into(), directory.display().to_string()));
         env.push(("TMUX".into(), String::new()));
@@ -130,6 +137,17 @@ impl Kept {
 
     pub(crate) fn count(&self) -> usize {
         self.count
+    }
+
+    /// Attaches to the first session, in a terminal, and returns when it shows `mark`.
+    pub(crate) fn attach_at(&self, mark: &[u8]) -> Result<PtyChild> {
+        let client = self.attach()?;
+        if self.mux.has_screen() {
+            client.read_until(mark)?;
+        }
+        // Some draw more than once at first, and one has nothing to show.
+        std::thread::sleep(DRAWN);
+        Ok(client)
     }
 
     /// Attaches to the first session, in a terminal.

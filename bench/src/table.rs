@@ -6,15 +6,13 @@ use crate::figure::{Row, short};
 use crate::machine;
 use crate::rows::Bench;
 
-/// Share of the machine that others may use before the table says so.
-const QUIET: f64 = 0.05;
-
 /// A run's results.
 #[derive(Debug)]
 pub(crate) struct Table {
     machine: String,
     command: String,
-    busy: f64,
+    /// How busy others kept the machine, at most, when a part began.
+    pub(crate) busy: f64,
     quick: bool,
     pub(crate) rows: Vec<Row>,
 }
@@ -24,7 +22,7 @@ impl Table {
         Table {
             machine: machine::describe(),
             command: std::env::args().collect::<Vec<_>>().join(" "),
-            busy: machine::busy(),
+            busy: 0.0,
             quick: bench.quick,
             rows: Vec::new(),
         }
@@ -38,8 +36,8 @@ impl Table {
     /// Where and how this was measured.
     pub(crate) fn head(&self) -> String {
         let mut head = format!("machine: {}\ncommand: {}\n", self.machine, self.command);
-        if self.busy > QUIET {
-            head += &format!("warning: something else uses {:.0} % of this machine\n", self.busy * 100.0);
+        if self.busy > machine::QUIET {
+            head += &format!("warning: something else used {:.0} % of this machine\n", self.busy * 100.0);
         }
         if self.quick {
             head += "warning: a quick run is too short for a verdict\n";

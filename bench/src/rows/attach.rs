@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use bowline_proto::message::Lag;
 
 use super::{Bench, beside_others, printer};
@@ -55,8 +55,7 @@ fn in_a_window(bench: &Bench<'_>, program: &[&str]) -> Result<Vec<Row>> {
     let mut shown = Vec::new();
     for mux in bench.muxes().into_iter().filter(|mux| mux.has_screen()) {
         let kept = bench.keep(mux, program, 1)?;
-        let client = kept.attach()?;
-        client.read_until(b"READY")?;
+        let client = kept.attach_at(b"READY").with_context(|| bench.name(mux).to_owned())?;
         client.write(b"\r")?;
         client.read_until(mark(1).as_bytes())?;
         drop(client);

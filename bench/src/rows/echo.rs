@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use bowline_proto::message::Lag;
 
 use super::{Bench, ECHO, beside_others, micros};
@@ -99,15 +99,8 @@ impl Typist {
 
     fn shown(bench: &Bench<'_>, mux: Mux) -> Result<Typist> {
         let kept = bench.keep(mux, &ECHO, 1)?;
-        std::thread::sleep(Duration::from_millis(200));
-        let client = kept.attach()?;
-        let terminal = Terminal::Shown(client);
-        let mut typist = Typist { mux: Some(mux), terminal, _session: None, _kept: Some(kept) };
-        if mux.has_screen() {
-            typist.wait_for(b'Y')?;
-        }
-        std::thread::sleep(Duration::from_millis(300));
-        Ok(typist)
+        let client = kept.attach_at(b"READY").with_context(|| bench.name(mux).to_owned())?;
+        Ok(Typist { mux: Some(mux), terminal: Terminal::Shown(client), _session: None, _kept: Some(kept) })
     }
 
     /// Types a key and waits for it to come back.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use bowline_proto::message::Lag;
 
 use super::{Bench, beside_others, printer};
@@ -74,8 +74,7 @@ fn shown(bench: &Bench<'_>, program: &[&str], bytes: f64) -> Result<Vec<Row>> {
     let (mut speeds, mut cpus) = (Vec::new(), Vec::new());
     for mux in bench.muxes() {
         let kept = bench.keep(mux, program, 1)?;
-        let client = kept.attach()?;
-        client.read_until(b"READY")?;
+        let client = kept.attach_at(b"READY").with_context(|| bench.name(mux).to_owned())?;
         let mut passes = Vec::new();
         for round in 1..=bench.pick(SHOWN_ROUNDS, 1) {
             let before = kept.pids().into_iter().map(machine::cpu).sum::<Result<Duration>>()?;
