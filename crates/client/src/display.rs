@@ -18,8 +18,8 @@ use crate::mirror;
 use crate::notice;
 use crate::tty::Tty;
 
-/// Output that waits for the terminal. Past it nothing more is taken from the link, and the session slows this viewer.
-const HIGH_WATER: usize = 256 << 10;
+/// A queue that once held more than this gives its memory back when it is empty.
+const KEPT: usize = 256 << 10;
 
 /// The terminal, while attached.
 #[derive(Debug)]
@@ -181,11 +181,6 @@ impl Display {
         self.marks.push_back((self.queued, offset));
     }
 
-    /// Whether more output may be taken from the link.
-    pub fn has_room(&self) -> bool {
-        self.queue.len() < HIGH_WATER
-    }
-
     /// Whether something waits for the terminal.
     pub fn is_waiting(&self) -> bool {
         !self.queue.is_empty()
@@ -200,7 +195,7 @@ impl Display {
             }
             self.queue.drain(..written);
         }
-        if self.queue.is_empty() && self.queue.capacity() > HIGH_WATER {
+        if self.queue.is_empty() && self.queue.capacity() > KEPT {
             self.queue = VecDeque::new();
         }
         let written = self.queued - self.queue.len() as u64;

@@ -124,12 +124,10 @@ impl<'a> Viewer<'a> {
     fn work(&mut self) -> io::Result<()> {
         loop {
             self.offer_typed();
-            let acted = self.act() | self.apply_events();
+            let acted = self.act() | self.apply_events()?;
             self.choose_view();
             self.show_line();
-            if let Some(offset) = self.display.flush()? {
-                self.link.handle_rendered(offset);
-            }
+            self.flush()?;
             self.transmit();
             if !acted || self.outcome.is_some() {
                 return Ok(());
@@ -185,15 +183,25 @@ impl<'a> Viewer<'a> {
         self.lines.status(status, self.clock.now());
     }
 
-    /// What the link has to show or tell, as far as the terminal has room. True if there was something.
-    fn apply_events(&mut self) -> bool {
+    /// What the link has to show or tell, one thing after the other as the terminal takes them: what waits here could
+    /// not be skipped any more, and the link counts as rendered only what is told before a snapshot begins. True if
+    /// there was something.
+    fn apply_events(&mut self) -> io::Result<bool> {
         let mut applied = false;
-        while self.display.has_room() && self.outcome.is_none() {
+        while self.outcome.is_none() && self.flush()? {
             let Some(event) = self.link.poll_event() else { break };
             applied = true;
             self.apply(event);
         }
-        applied
+        Ok(applied)
+    }
+
+    /// Writes to the terminal, and tells the link how far it came. True when nothing waits any more.
+    fn flush(&mut self) -> io::Result<bool> {
+        if let Some(offset) = self.display.flush()? {
+            self.link.handle_rendered(offset);
+        }
+        Ok(!self.display.is_waiting())
     }
 
     pub(crate) fn apply(&mut self, event: ClientEvent) {

@@ -25,7 +25,7 @@ impl Viewer<'_> {
         let on = |wanted: bool, flags: PollFlags| if wanted { flags } else { PollFlags::empty() };
         let (input, output, signals) = (self.display.tty().input(), self.display.tty().output(), self.signals.fd());
         let link_flags = self.connection.as_ref().map_or(PollFlags::empty(), |connection| {
-            on(self.display.has_room(), PollFlags::IN) | on(connection.transport.wants_write(), PollFlags::OUT)
+            PollFlags::IN | on(connection.transport.wants_write(), PollFlags::OUT)
         });
         let mut fds = vec![
             PollFd::new(&signals, PollFlags::IN),
