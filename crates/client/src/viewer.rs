@@ -127,9 +127,10 @@ impl<'a> Viewer<'a> {
             let acted = self.act() | self.apply_events()?;
             self.choose_view();
             self.show_line();
-            self.flush()?;
+            // A terminal that takes the rest only now has room for what the link still holds.
+            let relieved = self.display.is_waiting() && self.flush()?;
             self.transmit();
-            if !acted || self.outcome.is_some() {
+            if !(acted || relieved) || self.outcome.is_some() {
                 return Ok(());
             }
         }
