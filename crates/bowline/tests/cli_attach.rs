@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use support::{Proxy, Terminal, World, wait_until};
 
 const DETACH: &[u8] = b"\x1cd";
@@ -245,6 +247,25 @@ fn r9_a_reconnect_shows_exactly_what_was_missed() {
     }
     assert_eq!(history.matches("typed offline").count(), 2, "as echo and as output");
     assert!(!history.contains("[bowline"), "{history}");
+}
+
+#[test]
+fn r25_ctrl_c_is_seen_soon_on_a_terminal_that_takes_100_kb_a_second() {
+    let world = World::new();
+    let flood = "while :; do echo the quick brown fox jumps over the lazy dog; done";
+    world.start("w", &format!("trap 'echo INTERRUPTED; exec cat' INT; echo here; read x; {flood}"));
+    world.wait_for_screen("w", "here");
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("here");
+    terminal.slow_down(1000, Duration::from_millis(10));
+    terminal.press(b"\r");
+    terminal.wait_until("a flood", |terminal| terminal.raw.len() > 200_000);
+    let before = terminal.raw.len();
+    terminal.press(b"\x03");
+    terminal.wait_for("INTERRUPTED");
+    let seen = terminal.raw.len() - before;
+    assert!(seen < 400_000, "{seen} bytes came in between");
+    assert!(terminal.history().contains("[bowline: output was skipped"), "what is left out is said");
 }
 
 #[test]

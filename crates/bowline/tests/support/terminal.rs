@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::process::Child;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bowline_proto::size::Size;
 use bowline_session::screen::Screen;
@@ -19,6 +19,8 @@ pub(crate) struct Terminal {
     pub(crate) screen: Screen,
     /// Every byte that came.
     pub(crate) raw: Vec<u8>,
+    /// How slowly it reads, if it does.
+    pace: Option<(usize, Duration)>,
     /// Everything that the emulator would have answered.
     pub(crate) answers: Vec<u8>,
 }
@@ -35,7 +37,7 @@ impl Terminal {
         pty.resize(pty_process::Size::new(rows, cols)).unwrap();
         let child = command.spawn(pts).unwrap();
         let screen = Screen::new(Size::new(cols.into(), rows.into()).unwrap(), 5000);
-        Terminal { pty, child, screen, raw: Vec::new(), answers: Vec::new() }
+        Terminal { pty, child, screen, raw: Vec::new(), pace: None, answers: Vec::new() }
     }
 
     /// Attaches to a session in a terminal of 80 by 24.
@@ -95,6 +97,11 @@ impl Terminal {
         }
     }
 
+    /// Makes this a terminal at the end of a slow wire: at most so many bytes a read, with a pause after each.
+    pub(crate) fn slow_down(&mut self, bytes: usize, pause: Duration) {
+        self.pace = Some((bytes, pause));
+    }
+
     /// Reads what comes within a moment; false at the end.
     pub(crate) fn read(&mut self) -> bool {
         let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -102,7 +109,8 @@ impl Terminal {
         if poll(&mut fds, Some(&timeout)).unwrap() == 0 {
             return true;
         }
-        let mut bytes = [0; 65536];
+        let mut bytes = vec![0; self.pace.map_or(65536, |(bytes, _)| bytes)];
+        self.pace.iter().for_each(|(_, pause)| std::thread::sleep(*pause));
         match rustix::io::read(&self.pty, &mut bytes) {
             Ok(0) | Err(_) => false,
             Ok(n) => {
