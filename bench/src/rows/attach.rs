@@ -13,6 +13,8 @@ use crate::viewer::Viewer;
 
 /// Scrollback that is asked for.
 const SCROLLBACK: u32 = 1000;
+/// Until every program in the comparison has noticed that its last client is gone: an early one is kept waiting.
+const NOTICED: Duration = Duration::from_millis(1500);
 /// More than a log keeps by default.
 const PRINTED: usize = 9 << 20;
 
@@ -60,8 +62,8 @@ fn in_a_window(bench: &Bench<'_>, program: &[&str]) -> Result<Vec<Row>> {
         client.read_until(mark(1).as_bytes())?;
         drop(client);
         let mut times = Vec::new();
-        for _ in 0..bench.pick(11, 3) {
-            std::thread::sleep(Duration::from_millis(200));
+        for _ in 0..bench.pick(9, 3) {
+            std::thread::sleep(NOTICED);
             let begun = Instant::now();
             let client = kept.attach()?;
             client.read_until(mark(1).as_bytes())?;
