@@ -58,12 +58,14 @@ pub(crate) struct Row {
     pub(crate) ratio: Option<f64>,
     /// What it may be.
     pub(crate) budget: Option<Budget>,
+    /// It compares with what a user would pick instead.
+    pub(crate) instead: bool,
 }
 
 impl Row {
     /// A figure on its own.
     pub(crate) fn new(what: impl Into<String>, ours: Figure) -> Row {
-        Row { what: what.into(), ours, beside: None, ratio: None, budget: None }
+        Row { what: what.into(), ours, beside: None, ratio: None, budget: None, instead: false }
     }
 
     /// Beside something else.

@@ -45,11 +45,13 @@ impl Table {
         head
     }
 
-    /// The table.
+    /// The table: what has a budget and what belongs to it, then what a user would pick instead.
     pub(crate) fn text(&self) -> String {
         let titles = ["what", "bowline", "beside", "ratio", "budget", ""].map(String::from);
         let mut lines = vec![titles];
-        lines.extend(self.rows.iter().map(cells));
+        for instead in [false, true] {
+            lines.extend(self.rows.iter().filter(|row| row.instead == instead).map(cells));
+        }
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let widths: [usize; 6] = std::array::from_fn(width);
         let mut text = String::new();

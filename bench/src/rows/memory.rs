@@ -31,7 +31,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
         let (mean, most) = settled(&kept)?;
         let what = format!("memory of one of {count} idle sessions, {state}");
         rows.push(Row::new(&what, Figure::new(mean, "KiB")).budget(Budget::AtMost(budget)));
-        rows.push(Row::new(format!("the largest of them, {state}"), Figure::new(most, "KiB")));
+        rows.push(Row::new(format!("the largest of these, {state}"), Figure::new(most, "KiB")));
         drop(kept);
         let mut figures = vec![(Mux::Bowline, Figure::new(mean, "KiB"))];
         for mux in bench.muxes().into_iter().filter(|mux| *mux != Mux::Bowline) {

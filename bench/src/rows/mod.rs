@@ -107,6 +107,7 @@ fn beside_others(what: &str, shown: &[(Mux, crate::figure::Figure)], bench: &Ben
             Some(own) => Row::new(what, own).beside(bench.name(*mux), *figure),
             None => Row::new(format!("{what}: {}", bench.name(*mux)), *figure),
         })
+        .map(|row| Row { instead: true, ..row })
         .collect()
 }
 

@@ -56,7 +56,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
             Figure::new(after - before, "KiB"),
         )
         .budget(Budget::AtMost(TOLERANCE)),
-        Row::new("memory before / after it", Figure::new(before, "KiB")).beside("after", Figure::new(after, "KiB")),
+        Row::new("memory after it", Figure::new(after, "KiB")).beside("at its start", Figure::new(before, "KiB")),
         Row::new("memory before `yes` began", Figure::new(idle, "KiB")),
         Row::new("Ctrl-C of another viewer until the prompt", Figure::new(median(&stops), "ms")),
         Row::new(format!("the slowest of {}", stops.len()), Figure::new(slowest, "ms")),
