@@ -107,7 +107,7 @@ pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> 
             }
             frames.clear();
             while let Some(transmit) = link.poll_transmit(conn, origin.elapsed()) {
-                let put = wire::put(&mut frames, transmit, &log);
+                let put = wire::put(&mut frames, transmit, &log, None);
                 if put != Put::Queued {
                     stream.write_all(&frames)?;
                     return Ok(());

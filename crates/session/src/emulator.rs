@@ -166,10 +166,9 @@ impl Emulator {
         todo.reader_waits
     }
 
-    /// Asks to be woken when the whole log is folded; `false` when it is already.
+    /// Asks to be woken when all that it was told of is folded; `false` when it is already.
     pub fn wake_when_caught_up(&self) -> bool {
         let mut todo = lock(&self.shared.todo);
-        todo.tail = self.shared.log.end();
         todo.owner_waits = self.offset() < todo.tail;
         todo.owner_waits
     }

@@ -74,7 +74,13 @@ impl Session {
             }
             Terminal::Watched(_) | Terminal::Finished => None,
         };
-        let times = [phase, parked, self.link.poll_timeout().map(|at| self.origin + at), self.notices.poll_timeout()];
+        let times = [
+            phase,
+            parked,
+            self.link.poll_timeout().map(|at| self.origin + at),
+            self.notices.poll_timeout(),
+            self.screen_due,
+        ];
         let cuts = self.conns.values().filter_map(|conn| conn.cut_at);
         times.into_iter().flatten().chain(self.ttl_at()).chain(cuts).min()
     }

@@ -1,11 +1,18 @@
-//! Waiting for many descriptors at once: a thin room around epoll.
+//! Waiting for many descriptors and a deadline at once: a thin room around epoll and a timer.
+//!
+//! Deadlines mostly move away before they are reached (a key's acknowledgement leaves with its echo). So the timer is
+//! set only when the next deadline is sooner than what it is set to; when it rings for one that has moved, it is set
+//! again. A timeout for each wait would set and cancel a timer of the kernel's for each key.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 
 /// What a descriptor is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +45,20 @@ pub(crate) struct Ready {
 pub(crate) struct Poll {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
+    timer: OwnedFd,
+    /// When the timer rings.
+    rings: Option<Instant>,
 }
+
+/// The timer's own token.
+const TIMER: u64 = u64::MAX;
 
 impl Poll {
     pub(crate) fn new() -> io::Result<Poll> {
-        Ok(Poll { epoll: epoll::create(CreateFlags::CLOEXEC)?, events: Vec::with_capacity(64) })
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN)?;
+        Ok(Poll { epoll, events: Vec::with_capacity(64), timer, rings: None })
     }
 
     pub(crate) fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
@@ -57,19 +73,27 @@ impl Poll {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Waits until something is ready or the time is up.
-    pub(crate) fn wait(&mut self, timeout: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
+    /// Waits until something is ready or the deadline has come; sometimes a little longer than nothing for neither.
+    pub(crate) fn wait(&mut self, deadline: Option<Instant>, ready: &mut Vec<Ready>) -> io::Result<()> {
         ready.clear();
         self.events.clear();
-        let timeout = timeout.and_then(|wait| wait.try_into().ok());
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout.as_ref()) {
+        if let Some(deadline) = deadline
+            && self.rings.is_none_or(|rings| deadline < rings)
+        {
+            self.ring_at(deadline)?;
+        }
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        ready.extend(self.events.iter().map(|event| {
-            let (flags, data) = (event.flags, event.data);
+        if self.events.iter().any(|event| token(event) == TIMER) {
+            let _ = rustix::io::read(&self.timer, &mut [0; 8]);
+            self.rings = None;
+        }
+        ready.extend(self.events.iter().filter(|event| token(event) != TIMER).map(|event| {
+            let flags = event.flags;
             Ready {
-                token: data.u64(),
+                token: token(event),
                 read: flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP),
                 write: flags.contains(EventFlags::OUT),
                 hung_up: flags.intersects(EventFlags::HUP | EventFlags::ERR),
@@ -77,6 +101,25 @@ impl Poll {
         }));
         Ok(())
     }
+}
+
+impl Poll {
+    fn ring_at(&mut self, deadline: Instant) -> io::Result<()> {
+        // A time of zero would stop the timer.
+        let wait = deadline.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+        let (it_interval, it_value) = (Timespec { tv_sec: 0, tv_nsec: 0 }, wait.try_into().unwrap_or(FAR));
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval, it_value })?;
+        self.rings = Some(deadline);
+        Ok(())
+    }
+}
+
+/// For a deadline that no clock can tell.
+const FAR: Timespec = Timespec { tv_sec: 3600, tv_nsec: 0 };
+
+fn token(event: &epoll::Event) -> u64 {
+    let data = event.data;
+    data.u64()
 }
 
 fn flags(interest: Interest) -> EventFlags {

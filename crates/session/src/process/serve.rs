@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use bowline_proto::Offset;
 use bowline_proto::close;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::link::{ConnId, Server, ServerEvent};
@@ -28,9 +29,17 @@ use crate::emulator::{Ask, Done, Emulator};
 use crate::events::{Event, Events};
 use crate::home::SessionDir;
 use crate::lock::Lock;
-use crate::log::{Log, SLACK};
+use crate::log::Log;
 use crate::meta::Meta;
 use crate::pty::Pty;
+use crate::wire::Newest;
+
+/// The most that is read from a connection before others have their turn.
+const CONN_READ: usize = 32 << 10;
+/// Output below this waits for [`SCREEN_DELAY`] before the screen is told of it.
+const SCREEN_SOON: u64 = 32 << 10;
+/// How far the screen may be behind in time. A program that asks its terminal something waits this long at most.
+const SCREEN_DELAY: Duration = Duration::from_millis(4);
 
 /// Tokens of the poll; connections come after them.
 pub(super) const PTY: u64 = 0;
@@ -84,6 +93,12 @@ pub(crate) struct Session {
     pub(super) last_output: Instant,
     pub(super) unattended_since: Option<Instant>,
     pub(super) info_changed: bool,
+    /// How much output the screen knows of.
+    pub(super) screen_told: Offset,
+    /// When it is told of the rest.
+    pub(super) screen_due: Option<Instant>,
+    pub(super) newest: Newest,
+    /// What connections are read into.
     pub(super) scratch: Vec<u8>,
     pub(super) frames: Vec<u8>,
 }
@@ -144,7 +159,7 @@ impl Session {
         let mut link = Server::new(ServerConfig::new(info.epoch.clone(), info.size), info.clone());
         link.handle_log(info.offset, info.offset);
         link.handle_screen(info.offset);
-        let now = Instant::now();
+        let (now, offset) = (Instant::now(), info.offset);
         Ok(Session {
             dir,
             meta,
@@ -173,7 +188,10 @@ impl Session {
             last_output: now,
             unattended_since: Some(now),
             info_changed: false,
-            scratch: vec![0; SLACK as usize],
+            screen_told: offset,
+            screen_due: None,
+            newest: Newest::new(),
+            scratch: vec![0; CONN_READ],
             frames: Vec::new(),
         })
     }
@@ -188,8 +206,8 @@ impl Session {
             if self.is_over() && self.last_call() {
                 return;
             }
-            let timeout = self.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
-            if self.poll.wait(timeout, &mut ready).is_err() {
+            let deadline = self.poll_timeout();
+            if self.poll.wait(deadline, &mut ready).is_err() {
                 return; // the kernel refuses to wait: nothing can be served any more
             }
             for event in &ready {
@@ -264,9 +282,9 @@ impl Session {
             for id in self.conns.keys().copied().collect::<Vec<_>>() {
                 self.pump(id);
             }
-            // The screen is told last: viewers come first.
-            self.emulator.advance(self.log.end());
-            if self.link.waits_for_screen() && !self.emulator.wake_when_caught_up() {
+            let awaited = self.link.waits_for_screen();
+            self.tell_screen(awaited);
+            if awaited && !self.emulator.wake_when_caught_up() {
                 self.link.handle_screen(self.emulator.offset());
                 acted = true;
             }
@@ -279,6 +297,20 @@ impl Session {
             self.info.offset = self.log.end();
             self.link.handle_info(self.info.clone());
             self.tell_followers();
+        }
+    }
+
+    /// Tells the screen of new output: viewers come first, so little of it may wait a moment. Waking the other thread for
+    /// each key would cost the key's echo a third of its time.
+    fn tell_screen(&mut self, awaited: bool) {
+        let untold = self.log.end() - self.screen_told;
+        let now = Instant::now();
+        if awaited || untold >= SCREEN_SOON || self.screen_due.is_some_and(|due| now >= due) {
+            self.screen_told = self.log.end();
+            self.screen_due = None;
+            self.emulator.advance(self.screen_told);
+        } else if untold > 0 {
+            self.screen_due.get_or_insert(now + SCREEN_DELAY);
         }
     }
 

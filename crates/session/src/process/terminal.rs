@@ -9,17 +9,24 @@ use super::serve::{PTY, Session, Terminal};
 use crate::events::Event;
 use crate::pty::PtyRead;
 
+/// What a read of a terminal that has more to give brings at least.
+const FULL_READ: usize = 1024;
 /// How often to look again at a terminal that everybody closed while the program lives.
 const REOPEN_LOOK: Duration = Duration::from_millis(250);
 
 impl Session {
     /// Reads what the program wrote, up to a slice, and appends it to the log.
     pub(super) fn read_pty(&mut self, hung_up: bool) {
-        let mut buf = std::mem::take(&mut self.scratch);
+        let buf = self.newest.room();
         let (mut filled, mut closed) = (0, false);
         while filled < buf.len() {
             match self.pty.read(&mut buf[filled..]) {
-                Ok(PtyRead::Data(n)) => filled += n,
+                Ok(PtyRead::Data(n)) => {
+                    filled += n;
+                    if n < FULL_READ {
+                        break; // the terminal had no more; asking again would cost a key's echo one more call
+                    }
+                }
                 Ok(PtyRead::Empty) => break,
                 Ok(PtyRead::Closed) | Err(_) => {
                     closed = true;
@@ -29,12 +36,12 @@ impl Session {
         }
         if filled > 0 {
             self.last_output = Instant::now();
-            if let Err(error) = self.log.append(&buf[..filled]) {
+            let output = self.newest.filled(self.log.end(), filled);
+            if let Err(error) = self.log.append(output) {
                 self.degrade(&error);
             }
             self.link.handle_log(self.log.start().max(self.life_start()), self.log.end());
         }
-        self.scratch = buf;
         if closed || (hung_up && filled == 0) {
             self.handle_closed_pty();
         }

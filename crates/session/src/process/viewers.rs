@@ -121,7 +121,7 @@ impl Session {
             while frames.len() < HIGH_WATER && !conn.closing {
                 let Some(transmit) = self.link.poll_transmit(ConnId(id), now) else { break };
                 // A log that cannot be read ends the connection; the viewer comes back and tries again.
-                conn.closing = wire::put(&mut frames, transmit, &self.log) != Put::Queued;
+                conn.closing = wire::put(&mut frames, transmit, &self.log, Some(&self.newest)) != Put::Queued;
             }
             if frames.is_empty() {
                 break;
