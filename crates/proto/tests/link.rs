@@ -200,3 +200,25 @@ fn input_is_written_once_over_a_cut() {
     let unsent = std::iter::from_fn(|| pair.client.poll_event()).any(|event| matches!(event, ClientEvent::Unsent(_)));
     assert!(!unsent, "everything was acknowledged");
 }
+
+/// A viewer polled ahead of its slow terminal: it had begun a snapshot when the terminal took the output before it. That
+/// acknowledgement used to be lost, and both ends waited for each other.
+#[test]
+fn r25_output_rendered_while_a_snapshot_begins_is_acknowledged() {
+    let mut pair = Pair::new();
+    pair.connect(CONN);
+    let mut payload = Vec::new();
+    Binary::Output(0, &[b'x'; 20_000]).encode(&mut payload);
+    pair.client.handle_frame(Frame::Binary(&payload), pair.now);
+    let snapshot = serde_json::json!({"type": "snapshot", "reason": "lagging", "scope": "screen",
+        "missed": {"from": 20_000, "to": 90_000}, "offset": 90_000, "size": {"cols": 100, "rows": 30}, "bytes": 5});
+    pair.client.handle_frame(Frame::Text(&snapshot.to_string()), pair.now);
+    while let Some(event) = pair.client.poll_event() {
+        if let ClientEvent::SnapshotBegin { .. } = event {
+            break;
+        }
+    }
+    pair.client.handle_rendered(20_000);
+    let ack = ClientTransmit::Text(bowline_proto::message::ClientMessage::Ack { output: 20_000 });
+    assert_eq!(pair.client.poll_transmit(pair.now), Some(ack));
+}

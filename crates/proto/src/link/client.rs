@@ -74,6 +74,8 @@ struct Painting {
 /// What the viewer's terminal has taken, and what the server knows of it.
 #[derive(Debug, Default)]
 struct Rendered {
+    /// How far the caller was given output on this connection, also while a later snapshot is half given.
+    polled: Offset,
     offset: Offset,
     acked: Offset,
     /// When to acknowledge what is rendered.
@@ -177,12 +179,11 @@ impl Client {
 
     /// The terminal took everything up to here.
     pub fn handle_rendered(&mut self, offset: Offset) {
-        let Some(cursor) = &self.cursor else { return };
         if self.state != ClientState::Attached {
             return;
         }
         let rendered = &mut self.rendered;
-        rendered.offset = rendered.offset.max(offset.min(cursor.offset));
+        rendered.offset = rendered.offset.max(offset.min(rendered.polled));
         let snapshot = rendered.snapshot.is_some_and(|at| at <= rendered.offset);
         if snapshot || rendered.offset.saturating_sub(rendered.acked) >= self.config.rendered_every {
             rendered.due = Some(self.now);
@@ -275,6 +276,7 @@ impl Client {
     }
 
     fn moved_to(&mut self, offset: Offset) {
+        self.rendered.polled = offset;
         self.cursor = self.epoch.clone().map(|epoch| Cursor { epoch, offset });
     }
 
