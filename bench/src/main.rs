@@ -1,7 +1,8 @@
 //! Bowline's benchmark: what a session costs beside the least that could do the same job, in one run on one machine.
 //!
-//! Every figure that has a budget is a ratio to something measured a moment before or after it, so that a slow or busy
-//! machine changes both. In the order that a run walks:
+//! Where it can be, a budget is a ratio to something measured a moment before or after, so that a slow machine slows
+//! both. A busy one does not change both alike, so a run waits for quiet and says when there was none. In the order that
+//! a run walks:
 //!
 //! - [`args`]: what to run;
 //! - [`place`]: the directory and the processes of a run, and how they end;

@@ -11,36 +11,49 @@ use crate::mux::{Kept, Mux};
 use crate::pty::ROWS;
 use crate::text::short_lines;
 
-/// Lines above the visible ones, in the second measurement.
+/// Lines above the visible ones that have a budget...
 const HISTORY: usize = 1000;
+/// ...and a few more, since the emulator takes memory for a thousand lines at a time.
+const PAST_STEP: usize = 1100;
 /// How often memory is looked at, and for how long it must stay the same.
 const LOOK: Duration = Duration::from_millis(500);
 /// See [`LOOK`].
 const LOOKS: usize = 4;
 
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
-    let lines = bench.file("lines", &short_lines(HISTORY + usize::from(ROWS) - 1))?;
-    let script = format!("stty raw -echo opost; cat {}; exec cat", lines.display());
-    let scrolled = ["sh", "-c", script.as_str()];
-    let history = format!("{HISTORY} lines of history");
-    let states = [(&ECHO, "nothing scrolled", 1024.0), (&scrolled, history.as_str(), 4096.0)];
+    let scripts = [HISTORY, PAST_STEP].map(|history| scrolled(bench, history));
+    let [full, past] = scripts;
+    let (full, past) = (full?, past?);
+    let states = [
+        (ECHO[2], "nothing scrolled".to_owned(), Some(1024.0)),
+        (full.as_str(), format!("{HISTORY} lines of history"), Some(4096.0)),
+        (past.as_str(), format!("{PAST_STEP} lines of history"), None),
+    ];
     let count = bench.pick(50, 10);
     let mut rows = Vec::new();
-    for (program, state, budget) in states {
-        let kept = bench.keep(Mux::Bowline, program, count)?;
+    for (script, state, budget) in states {
+        let program = ["sh", "-c", script];
+        let kept = bench.keep(Mux::Bowline, &program, count)?;
         let (mean, most) = settled(&kept)?;
         let what = format!("memory of one of {count} idle sessions, {state}");
-        rows.push(Row::new(&what, Figure::new(mean, "KiB")).budget(Budget::AtMost(budget)));
+        let row = Row::new(&what, Figure::new(mean, "KiB"));
+        rows.push(Row { budget: budget.map(Budget::AtMost), ..row });
         rows.push(Row::new(format!("the largest of these, {state}"), Figure::new(most, "KiB")));
         drop(kept);
         let mut figures = vec![(Mux::Bowline, Figure::new(mean, "KiB"))];
         for mux in bench.muxes().into_iter().filter(|mux| *mux != Mux::Bowline) {
-            let kept = bench.keep(mux, program, count)?;
+            let kept = bench.keep(mux, &program, count)?;
             figures.push((mux, Figure::new(settled(&kept)?.0, "KiB")));
         }
         rows.extend(beside_others(&what, &figures, bench));
     }
     Ok(rows)
+}
+
+/// A shell that leaves so many lines above the visible ones, and then is idle.
+fn scrolled(bench: &Bench<'_>, history: usize) -> Result<String> {
+    let lines = bench.file(&format!("lines{history}"), &short_lines(history + usize::from(ROWS) - 1))?;
+    Ok(format!("stty raw -echo opost; cat {}; exec cat", lines.display()))
 }
 
 /// Waits until memory no longer changes, and gives what a session costs: on average, and the largest holder.
