@@ -17,7 +17,8 @@ test: lint
 	cargo test --workspace --no-fail-fast
 
 bench:
-	cargo run --release --package bowline-bench
+	cargo build --release --quiet -p bowline -p bowline-bench
+	target/release/bowline-bench
 
 # Longer than the bounded versions in `make test`: SECONDS per target.
 SECONDS ?= 60

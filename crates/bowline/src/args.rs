@@ -92,7 +92,7 @@ pub(crate) struct New {
     /// Output kept for coming back to, such as 512K, 8M or 1G [default: 8M]
     #[arg(long, value_parser = units::bytes, env = "BOWLINE_LOG_SIZE")]
     pub(crate) log_size: Option<u64>,
-    /// Lines kept above the screen [default: 2000]
+    /// Lines kept above the screen [default: 1000]
     #[arg(long, value_name = "LINES", env = "BOWLINE_SCROLLBACK")]
     pub(crate) scrollback: Option<u32>,
     /// End the session after this long without a viewer, such as 30m or 12h [default: never]

@@ -108,6 +108,11 @@ impl Log {
         self.start_for(self.end())
     }
 
+    /// The oldest byte that will be kept when the log has grown to `end`.
+    pub fn start_for(&self, end: Offset) -> Offset {
+        end.saturating_sub(self.size()).max(self.base)
+    }
+
     /// One past the newest byte.
     pub fn end(&self) -> Offset {
         self.end.load(Ordering::Acquire)
@@ -185,10 +190,6 @@ impl Log {
         file.write_all_at(&(from + bytes.len() as u64).to_be_bytes(), END_AT)
     }
 
-    fn start_for(&self, end: Offset) -> Offset {
-        end.saturating_sub(self.size()).max(self.base)
-    }
-
     /// The one or two runs of the ring that hold `len` bytes from `from`: place in the ring, range of the bytes.
     fn spans(&self, from: Offset, len: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> + use<> {
         let at = from % self.ring;
@@ -243,7 +244,7 @@ impl Log {
 fn reserve(file: &File, len: u64) -> io::Result<()> {
     match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
-            let zeros = [0; 64 << 10];
+            let zeros = vec![0; 64 << 10]; // on the stack it would stay in every session's memory
             let mut at = file.metadata()?.len();
             while at < len {
                 let n = zeros.len().min((len - at) as usize);

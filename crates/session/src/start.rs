@@ -20,8 +20,9 @@ use crate::meta::{Meta, OsText, this_boot, this_host, timestamp};
 use crate::registry::{self, Entry, RegistryError};
 use crate::remove;
 
-/// Lines above the visible ones that a screen keeps when nobody says otherwise.
-pub const DEFAULT_HISTORY: u32 = 2000;
+/// Lines above the visible ones that a screen keeps when nobody says otherwise. The emulator takes memory for a
+/// thousand at a time, some 2 MB at 80 columns.
+pub const DEFAULT_HISTORY: u32 = 1000;
 /// The most lines; at 200 columns they cost some 480 MB, which a user must ask for.
 pub const MAX_HISTORY: u32 = 100_000;
 

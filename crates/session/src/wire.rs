@@ -18,8 +18,8 @@ pub(crate) struct Newest {
 
 impl Newest {
     /// Nothing yet, with room for as much as one append of the log takes.
-    pub(crate) fn new() -> Newest {
-        Newest { from: 0, len: 0, buf: vec![0; SLACK as usize] }
+    pub(crate) fn new(at: Offset) -> Newest {
+        Newest { from: at, len: 0, buf: vec![0; SLACK as usize] }
     }
 
     /// Room for the next output, which is [`Newest::filled`] afterwards.
@@ -29,9 +29,23 @@ impl Newest {
     }
 
     /// The room now begins with output from `from`.
-    pub(crate) fn filled(&mut self, from: Offset, len: usize) -> &[u8] {
+    pub(crate) fn filled(&mut self, from: Offset, len: usize) {
         (self.from, self.len) = (from, len);
-        &self.buf[..len]
+    }
+
+    /// Whether it has all of this output.
+    pub(crate) fn has(&self, from: Offset, len: usize) -> bool {
+        self.get(from, len).is_some()
+    }
+
+    /// All of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buf[..self.len]
+    }
+
+    /// One past its last byte.
+    pub(crate) fn end(&self) -> Offset {
+        self.from + self.len as u64
     }
 
     fn get(&self, from: Offset, len: usize) -> Option<&[u8]> {

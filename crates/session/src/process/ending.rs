@@ -168,6 +168,7 @@ impl Session {
             self.poll.remove(&self.pty);
         }
         self.terminal = Terminal::Finished;
+        self.log_newest();
         self.emulator.advance(self.log.end());
         self.emulator.flush();
         self.handle_screen();

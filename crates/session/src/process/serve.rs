@@ -98,6 +98,8 @@ pub(crate) struct Session {
     /// When it is told of the rest.
     pub(super) screen_due: Option<Instant>,
     pub(super) newest: Newest,
+    /// Where this life's output begins; a cursor of this epoch never points before it.
+    pub(super) life_start: Offset,
     /// What connections are read into.
     pub(super) scratch: Vec<u8>,
     pub(super) frames: Vec<u8>,
@@ -190,7 +192,8 @@ impl Session {
             info_changed: false,
             screen_told: offset,
             screen_due: None,
-            newest: Newest::new(),
+            newest: Newest::new(offset),
+            life_start: offset,
             scratch: vec![0; CONN_READ],
             frames: Vec::new(),
         })
@@ -282,6 +285,7 @@ impl Session {
             for id in self.conns.keys().copied().collect::<Vec<_>>() {
                 self.pump(id);
             }
+            self.log_newest();
             let awaited = self.link.waits_for_screen();
             self.tell_screen(awaited);
             if awaited && !self.emulator.wake_when_caught_up() {

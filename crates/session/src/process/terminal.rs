@@ -15,8 +15,10 @@ const FULL_READ: usize = 1024;
 const REOPEN_LOOK: Duration = Duration::from_millis(250);
 
 impl Session {
-    /// Reads what the program wrote, up to a slice, and appends it to the log.
+    /// Reads what the program wrote, up to a slice. It is appended to the log when the viewers have it, before the loop
+    /// waits again: see [`Session::log_newest`].
     pub(super) fn read_pty(&mut self, hung_up: bool) {
+        self.log_newest();
         let buf = self.newest.room();
         let (mut filled, mut closed) = (0, false);
         while filled < buf.len() {
@@ -36,14 +38,23 @@ impl Session {
         }
         if filled > 0 {
             self.last_output = Instant::now();
-            let output = self.newest.filled(self.log.end(), filled);
-            if let Err(error) = self.log.append(output) {
-                self.degrade(&error);
-            }
-            self.link.handle_log(self.log.start().max(self.life_start()), self.log.end());
+            self.newest.filled(self.log.end(), filled);
+            let end = self.newest.end();
+            self.link.handle_log(self.log.start_for(end).max(self.life_start), end);
         }
         if closed || (hung_up && filled == 0) {
             self.handle_closed_pty();
+        }
+    }
+
+    /// Appends the newest output to the log, if that has not been done. A key's echo is not kept waiting for the file
+    /// system; a viewer that wants more than the newest output is, since it reads the log.
+    pub(super) fn log_newest(&mut self) {
+        if self.log.end() >= self.newest.end() {
+            return;
+        }
+        if let Err(error) = self.log.append(self.newest.bytes()) {
+            self.degrade(&error);
         }
     }
 
@@ -107,10 +118,5 @@ impl Session {
         self.link.handle_resized(at, size);
         self.info.size = size;
         self.info_changed = true;
-    }
-
-    /// Where this life's output begins; a cursor of this epoch never points before it.
-    fn life_start(&self) -> u64 {
-        self.events.history().started.as_ref().map_or(0, |started| started.offset)
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bowline_proto::frame::Frame;
-use bowline_proto::link::ConnId;
+use bowline_proto::link::{ConnId, Transmit};
 
 use super::conn::{Conn, HIGH_WATER, Input, Role};
 use super::poll::{Interest, Ready};
@@ -107,32 +107,50 @@ impl Session {
 
     /// Gives a viewer what the link has for it, as long as its socket takes it.
     pub(super) fn pump(&mut self, id: u64) {
-        let now = self.now();
         let mut frames = std::mem::take(&mut self.frames);
-        while let Some(conn) = self.conns.get_mut(&id) {
-            if conn.closing && conn.is_drained() {
-                self.drop_conn(id);
-                break;
-            }
-            if conn.closing || !conn.has_room() {
-                break;
+        loop {
+            match self.conns.get(&id) {
+                Some(conn) if conn.closing && conn.is_drained() => {
+                    self.drop_conn(id);
+                    break;
+                }
+                Some(conn) if !conn.closing && conn.has_room() => {}
+                Some(_) | None => break,
             }
             frames.clear();
-            while frames.len() < HIGH_WATER && !conn.closing {
-                let Some(transmit) = self.link.poll_transmit(ConnId(id), now) else { break };
-                // A log that cannot be read ends the connection; the viewer comes back and tries again.
-                conn.closing = wire::put(&mut frames, transmit, &self.log, Some(&self.newest)) != Put::Queued;
-            }
-            if frames.is_empty() {
+            let last = self.collect(id, &mut frames);
+            if frames.is_empty() && !last {
                 break;
             }
-            if conn.send(&frames).is_err() {
+            let sent = self.conns.get_mut(&id).is_some_and(|conn| {
+                conn.closing = last;
+                conn.send(&frames).is_ok()
+            });
+            if !sent {
                 self.drop_conn(id);
                 break;
             }
         }
         self.frames = frames;
         self.watch_conn(id);
+    }
+
+    /// Fills `frames` with what the link has for a viewer; whether that is the last it gets.
+    fn collect(&mut self, id: u64, frames: &mut Vec<u8>) -> bool {
+        let now = self.now();
+        while frames.len() < HIGH_WATER {
+            let Some(transmit) = self.link.poll_transmit(ConnId(id), now) else { return false };
+            if let Transmit::Output { from, len } = transmit
+                && !self.newest.has(from, len)
+            {
+                self.log_newest();
+            }
+            // A log that cannot be read ends the connection; the viewer comes back and tries again.
+            if wire::put(frames, transmit, &self.log, Some(&self.newest)) != Put::Queued {
+                return true;
+            }
+        }
+        false
     }
 
     fn watch_conn(&mut self, id: u64) {
