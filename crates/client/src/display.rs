@@ -171,11 +171,6 @@ impl Display {
         true
     }
 
-    /// The line that covers the bottom row.
-    pub fn covered(&self) -> Option<&str> {
-        self.covered.as_deref()
-    }
-
     /// What is queued up to here shows the output up to `offset`.
     pub fn mark(&mut self, offset: Offset) {
         self.marks.push_back((self.queued, offset));
@@ -200,8 +195,7 @@ impl Display {
         }
         let written = self.queued - self.queue.len() as u64;
         let mut shown = None;
-        while let Some((at, offset)) = self.marks.front().copied().filter(|(at, _)| *at <= written) {
-            debug_assert!(at <= written);
+        while let Some((_, offset)) = self.marks.front().copied().filter(|(at, _)| *at <= written) {
             shown = Some(offset);
             self.marks.pop_front();
         }

@@ -66,8 +66,7 @@ fn paint_row(line: &Value, left: usize, cols: usize, text: &mut String) {
 fn attributes(span: &Value) -> String {
     let mut codes = String::from("\x1b[0");
     let names = [("bold", 1), ("dim", 2), ("italic", 3), ("blink", 5), ("inverse", 7), ("hidden", 8), ("strike", 9)];
-    for (name, code) in names.iter().filter(|(name, _)| span[*name] == true) {
-        debug_assert!(!name.is_empty());
+    for (_, code) in names.iter().filter(|(name, _)| span[*name] == true) {
         let _ = write!(codes, ";{code}");
     }
     if span["underline"].is_string() {
