@@ -172,6 +172,34 @@ fn r23_a_second_viewer_letterboxes_is_told_whose_size_rules_and_can_claim_it() {
 }
 
 #[test]
+fn r23_a_window_of_another_size_sees_how_the_program_ended() {
+    let world = World::new();
+    let script = "echo begun; read x; echo the result; exit 4";
+    world.ok(&["new", "--detach", "--name", "w", "--size", "100x30", "--", "sh", "-c", script]);
+    world.wait_for_screen("w", "begun");
+    let mut observer = Terminal::run(&world, &["attach", "--observe", "w"], 70, 20);
+    observer.wait_for("[bowline: the session is 100x30");
+    observer.wait_for("begun");
+    world.ok(&["send", "w", "--enter", "go"]);
+    let left = ["begun", "go", "the result", "[w exited with status 4]"];
+    assert_eq!(observer.exit_code(), 4);
+    assert_eq!(lines_of(&mut observer), left);
+
+    // The same when it has ended long ago.
+    wait_until("the end is told", || world.info("w", "state") == "exited");
+    for (cols, rows) in [(70, 20), (120, 40)] {
+        let mut observer = Terminal::run(&world, &["attach", "--observe", "w"], cols, rows);
+        assert_eq!(observer.exit_code(), 4);
+        assert_eq!(lines_of(&mut observer), left);
+    }
+}
+
+/// What is visible, without blank lines.
+fn lines_of(terminal: &mut Terminal) -> Vec<String> {
+    terminal.text().lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
 fn r26_an_observer_sees_and_does_not_type() {
     let world = World::new();
     world.start("w", "echo here; cat");

@@ -71,6 +71,11 @@ impl Dial for Local {
             _ => None,
         }
     }
+
+    fn last_screen(&mut self) -> Option<Value> {
+        // Its process has written the screen before it tells of the exit; while it lives it knows better than a full disk.
+        self.screen().or_else(|| Some(archive::read_screen(&self.dir).ok()?.json))
+    }
 }
 
 /// A connection to a session that has ended, served from its files by a thread of this process.

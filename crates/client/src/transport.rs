@@ -45,4 +45,9 @@ pub trait Dial {
     fn screen(&mut self) -> Option<Value> {
         None
     }
+
+    /// The screen as the program left it, in the same form. None when it cannot be had.
+    fn last_screen(&mut self) -> Option<Value> {
+        self.screen()
+    }
 }

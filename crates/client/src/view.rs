@@ -6,6 +6,7 @@ use bowline_proto::link::Status;
 use bowline_proto::message::{Missed, Reason, Scope};
 use serde_json::Value;
 
+use crate::attach::Outcome;
 use crate::viewer::Viewer;
 
 /// The shortest time between two paintings of a screen of another size.
@@ -17,8 +18,15 @@ pub(crate) struct Mirror {
     pub(crate) dirty: bool,
     /// Not before this.
     pub(crate) next: Duration,
-    /// What was painted last, and the line below it.
-    painted: Option<(Value, String)>,
+    /// The last picture, and the line that it was painted with, once it was.
+    painted: Option<(Value, Option<String>)>,
+}
+
+impl Mirror {
+    /// When to paint next, if there is something to paint and a session to ask for it.
+    pub(crate) fn poll_timeout(&self, status: Status) -> Option<Duration> {
+        (self.dirty && status == Status::Open).then_some(self.next)
+    }
 }
 
 impl Viewer<'_> {
@@ -48,19 +56,25 @@ impl Viewer<'_> {
         }
     }
 
-    /// Paints the screen of another size, if it or the line below it changed.
+    /// Paints the screen of another size, if it or the line below it changed. The last picture of a program that has
+    /// ended waits for nothing, and has no line below it.
     fn show_mirror(&mut self, line: &str) {
         let now = self.clock.now();
+        let ended = matches!(self.outcome, Some(Outcome::Exited(_) | Outcome::Lost));
         let Some(mirror) = &mut self.mirror else { return };
-        if mirror.dirty && mirror.next <= now && self.reconnector.status() == Status::Open {
-            mirror.dirty = false;
+        let due = mirror.poll_timeout(self.reconnector.status()).is_some_and(|at| at <= now);
+        if due || (ended && mirror.dirty) {
             mirror.next = now + MIRROR_EVERY;
-            if let Some(screen) = self.dial.screen() {
-                mirror.painted = Some((screen, String::new()));
+            let screen = if ended { self.dial.last_screen() } else { self.dial.screen() };
+            // A screen that cannot be had now is asked for again.
+            mirror.dirty = screen.is_none();
+            if let Some(screen) = screen {
+                mirror.painted = Some((screen, None));
             }
         }
-        if let Some((screen, below)) = mirror.painted.as_mut().filter(|(_, below)| below != line) {
-            line.clone_into(below);
+        let line = if ended { "" } else { line };
+        if let Some((screen, below)) = mirror.painted.as_mut().filter(|(_, below)| below.as_deref() != Some(line)) {
+            *below = Some(line.to_owned());
             self.display.mirror(screen, line);
         }
     }
@@ -79,5 +93,21 @@ impl Viewer<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mirror_wakes_nobody_while_there_is_no_session_to_ask() {
+        let at = Duration::from_secs(1);
+        let mut mirror = Mirror { dirty: true, next: at, painted: None };
+        assert_eq!(mirror.poll_timeout(Status::Open), Some(at));
+        assert_eq!(mirror.poll_timeout(Status::Reconnecting { attempt: 1, at }), None);
+        assert_eq!(mirror.poll_timeout(Status::Offline), None);
+        mirror.dirty = false;
+        assert_eq!(mirror.poll_timeout(Status::Open), None);
     }
 }

@@ -266,6 +266,9 @@ impl<'a> Viewer<'a> {
     fn exited(&mut self, status: ExitStatus) {
         let seen = status.code.is_some() || status.signal.is_some();
         self.outcome = Some(if seen { Outcome::Exited(status) } else { Outcome::Lost });
+        if let Some(mirror) = &mut self.mirror {
+            mirror.dirty = true;
+        }
     }
 
     /// Gives the connection what the link wants sent.

@@ -15,7 +15,7 @@ const TYPED_AHEAD: usize = 1 << 20;
 impl Viewer<'_> {
     /// Waits until something happens, and takes it in.
     pub(crate) fn wait(&mut self) -> io::Result<()> {
-        let mirror = self.mirror.as_ref().filter(|mirror| mirror.dirty).map(|mirror| mirror.next);
+        let mirror = self.mirror.as_ref().and_then(|mirror| mirror.poll_timeout(self.reconnector.status()));
         let timers = [self.link.poll_timeout(), self.reconnector.poll_timeout(), self.lines.poll_timeout(), mirror];
         let now = self.clock.now();
         let timeout = timers.into_iter().flatten().min().map(|at| {
