@@ -1,5 +1,10 @@
 //! The `bowline` binary: one file per verb, and what all of them share.
 
+/// Every verb's `println!`: the one of the standard library panics when nobody reads any more, as after `| head -1`.
+macro_rules! println {
+    ($($words:tt)*) => { $crate::print_line(format_args!($($words)*)) };
+}
+
 mod args;
 mod attach;
 mod completions;
@@ -17,19 +22,43 @@ mod send;
 mod units;
 mod welcome;
 
+use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::args::{Args, Verb};
 use crate::config::Config;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
+
+/// The exit code when nobody reads the output any more: what a shell says of a program that SIGPIPE ended.
+const UNREAD: u8 = 128 + 13;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match run(args) {
-        Ok(code) => code,
-        Err(error) => Failure::from(error).report(),
+    run(args).unwrap_or_else(fail)
+}
+
+/// Says what went wrong. That the reader of the output left is no news to whoever made it leave.
+fn fail(error: anyhow::Error) -> ExitCode {
+    // Sockets have errors of their own types; one that comes bare is from standard output.
+    match error.downcast_ref::<io::Error>() {
+        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(UNREAD),
+        _ => Failure::from(error).report(),
+    }
+}
+
+/// Prints a line, or ends the program if that cannot be done.
+fn print_line(line: fmt::Arguments<'_>) {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(UNREAD.into()),
+        Err(error) => {
+            eprintln!("bowline: cannot print: {error}");
+            std::process::exit(Code::Other as i32);
+        }
     }
 }
 

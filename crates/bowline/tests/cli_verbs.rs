@@ -53,6 +53,20 @@ fn r55_data_comes_as_json_and_an_id_comes_alone() {
 }
 
 #[test]
+fn a_reader_that_leaves_ends_the_output_without_a_word() {
+    let world = World::new();
+    world.start("w", "for i in $(seq 1 1000); do echo line $i; done; cat");
+    world.wait_for_screen("w", "line 1000");
+    for args in [&["ls"][..], &["ls", "--json"], &["log", "w"], &["screen", "w"], &["prune", "--dry-run"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = world.bowline(args).stdout(writer).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+        assert_eq!(output.status.code(), Some(141), "{args:?}");
+    }
+}
+
+#[test]
 fn r55_completions_are_made_for_every_shell() {
     let world = World::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
