@@ -117,6 +117,6 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<(Code, Option<&'s
         EndError::Stuck(_) => {
             Some((Code::Silent, Some("its process may be stopped (SIGSTOP) or stuck on a dead disk")))
         }
-        EndError::Elsewhere(_) | EndError::Files { .. } => Some((Code::Other, None)),
+        EndError::Elsewhere(_) | EndError::Alive | EndError::Files { .. } => Some((Code::Other, None)),
     }
 }

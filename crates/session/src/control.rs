@@ -105,6 +105,11 @@ pub fn connect(address: &Path) -> io::Result<UnixStream> {
     let kind = (AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
     let socket = rustix::net::socket_with(kind.0, kind.1, kind.2, None)?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(address)?)?;
+    // Nobody else's process gets to hear what is typed, whatever lies at that path.
+    let (peer, me) = (rustix::net::sockopt::socket_peercred(&socket)?.uid, rustix::process::geteuid());
+    if peer != me && !me.is_root() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
     let stream = UnixStream::from(socket);
     stream.set_nonblocking(false)?;
     Ok(stream)

@@ -162,7 +162,7 @@ impl Emulator {
     pub fn must_wait(&self) -> bool {
         let limit = max_lag(&self.shared.log);
         let mut todo = lock(&self.shared.todo);
-        todo.reader_waits = todo.tail.saturating_sub(self.offset()) >= limit;
+        todo.reader_waits = self.shared.log.end().saturating_sub(self.offset()) >= limit;
         todo.reader_waits
     }
 

@@ -227,11 +227,9 @@ impl Events {
         Ok(seq)
     }
 
-    /// Appends an event that must survive a power cut, too.
-    pub fn record_durably(&mut self, event: Event) -> io::Result<u64> {
-        let seq = self.record(event)?;
-        self.file.sync_data()?;
-        Ok(seq)
+    /// Makes what was recorded survive a power cut, too.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
     }
 
     fn write(&mut self, text: &[u8]) -> io::Result<()> {

@@ -163,8 +163,10 @@ impl SessionDir {
 pub fn ensure_private(path: &Path) -> Result<(), HomeError> {
     let io = |source| HomeError::Io { path: path.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
-    let found = fs::metadata(path).map_err(io)?;
-    if found.uid() != rustix::process::geteuid().as_raw() {
+    // A link of somebody else's may point anywhere, also at something of ours.
+    let me = rustix::process::geteuid().as_raw();
+    let (link, found) = (fs::symlink_metadata(path).map_err(io)?, fs::metadata(path).map_err(io)?);
+    if link.uid() != me || found.uid() != me {
         return Err(HomeError::NotMine(path.to_owned()));
     }
     if found.mode() & 0o077 != 0 {

@@ -15,8 +15,8 @@ use bowline_proto::Offset;
 
 /// Kept when nobody says otherwise.
 pub const DEFAULT_SIZE: u64 = 8 << 20;
-/// The smallest log: the screen must be able to lag without being overtaken.
-pub const MIN_SIZE: u64 = 64 << 10;
+/// The smallest log: the screen may lag by half of it, and one more append must not overtake it.
+pub const MIN_SIZE: u64 = 256 << 10;
 /// The largest log.
 pub const MAX_SIZE: u64 = 64 << 30;
 /// The most that one append may bring.
@@ -78,7 +78,8 @@ impl Log {
 
     /// An existing log, to be appended to or read.
     pub fn open(path: &Path) -> io::Result<Log> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        // Whoever only reads may do so where nothing can be written.
+        let file = OpenOptions::new().read(true).write(true).open(path).or_else(|_| File::open(path))?;
         let mut header = [0; 32];
         file.read_exact_at(&mut header, 0)?;
         let number = |at: usize| header[at..at + 8].iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
@@ -283,10 +284,10 @@ mod tests {
         let mut buf = [0; 8];
         assert_eq!(log.read(0, &mut buf).unwrap(), Read::CaughtUp);
         assert_eq!(log.read(1, &mut buf).unwrap(), Read::Ahead { end: 0 });
-        for _ in 0..3 {
+        for _ in 0..6 {
             log.append(&[7; SLACK as usize]).unwrap();
         }
-        let oldest = 3 * SLACK - MIN_SIZE;
+        let oldest = 6 * SLACK - MIN_SIZE;
         assert_eq!(log.read(oldest - 1, &mut buf).unwrap(), Read::Trimmed { oldest });
         assert_eq!(log.read(oldest, &mut buf).unwrap(), Read::Data(8));
     }

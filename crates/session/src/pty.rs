@@ -7,6 +7,7 @@ use std::path::Path;
 
 use bowline_proto::ids::SessionId;
 use bowline_proto::size::Size;
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::termios::Winsize;
@@ -56,8 +57,8 @@ pub enum PtyRead {
 }
 
 impl Pty {
-    /// Starts what `meta` asks for.
-    pub fn spawn(meta: &Meta) -> Result<Pty, SpawnError> {
+    /// Starts what `meta` asks for, with this umask.
+    pub fn spawn(meta: &Meta, umask: Mode) -> Result<Pty, SpawnError> {
         let cwd = Path::new(meta.cwd.as_os());
         check_cwd(cwd)?;
         let [program, args @ ..] = meta.argv.as_slice() else {
@@ -74,7 +75,8 @@ impl Pty {
         if let Some(arg0) = &meta.arg0 {
             command = command.arg0(arg0.as_os());
         }
-        let child = with_open_files(meta.open_files, || command.spawn(slave)).map_err(|error| {
+        let spawned = with_open_files(meta.open_files, || with_umask(umask, || command.spawn(slave)));
+        let child = spawned.map_err(|error| {
             let program = program.lossy();
             match error {
                 pty_process::Error::Io(error) => match error.kind() {
@@ -152,6 +154,14 @@ fn check_cwd(cwd: &Path) -> Result<(), SpawnError> {
         return Err(bad("not a directory".into()));
     }
     rustix::fs::access(cwd, rustix::fs::Access::EXEC_OK).map_err(|errno| bad(io::Error::from(errno).to_string()))
+}
+
+/// The session process keeps its files to itself; its program makes them as its owner does elsewhere.
+fn with_umask<T>(umask: Mode, spawn: impl FnOnce() -> T) -> T {
+    let own = rustix::process::umask(umask);
+    let spawned = spawn();
+    rustix::process::umask(own);
+    spawned
 }
 
 /// The session process may need many descriptors; its program gets the limit that its owner had.

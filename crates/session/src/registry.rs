@@ -70,7 +70,7 @@ pub fn list_files(home: &Home) -> Result<Vec<Entry>, RegistryError> {
     Ok(entries)
 }
 
-/// The session with this id, or else this name: the running one, or else the newest.
+/// The session with this id, or else this name: this machine's before others', the running one, or else the newest.
 pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
     if let Some(entry) = key.parse::<SessionId>().ok().and_then(|id| read(home.session(&id))) {
         return Ok(entry);
@@ -79,13 +79,15 @@ pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
     list_files(home)?
         .into_iter()
         .filter(named)
-        .max_by_key(|entry| (entry.info.state == State::Running, entry.info.created.clone()))
+        .max_by_key(|entry| (entry.here, entry.info.state == State::Running, entry.info.created.clone()))
         .ok_or_else(|| RegistryError::Unknown(key.to_owned()))
 }
 
-/// The running session that has a name.
+/// The running session of this machine that has a name.
 pub fn running_holder(home: &Home, name: &SessionName) -> Result<Option<Entry>, RegistryError> {
-    let holds = |entry: &Entry| entry.info.state == State::Running && entry.info.name.as_ref() == Some(name);
+    // Another machine's sessions do not hold names here: nobody could tell when they end.
+    let holds =
+        |entry: &Entry| entry.here && entry.info.state == State::Running && entry.info.name.as_ref() == Some(name);
     Ok(list_files(home)?.into_iter().find(holds))
 }
 

@@ -6,13 +6,14 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use bowline_proto::control::{Reply, Request};
+use bowline_proto::ids::SessionId;
 use bowline_proto::message::State;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::control::{Control, ControlError};
 use crate::events::History;
-use crate::home::Home;
+use crate::home::{Home, SessionDir};
 use crate::lock::Lock;
 use crate::registry::{self, Entry, RegistryError};
 
@@ -20,6 +21,8 @@ use crate::registry::{self, Entry, RegistryError};
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 /// The longest grace that can be asked for.
 pub const MAX_GRACE: Duration = Duration::from_secs(300);
+/// A folder that is not a session after this long will never be one.
+const STILLBORN_AFTER: Duration = Duration::from_secs(3600);
 /// How long after the grace a session process may take to wind up.
 const WIND_UP: Duration = Duration::from_secs(10);
 
@@ -32,6 +35,9 @@ pub enum EndError {
     /// Its process does not react.
     #[error("the session process does not end: {0}")]
     Stuck(#[source] ControlError),
+    /// It was started again meanwhile.
+    #[error("the session was started again meanwhile")]
+    Alive,
     /// Its files could not be removed.
     #[error("cannot remove {path}: {source}")]
     Files {
@@ -94,6 +100,13 @@ fn ask_to_end(entry: &Entry, grace: Duration) -> Result<(), ControlError> {
 /// Removes an ended session's files. They first get a name that no list reads, so that nobody sees half a session.
 pub fn forget(entry: &Entry) -> Result<(), EndError> {
     let path = entry.dir.path();
+    // Whoever gives it a new life takes this lock, and so cannot lose its files to us.
+    let _lock = match Lock::take(&entry.dir.lock()) {
+        Ok(Some(lock)) => lock,
+        Ok(None) => return Err(EndError::Alive),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(EndError::Files { path: path.to_owned(), source }),
+    };
     let gone = path.with_file_name(format!("gone.{}", entry.info.id));
     let removed = match fs::rename(path, &gone) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -142,8 +155,9 @@ pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<Pruned
         if age <= retention.max_age && total <= retention.max_bytes {
             continue;
         }
-        if !dry_run {
-            forget(&entry)?;
+        match (dry_run, if dry_run { Ok(()) } else { forget(&entry) }) {
+            (false, Err(EndError::Alive)) => continue, // restarted since it was listed
+            (_, forgotten) => forgotten?,
         }
         total -= bytes;
         pruned.bytes += bytes;
@@ -163,13 +177,23 @@ pub enum PruneError {
     End(#[from] EndError),
 }
 
-/// Removes what a crash between the two steps of [`forget`] left.
+/// Removes what a crash between the two steps of [`forget`] left, and what never became a session.
 fn sweep(home: &Home) {
     for found in fs::read_dir(home.sessions()).into_iter().flatten().flatten() {
-        if found.file_name().to_str().is_some_and(|name| name.starts_with("gone.")) {
+        let name = found.file_name();
+        let gone = name.to_str().is_some_and(|name| name.starts_with("gone."));
+        let id = name.to_str().and_then(|name| name.parse::<SessionId>().ok());
+        if gone || id.is_some_and(|id| is_stillborn(&home.session(&id))) {
             let _ = fs::remove_dir_all(found.path());
         }
     }
+}
+
+/// A folder without the files of a session, whose maker has long been gone.
+fn is_stillborn(dir: &SessionDir) -> bool {
+    let age = fs::metadata(dir.path()).and_then(|found| found.modified()).map(|at| at.elapsed().unwrap_or_default());
+    let old = age.is_ok_and(|age| age > STILLBORN_AFTER);
+    old && !dir.events().exists() && !Lock::is_held(&dir.lock())
 }
 
 fn age(entry: &Entry) -> Duration {

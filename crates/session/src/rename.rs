@@ -50,6 +50,7 @@ pub fn rename(home: &Home, entry: &Entry, name: &SessionName) -> Result<(), Rena
     }
     home.ensure()?;
     let _names = Lock::wait(&home.names_lock())?;
+    let entry = &registry::read(entry.dir.clone()).ok_or_else(|| RegistryError::Unknown(entry.info.id.to_string()))?;
     let holder = registry::running_holder(home, name)?.filter(|holder| holder.info.id != entry.info.id);
     if let Some(holder) = holder {
         return Err(RenameError::Taken { name: name.clone(), id: holder.info.id });

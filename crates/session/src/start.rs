@@ -173,14 +173,13 @@ pub fn restart(home: &Home, program: &Path, entry: &Entry, epoch: Option<&Epoch>
     if !entry.here {
         return Err(StartError::Elsewhere(entry.meta.host.clone()));
     }
+    // What was true of it before we had the lock may not be any more: of two restarts, the second finds it running.
+    let _names = Lock::wait(&home.names_lock()).map_err(StartError::Process)?;
+    let entry = &registry::read(entry.dir.clone()).ok_or_else(|| RegistryError::Unknown(entry.info.id.to_string()))?;
     let stale = epoch.is_some_and(|epoch| *epoch != entry.info.epoch);
     if stale || entry.info.state == State::Running {
         return Ok(Started { id: entry.info.id.clone(), existed: true });
     }
-    let _names = match &entry.meta.name {
-        Some(_) => Some(Lock::wait(&home.names_lock()).map_err(StartError::Process)?),
-        None => None,
-    };
     if let Some(name) = &entry.meta.name
         && let Some(holder) = registry::running_holder(home, name)?
     {

@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Programs that users start from a terminal and mean to outlive it, by the name the kernel knows them by. Ending a
@@ -24,9 +25,10 @@ pub struct Member {
 }
 
 impl Member {
-    /// Sends a signal; that it has ended meanwhile is no error.
-    pub fn signal(&self, signal: Signal) {
-        let _ = pidfd_send_signal(&self.handle, signal);
+    /// Sends a signal, and tells whether that was allowed. A process of another user (by `sudo`, say) is out of reach;
+    /// one that has ended meanwhile is not an error.
+    pub fn signal(&self, signal: Signal) -> bool {
+        pidfd_send_signal(&self.handle, signal) != Err(Errno::PERM)
     }
 }
 
@@ -37,11 +39,13 @@ struct Stat {
     zombie: bool,
 }
 
-/// All living descendants of this process, without the spared ones and theirs.
-pub fn members() -> io::Result<Vec<Member>> {
+/// All living descendants of this process, without the spared ones and theirs. The session's own `program` is never
+/// spared: who ends a session that runs screen means screen.
+pub fn members(program: Pid) -> io::Result<Vec<Member>> {
+    let program = program.as_raw_nonzero().get();
     let root = rustix::process::getpid().as_raw_nonzero().get();
     let before = snapshot()?;
-    let held: Vec<Member> = descendants(&before, root)
+    let held: Vec<Member> = descendants(&before, root, program)
         .into_iter()
         .filter_map(|pid| {
             let pid = Pid::from_raw(pid)?;
@@ -49,11 +53,11 @@ pub fn members() -> io::Result<Vec<Member>> {
         })
         .collect();
     // A number may have changed hands between the look and the hold: what is held counts only if it is still ours.
-    let now = descendants(&snapshot()?, root);
+    let now = descendants(&snapshot()?, root, program);
     Ok(held.into_iter().filter(|member| now.contains(&member.pid.as_raw_nonzero().get())).collect())
 }
 
-fn descendants(all: &BTreeMap<i32, Stat>, root: i32) -> BTreeSet<i32> {
+fn descendants(all: &BTreeMap<i32, Stat>, root: i32, program: i32) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for (pid, stat) in all {
         children.entry(stat.parent).or_default().push(*pid);
@@ -62,7 +66,7 @@ fn descendants(all: &BTreeMap<i32, Stat>, root: i32) -> BTreeSet<i32> {
     while let Some(parent) = todo.pop() {
         for pid in children.get(&parent).into_iter().flatten() {
             let Some(stat) = all.get(pid) else { continue };
-            if SPARED.contains(&stat.name.as_str()) {
+            if *pid != program && SPARED.contains(&stat.name.as_str()) {
                 continue;
             }
             todo.push(*pid);
@@ -108,6 +112,7 @@ mod tests {
             (5, stat(2, "sleep")),
             (6, stat(9, "other")),
         ]);
-        assert_eq!(descendants(&all, 1), BTreeSet::from([2, 5]));
+        assert_eq!(descendants(&all, 1, 2), BTreeSet::from([2, 5]));
+        assert_eq!(descendants(&all, 1, 3), BTreeSet::from([2, 3, 4, 5]), "the session's own program is never spared");
     }
 }

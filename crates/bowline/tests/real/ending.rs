@@ -73,6 +73,28 @@ fn r31_a_natural_end_kills_nobody() {
     super::world::signal(pid, "KILL");
 }
 
+/// A program whose name is on the list of those to be spared is not, where it is what the session runs.
+#[test]
+fn r31_the_sessions_own_program_is_never_spared() {
+    let world = World::new();
+    let screen = world.path().join("screen");
+    std::fs::copy("/bin/sleep", &screen).unwrap();
+    let id = world.run(&["new", "-d", "--", screen.to_str().unwrap(), "600"]);
+    world.run(&["kill", "--keep", &id]);
+    assert_eq!(world.info(&id)["exit"]["signal"], "SIGHUP");
+}
+
+/// A program that closed its terminal opens it again for its last words.
+#[test]
+fn r31_last_words_on_a_reopened_terminal_are_heard() {
+    let world = World::new();
+    for round in 0..5 {
+        let id = world.shell("exec <&- >&- 2>&-; sleep 0.05; echo last words > /dev/tty");
+        world.wait_for_state(&id, "exited");
+        assert!(world.run(&["log", &id]).contains("last words"), "round {round}");
+    }
+}
+
 /// Another session that was started from inside is spared: its owner did not ask for its end.
 #[test]
 fn r31_a_session_started_inside_is_spared() {

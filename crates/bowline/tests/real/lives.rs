@@ -153,6 +153,44 @@ fn the_program_finds_its_environment() {
     assert!(screen.contains(&format!("xterm-256color truecolor {id}\n[] yes / {limit}\n24 80\n/dev/pts/")), "{screen}");
 }
 
+/// The session process closes its own files to others and catches signals; its program must get neither from it, nor what
+/// a starter under `nohup` or in the background of a script ignored.
+#[test]
+fn the_program_gets_its_owners_umask_and_every_signal() {
+    let world = World::new();
+    let mut shell = std::process::Command::new("sh");
+    let script = "umask 027; trap '' HUP INT QUIT; \"$0\" new --detach -- sh -c 'umask; grep SigIgn /proc/self/status; exec cat'";
+    shell.args(["-c", script]).arg(env!("CARGO_BIN_EXE_bowline")).stdin(Stdio::null());
+    for (name, value) in world.bowline().get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    let id = String::from_utf8(shell.output().unwrap().stdout).unwrap().trim().to_owned();
+    let screen = world.wait_for_screen(&id, "SigIgn");
+    let ignored = screen.split_whitespace().last().and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap();
+    assert!(screen.contains("0027") && ignored & 0b111 == 0, "HUP, INT and QUIT are the first three: {screen}");
+}
+
+/// Of two restarts at once, one gives the session its new life, and the other does not end it again.
+#[test]
+fn r21_racing_restarts_lead_to_one_life() {
+    let world = World::new();
+    let id = world.shell("echo $$ >> lives; exec cat");
+    for round in 2..8 {
+        world.run(&["kill", "--keep", &id]);
+        std::thread::scope(|scope| {
+            let racers: Vec<_> = (0..4).map(|_| scope.spawn(|| world.try_run(&["restart", &id]))).collect();
+            let won = racers.into_iter().map(|racer| racer.join().unwrap());
+            assert!(won.filter(|output| output.status.success()).count() >= 1);
+        });
+        assert_eq!(world.info(&id)["state"], "running", "round {round}");
+        let lives = || std::fs::read_to_string(world.path().join("lives")).unwrap().lines().count();
+        wait_until("the new life began", || (lives() >= round).then_some(()));
+        assert_eq!(lives(), round, "round {round}: one new life a round");
+    }
+}
+
 #[test]
 fn a_removed_socket_is_bound_again() {
     let world = World::new();

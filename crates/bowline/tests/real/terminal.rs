@@ -120,6 +120,17 @@ fn r28_a_command_is_done_once() {
     assert_eq!(viewer.until_text("rejected")["code"], "bad_request");
 }
 
+/// An absurd time to live used to end the session process when the clock was asked for it.
+#[test]
+fn r52_an_absurd_ttl_is_refused() {
+    let world = World::new();
+    let id = world.shell("exec cat");
+    let request = Request::Set { name: None, detached_ttl: Some(u64::MAX) };
+    let refused = Control::connect(&world.dir(&id)).unwrap().request(&request, Duration::from_secs(10));
+    assert!(refused.unwrap_err().to_string().contains("ten years"));
+    assert_eq!(world.info(&id)["state"], "running");
+}
+
 #[test]
 fn r30_the_screen_as_text_ansi_and_json_alive_and_after() {
     let world = World::new();

@@ -16,6 +16,8 @@ use crate::emulator::Ask;
 use crate::events::Event;
 use crate::remove::{DEFAULT_GRACE, MAX_GRACE};
 
+/// The longest time without a viewer, in seconds: ten years.
+const MAX_TTL: u64 = 10 * 366 * 24 * 3600;
 /// The longest id that a command may have.
 const MAX_COMMAND_ID: usize = 64;
 
@@ -110,6 +112,9 @@ impl Session {
     }
 
     fn set(&mut self, name: Option<bowline_proto::ids::SessionName>, detached_ttl: Option<u64>) -> Reply {
+        if detached_ttl.is_some_and(|ttl| ttl > MAX_TTL) {
+            return error("bad_request", "a session waits for a viewer at most ten years; 0 is for ever");
+        }
         let mut meta = self.meta.clone();
         meta.name = name.or(meta.name);
         meta.detached_ttl = detached_ttl.unwrap_or(meta.detached_ttl);
@@ -118,7 +123,7 @@ impl Session {
         }
         self.info.name.clone_from(&meta.name);
         self.meta = meta;
-        self.note_change();
+        self.info_changed = true;
         Reply::Done
     }
 
@@ -173,9 +178,13 @@ impl Session {
 
     fn accept_command(&mut self, id: &str, digest: u64) -> Result<u64, Refusal> {
         let event = Event::Command { id: id.to_owned(), digest };
-        self.events
-            .record_durably(event)
-            .map_err(|why| Refusal { code: "no_space", message: format!("the command could not be recorded: {why}") })
+        let refuse = |why| Refusal { code: "no_space", message: format!("the command could not be recorded: {why}") };
+        let seq = self.events.record(event).map_err(refuse)?;
+        // Recorded, it counts: a refusal now would be followed by a repeat that is taken for a duplicate.
+        if let Err(error) = self.events.sync() {
+            self.degrade(&error);
+        }
+        Ok(seq)
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::process::{Signal, WaitOptions};
 
 use super::conn::{Conn, Role};
 use super::poll::Interest;
-use super::serve::{LISTENER, PTY, Phase, Session, Terminal};
+use super::serve::{LISTENER, Phase, Session, Terminal};
 use crate::events::Event;
 use crate::remove::DEFAULT_GRACE;
 use crate::tree;
@@ -18,6 +18,8 @@ use crate::tree;
 const TAIL_QUIET: Duration = Duration::from_millis(500);
 /// How long the last viewers may take after the end.
 const SERVE_AFTER_EXIT: Duration = Duration::from_secs(60);
+/// How often to look whether the socket is still there, where nothing tells.
+const SOCKET_LOOK: Duration = Duration::from_secs(10);
 /// How often ending looks whether everything has gone.
 const END_LOOK: Duration = Duration::from_millis(20);
 
@@ -38,8 +40,9 @@ impl Session {
                 let signal = status.terminating_signal().map(signal_name);
                 self.status = Some(ExitStatus { code: status.exit_status(), signal });
                 self.last_output = Instant::now();
+                // It may have opened its terminal again and written its last words just now.
                 if let Terminal::Parked { .. } = self.terminal {
-                    self.terminal = Terminal::Finished;
+                    self.watch_pty_again();
                 }
             }
         }
@@ -47,17 +50,30 @@ impl Session {
 
     pub(super) fn handle_watch(&mut self) {
         let mut drain = [0; 4096];
-        while rustix::io::read(&self.watch, &mut drain).is_ok_and(|n| n > 0) {}
+        if let Some(watch) = &self.watch {
+            while rustix::io::read(watch, &mut drain).is_ok_and(|n| n > 0) {}
+        }
+        self.mind_socket(Instant::now());
+    }
+
+    /// Binds the socket again where somebody removed it; the connections through the old one live on. Where that fails, or
+    /// where the kernel has no watch to spare, it is looked at again by and by.
+    fn mind_socket(&mut self, now: Instant) {
         if let Phase::Serving { .. } = self.phase {
+            self.socket_look = None;
             return; // it may have been us, at the last call
         }
-        // In place of the socket that somebody removed; the connections through it live on.
         let old = self.socket.listener.try_clone();
-        if self.socket.rebind().is_ok_and(|rebound| rebound) {
+        let rebound = self.socket.rebind();
+        self.socket_look = (rebound.is_err() || self.watch.is_none()).then(|| now + SOCKET_LOOK);
+        if rebound.is_ok_and(|rebound| rebound) {
             if let Ok(old) = old {
                 self.poll.remove(&old);
             }
             let _ = self.poll.add(&self.socket.listener, LISTENER, Interest::READ);
+            if let Some(watch) = &self.watch {
+                self.socket.watch_by(watch); // the folder may be another one now
+            }
         }
     }
 
@@ -80,6 +96,7 @@ impl Session {
             self.link.poll_timeout().map(|at| self.origin + at),
             self.notices.poll_timeout(),
             self.screen_due,
+            self.socket_look,
         ];
         let cuts = self.conns.values().filter_map(|conn| conn.cut_at);
         times.into_iter().flatten().chain(self.ttl_at()).chain(cuts).min()
@@ -87,7 +104,8 @@ impl Session {
 
     fn ttl_at(&self) -> Option<Instant> {
         let ttl = Duration::from_secs(self.meta.detached_ttl);
-        (!ttl.is_zero() && self.phase == Phase::Running).then_some(self.unattended_since?).map(|since| since + ttl)
+        let since = (!ttl.is_zero() && self.phase == Phase::Running).then_some(self.unattended_since?)?;
+        since.checked_add(ttl)
     }
 
     pub(super) fn handle_time(&mut self) {
@@ -104,14 +122,19 @@ impl Session {
         }
         if let Terminal::Parked { look } = self.terminal
             && now >= look
-            && self.poll.add(&self.pty, PTY, Interest::READ).is_ok()
         {
-            self.terminal = Terminal::Watched(Interest::READ);
+            self.watch_pty_again();
         }
-        if let Phase::Ending { kill_at } = self.phase {
-            self.go_on_ending(now >= kill_at);
+        if self.socket_look.is_some_and(|at| now >= at) {
+            self.mind_socket(now);
         }
-        self.finish_if_done(now);
+        let gone = match self.phase {
+            Phase::Ending { kill_at } => self.go_on_ending(now >= kill_at),
+            Phase::Running | Phase::Serving { .. } => true,
+        };
+        if gone {
+            self.finish_if_done(now);
+        }
     }
 
     /// Begins to end everything that the session started.
@@ -119,7 +142,7 @@ impl Session {
         match self.phase {
             Phase::Running => {
                 self.phase = Phase::Ending { kill_at: Instant::now() + grace };
-                for member in tree::members().unwrap_or_default() {
+                for member in tree::members(self.pty.child()).unwrap_or_default() {
                     member.signal(Signal::HUP);
                     member.signal(Signal::CONT); // a stopped process would not hear it
                 }
@@ -132,35 +155,39 @@ impl Session {
         }
     }
 
-    /// Kills what is left when the grace is over; the rest is reaped by and by.
-    fn go_on_ending(&mut self, kill: bool) {
-        let left = tree::members().unwrap_or_default();
-        if kill {
-            left.iter().for_each(|member| member.signal(Signal::KILL));
+    /// Kills what is left when the grace is over; the rest is reaped by and by. Whether everything has gone that can be
+    /// made to go. A list that could not be read says nothing, and is looked at again.
+    fn go_on_ending(&mut self, kill: bool) -> bool {
+        let program = self.pty.child();
+        let Ok(left) = tree::members(program) else { return false };
+        // What belongs to another user is out of reach, and loses its terminal like everything else.
+        let beyond: Vec<_> = left.iter().filter(|member| kill && !member.signal(Signal::KILL)).collect();
+        let program_stays = beyond.iter().any(|member| member.pid == program);
+        if left.len() > beyond.len() || (self.status.is_none() && !program_stays) {
+            return false;
         }
-        if left.is_empty() && self.status.is_some() {
-            // Nobody is left to write: what the terminal still holds is read below, and that is all.
-            self.last_output = self.last_output.min(Instant::now() - TAIL_QUIET);
-            self.read_pty(false);
-        }
+        // Nobody is left to write: what the terminal still holds is read, and that is all.
+        self.last_output = self.last_output.min(Instant::now() - TAIL_QUIET);
+        self.read_pty(false);
+        true
     }
 
     /// The program was reaped and the terminal read to its end, or until it fell silent while others hold it open.
     fn finish_if_done(&mut self, now: Instant) {
-        let Some(status) = self.status.clone() else { return };
+        // A program of another user is not reaped while it lives; its session ends all the same when it is told to.
+        let ending = matches!(self.phase, Phase::Ending { .. });
+        let status = self.status.clone().or_else(|| ending.then(ExitStatus::default));
+        let Some(status) = status else { return };
         if let Phase::Serving { .. } = self.phase {
             return;
         }
-        let reading = matches!(self.terminal, Terminal::Watched(Interest { read: true, .. }));
-        let silent = reading && now >= self.last_output + TAIL_QUIET;
-        let ending = matches!(self.phase, Phase::Ending { .. });
-        if ending && tree::members().is_ok_and(|left| !left.is_empty()) {
-            return;
+        let over = match self.terminal {
+            Terminal::Watched(interest) => interest.read && now >= self.last_output + TAIL_QUIET,
+            Terminal::Parked { .. } | Terminal::Finished => true,
+        };
+        if over {
+            self.finish(status, now);
         }
-        if self.terminal != Terminal::Finished && !silent {
-            return;
-        }
-        self.finish(status, now);
     }
 
     fn finish(&mut self, status: ExitStatus, now: Instant) {
@@ -177,7 +204,7 @@ impl Session {
         }
         let ExitStatus { code, signal } = status.clone();
         let exit = Event::Exit { code, signal, offset: self.log.end() };
-        if let Err(error) = self.events.record_durably(exit) {
+        if let Err(error) = self.events.record(exit).and_then(|_| self.events.sync()) {
             self.degrade(&error);
         }
         let _ = self.log.shrink();

@@ -15,6 +15,7 @@ mod viewers;
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -23,10 +24,12 @@ use std::sync::Arc;
 
 use bowline_proto::ids::Epoch;
 use bowline_proto::message::{Kind, SessionInfo, State};
+use rustix::fs::{Mode, inotify};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 
 use crate::emulator::Emulator;
 use crate::events::{Event, Events};
-use crate::home::{Home, HomeError, SessionDir};
+use crate::home::{Home, HomeError, SessionDir, ensure_private};
 use crate::lock::Lock;
 use crate::log::Log;
 use crate::meta::Meta;
@@ -74,7 +77,10 @@ impl BirthError {
 
 /// Runs a session process to its end. The order comes on standard input, the report goes to standard output.
 pub fn run() -> ExitCode {
-    let born = detach().map_err(BirthError::System).and_then(|()| read_order()).and_then(|order| birth(&order));
+    let born = detach()
+        .map_err(BirthError::System)
+        .and_then(|umask| read_order().map(|order| (order, umask)))
+        .and_then(|(order, umask)| birth(&order, umask));
     let report = match &born {
         Ok(_) => Report::Ready,
         Err(error) => Report::Failed { code: error.code().into(), message: error.to_string() },
@@ -92,13 +98,16 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Leaves the starter's session, group, directory and descriptors.
-fn detach() -> io::Result<()> {
+/// Leaves the starter's session, group, signals and descriptors. Gives the starter's umask, which the program gets.
+fn detach() -> io::Result<Mode> {
     let _ = rustix::process::setsid(); // fails only where this process leads a group of its own already
     let _ = rustix::thread::set_name(c"bowline-session");
-    // A file size limit is an error to report, not a reason to die.
-    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    // Caught here, a signal has its default again in the program, also where the starter (`nohup`, a script's `&`)
+    // ignored it. Somebody else's terminal does not end this one, and a file size limit is an error to report.
+    for signal in [SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ] {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
+    let umask = rustix::process::umask(Mode::from_raw_mode(0o077));
     let open: Vec<i32> = fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|fd| *fd > 2)
@@ -108,7 +117,8 @@ fn detach() -> io::Result<()> {
         let _ = nix::unistd::close(fd);
     }
     // What loses its parent becomes this process's child, so that ending the session can find it.
-    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    Ok(umask)
 }
 
 /// Lets go of the starter's pipes.
@@ -126,7 +136,7 @@ fn read_order() -> Result<Order, BirthError> {
 }
 
 /// Makes the files and starts the program. On an error, what was made for a new session is removed again.
-fn birth(order: &Order) -> Result<serve::Session, BirthError> {
+fn birth(order: &Order, umask: Mode) -> Result<serve::Session, BirthError> {
     let home = Home::new(order.state.as_os(), order.runtime.as_os())?;
     let dir = home.session(&order.meta.id);
     let files = |source: io::Error| match source.kind() {
@@ -137,17 +147,19 @@ fn birth(order: &Order) -> Result<serve::Session, BirthError> {
     };
     if order.restart {
         let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(BirthError::Alive)?;
-        return raise(&home, &dir, &order.meta, lock, &files);
+        return raise(&home, &dir, &order.meta, umask, lock, &files);
     }
     fs::DirBuilder::new().mode(0o700).create(dir.path()).map_err(files)?;
-    let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(BirthError::Alive)?;
-    raise(&home, &dir, &order.meta, lock, &files).inspect_err(|_| drop(fs::remove_dir_all(dir.path())))
+    let lock = Lock::take(&dir.lock()).map_err(files).and_then(|lock| lock.ok_or(BirthError::Alive));
+    lock.and_then(|lock| raise(&home, &dir, &order.meta, umask, lock, &files))
+        .inspect_err(|_| drop(fs::remove_dir_all(dir.path())))
 }
 
 fn raise(
     home: &Home,
     dir: &SessionDir,
     meta: &Meta,
+    umask: Mode,
     lock: Lock,
     files: &dyn Fn(io::Error) -> BirthError,
 ) -> Result<serve::Session, BirthError> {
@@ -158,18 +170,19 @@ fn raise(
     };
     let log = Arc::new(log.map_err(files)?);
     let mut events = Events::open(&dir.events()).map_err(files)?;
-    let pty = Pty::spawn(meta)?;
+    // A restart that fails leaves the log as small as it was.
+    let pty = Pty::spawn(meta, umask).inspect_err(|_| drop(log.shrink()))?;
     // From here on a program runs: if the rest fails, dropping the PTY hangs it up.
     let mut random = [0; 4];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(io::Error::from)?;
     let epoch = Epoch::from_random(random);
-    meta.write(&dir.meta()).map_err(files)?;
     let socket = Socket::bind(home, dir)?;
     let emulator = Emulator::start(log.clone(), epoch.clone(), meta.size, meta.history as usize, dir.screen())?;
     let (offset, pid) = (log.end(), std::process::id());
     events
         .record(Event::Started { epoch: epoch.clone(), offset, size: meta.size, pid, version: VERSION.into() })
         .map_err(files)?;
+    meta.write(&dir.meta()).map_err(files)?;
     let info = SessionInfo {
         id: meta.id.clone(),
         name: meta.name.clone(),
@@ -214,9 +227,14 @@ impl Socket {
         self.listener = listen(&self.path, &self.link)?;
         Ok(true)
     }
-}
 
-impl Socket {
+    /// Has a watch tell when the socket or the link to it goes.
+    fn watch_by(&self, watch: &OwnedFd) {
+        for place in [self.path.parent(), self.link.parent()].into_iter().flatten() {
+            let _ = inotify::add_watch(watch, place, inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_FROM);
+        }
+    }
+
     /// Takes the path away: nobody connects any more.
     fn unlink(&self) {
         let _ = fs::remove_file(&self.path);
@@ -238,7 +256,7 @@ fn listen(path: &Path, link: &Path) -> io::Result<UnixListener> {
         }
     }
     if let Some(parent) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        ensure_private(parent).map_err(io::Error::other)?;
     }
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;

@@ -94,16 +94,14 @@ impl Poll {
             let flags = event.flags;
             Ready {
                 token: token(event),
-                read: flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP),
+                read: flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR),
                 write: flags.contains(EventFlags::OUT),
                 hung_up: flags.intersects(EventFlags::HUP | EventFlags::ERR),
             }
         }));
         Ok(())
     }
-}
 
-impl Poll {
     fn ring_at(&mut self, deadline: Instant) -> io::Result<()> {
         // A time of zero would stop the timer.
         let wait = deadline.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));

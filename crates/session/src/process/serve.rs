@@ -18,7 +18,7 @@ use bowline_proto::config::ServerConfig;
 use bowline_proto::link::{ConnId, Server, ServerEvent};
 use bowline_proto::message::{ExitStatus, ServerMessage, SessionInfo};
 use rustix::fs::inotify;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 
 use super::Socket;
 use super::conn::Conn;
@@ -78,13 +78,13 @@ pub(crate) struct Session {
     pub(super) next_ticket: u64,
     pub(super) phase: Phase,
     pub(super) pty: Pty,
-    /// Held until the very end: it says that this session lives.
-    _lock: Lock,
     pub(super) socket: Socket,
     pub(super) poll: Poll,
     pub(super) signals: UnixStream,
     pub(super) terminate: Arc<AtomicBool>,
-    pub(super) watch: OwnedFd,
+    pub(super) watch: Option<OwnedFd>,
+    /// When to look whether the socket is still there, where nothing tells.
+    pub(super) socket_look: Option<Instant>,
     pub(super) notices: Notices,
     pub(super) next_conn: u64,
     pub(super) origin: Instant,
@@ -103,6 +103,8 @@ pub(crate) struct Session {
     /// What connections are read into.
     pub(super) scratch: Vec<u8>,
     pub(super) frames: Vec<u8>,
+    /// Says that this session lives. The last field, so that it goes last: after the socket is taken away.
+    _lock: Lock,
 }
 
 /// Where a session is in its life.
@@ -148,16 +150,16 @@ impl Session {
             signal_hook::flag::register(signal, terminate.clone())?;
             signal_hook::low_level::pipe::register(signal, signal_end.try_clone()?)?;
         }
-        signal_hook::flag::register(SIGHUP, Arc::default())?; // no terminal of somebody else's ends this one
-        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-        for place in [socket.path.parent(), socket.link.parent()].into_iter().flatten() {
-            inotify::add_watch(&watch, place, inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_FROM)?;
+        // A user has some hundred watches for everything; a session goes without where they are used up.
+        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok();
+        if let Some(watch) = &watch {
+            socket.watch_by(watch);
+            poll.add(watch, WATCH, Interest::READ)?;
         }
         poll.add(&pty, PTY, Interest::READ)?;
         poll.add(&socket.listener, LISTENER, Interest::READ)?;
         poll.add(&signals, SIGNALS, Interest::READ)?;
         poll.add(emulator.ready(), SCREEN, Interest::READ)?;
-        poll.add(&watch, WATCH, Interest::READ)?;
         let mut link = Server::new(ServerConfig::new(info.epoch.clone(), info.size), info.clone());
         link.handle_log(info.offset, info.offset);
         link.handle_screen(info.offset);
@@ -181,6 +183,7 @@ impl Session {
             poll,
             signals,
             terminate,
+            socket_look: watch.is_none().then_some(now),
             watch,
             notices: Notices::new(now),
             next_conn: FIRST_CONN,
@@ -345,11 +348,6 @@ impl Session {
         if let Err(error) = self.events.record(event) {
             self.degrade(&error);
         }
-    }
-
-    /// The description changed: whoever follows it is told when the loop comes round.
-    pub(super) fn note_change(&mut self) {
-        self.info_changed = true;
     }
 
     pub(super) fn degrade(&mut self, error: &io::Error) {

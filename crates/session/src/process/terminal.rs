@@ -70,6 +70,15 @@ impl Session {
         self.terminal = next;
     }
 
+    /// Looks at a parked terminal again: somebody may hold its other side.
+    pub(super) fn watch_pty_again(&mut self) {
+        let added = self.poll.add(&self.pty, PTY, Interest::READ);
+        self.terminal = match added {
+            Ok(()) => Terminal::Watched(Interest::READ),
+            Err(_) => Terminal::Finished,
+        };
+    }
+
     /// Waits at the PTY for what is useful now: not for output while the screen is far behind, for room only when
     /// something waits to be typed.
     pub(super) fn watch_pty(&mut self) {
