@@ -297,6 +297,23 @@ fn r25_ctrl_c_is_seen_soon_on_a_terminal_that_takes_100_kb_a_second() {
 }
 
 #[test]
+fn a_terminal_that_stalls_at_the_end_gets_all_of_it_later() {
+    let world = World::new();
+    let script = r"printf '\033[?1003hhere'; read x; seq 1 30000; echo the end; exit 5";
+    world.start("w", script);
+    world.wait_for_screen("w", "here");
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_until("mouse mode", |terminal| terminal.has_mode(1003));
+    terminal.press(b"\r");
+    wait_until("the end", || world.screen("w").contains("the end"));
+    // Longer than a moment's patience, shorter than what leaving allows.
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(terminal.exit_code(), 5);
+    assert!(lines_of(&mut terminal).ends_with(&["the end".to_owned(), "[w exited with status 5]".to_owned()]));
+    assert!(!terminal.has_mode(1003));
+}
+
+#[test]
 fn r7_giving_up_is_quiet_and_enter_comes_back() {
     let world = World::new();
     world.configure("reconnect_tries = 1");

@@ -12,8 +12,9 @@ use rustix::termios::{
     OptionalActions, QueueSelector, Termios, isatty, tcflush, tcgetattr, tcgetwinsize, tcsetattr, ttyname,
 };
 
-/// How long leaving waits for a terminal that does not take what is written to it.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long leaving waits for a terminal that takes nothing of what is written to it, such as one behind an `ssh` that
+/// stalls. Past it, the rest is lost, and with it what would have put the terminal's modes back.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why there is no terminal to attach.
 #[derive(Debug, thiserror::Error)]
@@ -85,13 +86,15 @@ impl Tty {
         }
     }
 
-    /// Writes all of it, waiting for the terminal, but not for ever.
+    /// Writes all of it, waiting for the terminal as long as it takes a little now and then.
     pub fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let mut deadline = Instant::now() + PATIENCE;
         while !bytes.is_empty() {
             let written = self.write(bytes)?;
             bytes = &bytes[written..];
-            if written == 0 {
+            if written > 0 {
+                deadline = Instant::now() + PATIENCE;
+            } else {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     return Err(io::ErrorKind::TimedOut.into());

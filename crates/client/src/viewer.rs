@@ -63,6 +63,8 @@ pub(crate) struct Connection {
     opened: bool,
     /// What the server said it would close with.
     closing: Option<Closed>,
+    /// It ended so. What came before is still to be shown, above all why it ended, as the terminal takes it.
+    pub(crate) ended: Option<Closed>,
 }
 
 impl<'a> Viewer<'a> {
@@ -144,7 +146,8 @@ impl<'a> Viewer<'a> {
             match action {
                 Action::Dial { generation, fresh_ticket } => match self.dial.dial(fresh_ticket) {
                     Ok(transport) => {
-                        self.connection = Some(Connection { generation, transport, opened: false, closing: None });
+                        self.connection =
+                            Some(Connection { generation, transport, opened: false, closing: None, ended: None });
                         self.open();
                     }
                     Err(closed) => self.closed(generation, &closed),
@@ -190,11 +193,29 @@ impl<'a> Viewer<'a> {
     fn apply_events(&mut self) -> io::Result<bool> {
         let mut applied = false;
         while self.outcome.is_none() && self.flush()? {
-            let Some(event) = self.link.poll_event() else { break };
+            let Some(event) = self.link.poll_event() else {
+                applied |= self.close_ended();
+                break;
+            };
             applied = true;
             self.apply(event);
         }
         Ok(applied)
+    }
+
+    /// Lets go of a connection that ended, now that all it brought is shown. True if there was one.
+    fn close_ended(&mut self) -> bool {
+        let ended =
+            self.connection.as_mut().and_then(|connection| Some((connection.generation, connection.ended.take()?)));
+        if let Some((generation, closed)) = &ended {
+            self.closed(*generation, closed);
+        }
+        ended.is_some()
+    }
+
+    /// The connection, unless it has ended.
+    pub(crate) fn live(&self) -> Option<&Connection> {
+        self.connection.as_ref().filter(|connection| connection.ended.is_none())
     }
 
     /// Writes to the terminal, and tells the link how far it came. True when nothing waits any more.
@@ -274,7 +295,8 @@ impl<'a> Viewer<'a> {
     /// Gives the connection what the link wants sent.
     fn transmit(&mut self) {
         let now = self.clock.now();
-        let Some(connection) = self.connection.as_mut().filter(|connection| connection.opened) else { return };
+        let live = |connection: &&mut Connection| connection.opened && connection.ended.is_none();
+        let Some(connection) = self.connection.as_mut().filter(live) else { return };
         let mut closed = None;
         while connection.transport.has_room() && closed.is_none() {
             match self.link.poll_transmit(now) {
@@ -314,7 +336,7 @@ impl<'a> Viewer<'a> {
         let until = self.clock.now() + LAST_WORDS;
         self.offer_typed();
         self.transmit();
-        while let Some(connection) = self.connection.as_ref().filter(|connection| connection.transport.wants_write()) {
+        while let Some(connection) = self.live().filter(|connection| connection.transport.wants_write()) {
             if self.clock.now() >= until {
                 break;
             }

@@ -16,7 +16,9 @@ impl Viewer<'_> {
     /// Waits until something happens, and takes it in.
     pub(crate) fn wait(&mut self) -> io::Result<()> {
         let mirror = self.mirror.as_ref().and_then(|mirror| mirror.poll_timeout(self.reconnector.status()));
-        let timers = [self.link.poll_timeout(), self.reconnector.poll_timeout(), self.lines.poll_timeout(), mirror];
+        // A link whose connection has ended is only read to its end.
+        let link = self.link.poll_timeout().filter(|_| !self.is_draining());
+        let timers = [link, self.reconnector.poll_timeout(), self.lines.poll_timeout(), mirror];
         let now = self.clock.now();
         let timeout = timers.into_iter().flatten().min().map(|at| {
             let left = at.saturating_sub(now) + Duration::from_millis(1);
@@ -24,7 +26,7 @@ impl Viewer<'_> {
         });
         let on = |wanted: bool, flags: PollFlags| if wanted { flags } else { PollFlags::empty() };
         let (input, output, signals) = (self.display.tty().input(), self.display.tty().output(), self.signals.fd());
-        let link_flags = self.connection.as_ref().map_or(PollFlags::empty(), |connection| {
+        let link_flags = self.live().map_or(PollFlags::empty(), |connection| {
             PollFlags::IN | on(connection.transport.wants_write(), PollFlags::OUT)
         });
         let mut fds = vec![
@@ -32,7 +34,7 @@ impl Viewer<'_> {
             PollFd::new(&input, on(self.typed.len() < TYPED_AHEAD, PollFlags::IN)),
             PollFd::new(&output, on(self.display.is_waiting(), PollFlags::OUT)),
         ];
-        let link_fd = self.connection.as_ref().map(|connection| connection.transport.fd());
+        let link_fd = self.live().map(|connection| connection.transport.fd());
         if let Some(fd) = link_fd.as_ref().filter(|_| !link_flags.is_empty()) {
             fds.push(PollFd::new(fd, link_flags));
         }
@@ -63,24 +65,22 @@ impl Viewer<'_> {
             self.reconnector.handle_wake(now);
         }
         self.open();
-        self.link.handle_timeout(now);
+        if !self.is_draining() {
+            self.link.handle_timeout(now);
+        }
         self.reconnector.handle_timeout(self.clock.jitter(), now);
     }
 
     fn receive(&mut self) {
         let now = self.clock.now();
         let Some(connection) = &mut self.connection else { return };
-        let (generation, link) = (connection.generation, &mut self.link);
-        let received = connection.transport.receive(&mut |frame| link.handle_frame(frame, now));
-        if let Err(closed) = received {
-            // What came before the end counts, above all why it ended.
-            while let Some(event) = self.link.poll_event() {
-                self.apply(event);
-            }
-            if self.outcome.is_none() {
-                self.closed(generation, &closed);
-            }
-        }
+        let link = &mut self.link;
+        connection.ended = connection.transport.receive(&mut |frame| link.handle_frame(frame, now)).err();
+    }
+
+    /// The connection has ended, and the terminal has not taken all of what it brought.
+    fn is_draining(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.ended.is_some())
     }
 
     fn handle_signals(&mut self) {
