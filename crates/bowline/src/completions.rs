@@ -1,5 +1,6 @@
 //! `bowline completions`: a script that completes verbs, flags and session names.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -8,7 +9,9 @@ use clap_complete::Shell;
 use crate::args::{self, Args};
 
 pub(crate) fn run(verb: &args::Completions) -> anyhow::Result<ExitCode> {
-    clap_complete::generate(verb.shell, &mut Args::command(), "bowline", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(verb.shell, &mut Args::command(), "bowline", &mut script);
+    std::io::stdout().write_all(&script)?;
     if verb.shell == Shell::Fish {
         // Fish adds rules up, so session names can simply be added.
         let verbs = "attach kill send screen log rename restart";
