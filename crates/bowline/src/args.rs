@@ -37,7 +37,7 @@ A flag goes before an environment variable, that before the configuration file, 
 /// Keeps terminals alive: start a program, detach, kill anything but its session process, and come back to exactly
 /// the screen and bytes that you would have seen.
 #[derive(Debug, Parser)]
-#[command(name = "bowline", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+#[command(name = "bowline", version, after_help = AFTER_HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
@@ -108,7 +108,7 @@ pub(crate) struct New {
     #[arg(long, requires = "detach")]
     pub(crate) json: bool,
     /// The program and its arguments [default: your login shell]
-    #[arg(last = false, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) argv: Vec<OsString>,
 }
 
@@ -207,7 +207,7 @@ pub(crate) struct Kill {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline send build --enter make test     words are joined by spaces; --enter presses Enter
+  bowline send build 'make test' --enter   words are joined by spaces; --enter presses Enter
   git diff | bowline send notes -          what comes on standard input
   bowline send build --signal INT          as Ctrl-C would")]
 pub(crate) struct Send {
@@ -222,8 +222,8 @@ pub(crate) struct Send {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The text; - for standard input
-    #[arg(required_unless_present_any = ["signal", "enter"], allow_hyphen_values = true, trailing_var_arg = true)]
+    /// The text; - for standard input; after -- also what begins with a dash
+    #[arg(required_unless_present_any = ["signal", "enter"])]
     pub(crate) text: Vec<String>,
 }
 
@@ -344,7 +344,7 @@ pub(crate) struct Prune {
     pub(crate) json: bool,
 }
 
-/// Print a script that completes verbs, flags and session names in your shell.
+/// Print a script that completes verbs and flags in your shell; in fish also session names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

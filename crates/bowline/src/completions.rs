@@ -1,4 +1,4 @@
-//! `bowline completions`: a script that completes verbs, flags and session names.
+//! `bowline completions`: a script that completes verbs and flags, and in fish session names.
 
 use std::io::Write;
 use std::process::ExitCode;

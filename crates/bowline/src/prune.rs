@@ -26,6 +26,7 @@ pub(crate) fn run(verb: &args::Prune, config: &Config) -> anyhow::Result<ExitCod
         let name = entry.info.name.as_ref().map_or(entry.info.id.as_str(), |name| name.as_str());
         println!("{verb} {name} ({})", entry.info.argv.join(" "));
     }
-    println!("{verb} {} sessions, {}", pruned.sessions.len(), units::show_bytes(pruned.bytes));
+    let count = pruned.sessions.len();
+    println!("{verb} {count} session{}, {}", if count == 1 { "" } else { "s" }, units::show_bytes(pruned.bytes));
     Ok(ExitCode::SUCCESS)
 }

@@ -146,7 +146,7 @@ fn r23_a_second_viewer_letterboxes_is_told_whose_size_rules_and_can_claim_it() {
     first.wait_for("here");
     wait_until("the first decides", || world.info("w", "size")["cols"] == 100);
     let mut second = Terminal::run(&world, &["attach", "w"], 90, 25);
-    second.wait_for("[bowline: the session is 100x30");
+    second.wait_for("it is 100x30");
     second.wait_for("Ctrl-\\ s takes the size");
     second.wait_until("the upper left of it", |second| second.rows()[2].starts_with("here"));
     assert!(!second.text().contains("corner"));
@@ -178,7 +178,7 @@ fn r23_a_window_of_another_size_sees_how_the_program_ended() {
     world.ok(&["new", "--detach", "--name", "w", "--size", "100x30", "--", "sh", "-c", script]);
     world.wait_for_screen("w", "begun");
     let mut observer = Terminal::run(&world, &["attach", "--observe", "w"], 70, 20);
-    observer.wait_for("[bowline: the session is 100x30");
+    observer.wait_for("it is 100x30");
     observer.wait_for("begun");
     world.ok(&["send", "w", "--enter", "go"]);
     let left = ["begun", "go", "the result", "[w exited with status 4]"];

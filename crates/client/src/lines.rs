@@ -113,9 +113,7 @@ impl Lines {
     /// Shows the keys.
     pub(crate) fn help(&mut self) {
         let prefix = &self.prefix;
-        self.hint = Some(format!(
-            "[bowline: after {prefix}: d detaches, s takes the size, r redraws, {prefix} sends itself, ? shows this]"
-        ));
+        self.hint = Some(format!("[bowline: {prefix} then d detaches, s takes the size, r redraws, {prefix} is sent]"));
     }
 
     /// Typing was not sent; the first `doubtful` bytes of it may have arrived all the same.
@@ -160,8 +158,8 @@ impl Lines {
     fn foreign_size(&self, window: Size) -> Option<String> {
         let session = self.session.filter(|_| self.is_foreign(window))?;
         let (cols, rows, prefix) = (session.cols(), session.rows(), &self.prefix);
-        let how = if self.you.write { format!("; {prefix} s takes the size") } else { String::new() };
-        Some(format!("[bowline: the session is {cols}x{rows}, as another viewer wants it{how}]"))
+        let how = if self.you.write { format!("{prefix} s takes the size; ") } else { String::new() };
+        Some(format!("[bowline: {how}it is {cols}x{rows}, another viewer's]"))
     }
 
     /// When [`Lines::wanted`] may answer differently by itself.

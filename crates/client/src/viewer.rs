@@ -16,7 +16,7 @@ use bowline_proto::ids::ClientId;
 use bowline_proto::link::{
     Action, Client, ClientConfig, ClientEvent, ClientState, ClientTransmit, Reconnector, Status,
 };
-use bowline_proto::message::ExitStatus;
+use bowline_proto::message::{ClientMessage, ExitStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::attach::{Options, Outcome};
@@ -344,6 +344,13 @@ impl<'a> Viewer<'a> {
             let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let _ = poll(&mut [PollFd::new(&fd, PollFlags::OUT)], Some(&timeout));
             self.transmit();
+        }
+        // Whoever detaches does not come back in a moment: the size is free for the next terminal.
+        if matches!(self.outcome, Some(Outcome::Detached))
+            && let Some(connection) = self.connection.as_mut().filter(|connection| connection.ended.is_none())
+        {
+            connection.transport.send(&ClientTransmit::Text(ClientMessage::Leave));
+            let _ = connection.transport.flush();
         }
     }
 }

@@ -175,6 +175,8 @@ pub enum ClientMessage {
     ClaimSize(Size),
     /// Paint the visible screen again: something local covered it.
     Repaint,
+    /// The client leaves for good, and gives up the size that it owns at once: what a WebSocket's close 1000 says.
+    Leave,
     /// Do something once.
     Command {
         /// The command's id, chosen by the client.

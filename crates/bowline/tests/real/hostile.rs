@@ -139,6 +139,7 @@ fn r55_errors_say_what_and_what_to_do() {
         (&["new", "-d", "--cwd", "/etc/passwd"], 5, "/etc/passwd: not a directory"),
         (&["new", "-d", "--", "/etc/passwd"], 5, "/etc/passwd: not executable"),
         (&["new", "-d", "--name", "../etc"], 2, "starts with a letter or digit"),
+        (&["new", "--nmae", "x", "--", "ls"], 2, "--name"),
         (&["new", "-d", "--size", "1x1"], 2, "columns"),
         (&["new", "-d", "--log-size", "1K"], 2, "a log keeps 256 KiB"),
         (&["screen", "nobody"], 3, "no session is called \"nobody\""),

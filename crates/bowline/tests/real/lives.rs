@@ -134,7 +134,7 @@ fn r51_nothing_is_readable_by_others_and_nothing_is_in_argv() {
     let cmdline = std::fs::read(format!("/proc/{}/cmdline", world.pid(&id))).unwrap();
     assert!(!contains(&cmdline, "cat") && !contains(&cmdline, "hunter2"));
     let events = std::fs::read_to_string(dir.events()).unwrap();
-    world.run(&["send", &id, "--enter", "typed-secret"]);
+    world.run(&["send", &id, "typed-secret", "--enter"]);
     world.wait_for_screen(&id, "typed-secret");
     assert!(!events.contains("typed-secret"), "typed text is never recorded as an event");
 }

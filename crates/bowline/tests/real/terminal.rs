@@ -52,6 +52,24 @@ fn r23_the_size_has_one_owner_and_is_claimed() {
     assert_eq!(world.info(&id)["clients"], 2);
 }
 
+/// Who detaches and attaches elsewhere has the size of the new window at once; a dropped connection keeps it.
+#[test]
+fn r23_leaving_frees_the_size_and_a_drop_keeps_it() {
+    let world = World::new();
+    let id = world.shell("exec cat");
+    let window = |cols: u64| json!({"size": {"cols": cols, "rows": 20}});
+    let mut first = Viewer::attach(&world, &id, &hello(1, 1, window(100)));
+    first.send(&json!({"type": "leave"}));
+    first.finish();
+    let second = Viewer::attach(&world, &id, &hello(2, 1, window(70)));
+    assert_eq!(second.attached["you"]["size"], true);
+    drop(second);
+    super::world::wait_until("the drop was noticed", || (world.info(&id)["clients"] == 0).then_some(()));
+    let third = Viewer::attach(&world, &id, &hello(3, 1, window(50)));
+    assert_eq!(third.attached["you"]["size"], false);
+    assert_eq!(world.info(&id)["size"]["cols"], 70);
+}
+
 #[test]
 fn r26_an_observer_sees_everything_and_types_nothing() {
     let world = World::new();

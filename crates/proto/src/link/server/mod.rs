@@ -372,6 +372,17 @@ impl Server {
         }
     }
 
+    /// A viewer leaves for good: its size is free at once, where a mere drop keeps it for a while.
+    fn leave(&mut self, id: ConnId) {
+        let viewer = self.conns.get(&id).and_then(|conn| conn.viewer.as_ref());
+        let owned = viewer.is_some_and(|viewer| self.owner.is(&viewer.client));
+        self.detach(id);
+        if owned && self.owner.deadline(Duration::ZERO).is_some() {
+            self.pass_size();
+        }
+        self.close(id, close::NORMAL, "the client left");
+    }
+
     fn detach(&mut self, id: ConnId) {
         let Some(viewer) = self.conns.get_mut(&id).and_then(|conn| conn.viewer.take()) else { return };
         self.typing.detach(viewer.serial, id);

@@ -70,6 +70,7 @@ impl Server {
                     viewer.stream.want_repaint(Reason::Repaint);
                 }
             }
+            ClientMessage::Leave => self.leave(id),
             ClientMessage::Command { id: command_id, command } => {
                 let Some(viewer) = self.viewer(id) else { return };
                 let refusal = match () {
