@@ -165,7 +165,7 @@ fn r23_a_second_viewer_letterboxes_is_told_whose_size_rules_and_can_claim_it() {
     second.press(b"\x1cs");
     wait_until("the second decides", || world.info("w", "size")["cols"] == 90);
     second.wait_gone("[bowline: the session");
-    first.wait_for("[bowline: the session is 90x25");
+    first.wait_for("it is 90x25");
     second.press(b"after the claim\r");
     second.wait_for("after the claim");
     first.wait_for("after the claim");

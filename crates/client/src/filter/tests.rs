@@ -277,24 +277,3 @@ fn r23_muted_output_leaves_only_what_decides_keys() {
     );
     assert_eq!(out, b"\x1b[?1002l\x1b=\x1b[?2004h\x1b[>4;2m");
 }
-
-/// Run with `cargo test --release -p bowline-client -- --ignored --nocapture throughput`.
-#[test]
-#[ignore = "a measurement"]
-fn throughput() {
-    let plain = "The quick brown fox jumps over the lazy dog. 0123456789\r\n".repeat(20_000);
-    let coloured = "\x1b[38;5;12mdrwxr-xr-x\x1b[0m 2 user \x1b[1;34mdirectory\x1b[0m\r\n".repeat(20_000);
-    let wide = "中文字符✓é".repeat(40_000);
-    for (name, text) in [("plain", plain), ("coloured", coloured), ("wide", wide)] {
-        let (mut filter, mut out, started) = (Filter::new(), Vec::new(), std::time::Instant::now());
-        let mut bytes = 0;
-        while started.elapsed().as_millis() < 500 {
-            for chunk in text.as_bytes().chunks(16 * 1024) {
-                out.clear();
-                filter.filter(chunk, &mut out);
-                bytes += chunk.len();
-            }
-        }
-        println!("{name}: {:.0} MB/s", bytes as f64 / started.elapsed().as_secs_f64() / 1e6);
-    }
-}
