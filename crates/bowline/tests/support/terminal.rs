@@ -106,12 +106,14 @@ impl Terminal {
     pub(crate) fn read(&mut self) -> bool {
         let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         let mut fds = [PollFd::new(&self.pty, PollFlags::IN)];
-        if poll(&mut fds, Some(&timeout)).unwrap() == 0 {
-            return true;
-        }
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return true,
+            ready => ready.unwrap(),
+        };
         let mut bytes = vec![0; self.pace.map_or(65536, |(bytes, _)| bytes)];
         self.pace.iter().for_each(|(_, pause)| std::thread::sleep(*pause));
         match rustix::io::read(&self.pty, &mut bytes) {
+            Err(rustix::io::Errno::INTR) => true,
             Ok(0) | Err(_) => false,
             Ok(n) => {
                 self.raw.extend_from_slice(&bytes[..n]);
