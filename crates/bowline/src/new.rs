@@ -10,7 +10,7 @@ use bowline_proto::size::Size;
 use bowline_session::home::Home;
 use bowline_session::registry;
 use bowline_session::remove;
-use bowline_session::start::{self, Spec, Started};
+use bowline_session::start::{self, OUTER_TERMINAL, Spec, Started};
 
 use crate::attach;
 use crate::config::Config;
@@ -18,26 +18,6 @@ use crate::{args, ls};
 
 /// The binary that is running, also when the file was replaced by a newer one meanwhile.
 pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
-
-/// What the terminal around us says of itself. In the session it would be a lie.
-const OUTER_TERMINAL: [&str; 16] = [
-    "TERM_PROGRAM",
-    "TERM_PROGRAM_VERSION",
-    "TERMINAL_EMULATOR",
-    "TMUX",
-    "TMUX_PANE",
-    "STY",
-    "WINDOW",
-    "COLUMNS",
-    "LINES",
-    "VTE_VERSION",
-    "KITTY_WINDOW_ID",
-    "WEZTERM_PANE",
-    "ALACRITTY_WINDOW_ID",
-    "ITERM_SESSION_ID",
-    "WT_SESSION",
-    "KONSOLE_VERSION",
-];
 
 pub(crate) fn run(verb: args::New, config: &Config) -> anyhow::Result<ExitCode> {
     if !verb.detach {
@@ -91,6 +71,8 @@ fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
         detached_ttl: verb.ttl.map_or(0, |ttl| ttl.as_secs()),
         if_exists: verb.if_exists.into(),
         id: None,
+        request: None,
+        open_files: None,
     })
 }
 

@@ -1,1 +1,122 @@
-//! The gateway.
+//! The gateway: a switchboard in front of the session processes. It holds nothing about a session, so it may die at any
+//! time; whoever comes back goes on where they were.
+//!
+//! In the order that a request walks:
+//!
+//! - `server`, `tls`: sockets, and what holds before a request is read;
+//! - `reach`, `guard`, [`auth`]: by which name it came, who is calling, what they may;
+//! - `router`, `extract`, [`problem`]: which path leads where, what is read from a request, how one is refused;
+//! - `sessions`, `history`: sessions over HTTP, what they printed and show;
+//! - `ws`, `attach`, `relay`: WebSockets, and bytes between one and a session;
+//! - `ask`: asking session processes;
+//! - `environment`: what the sessions started here see;
+//! - `metrics`, `rate`: counting, and bounding.
+//!
+//! [`settings`] has everything that can be set, and all limits.
+
+mod app;
+mod ask;
+mod attach;
+pub mod auth;
+mod environment;
+mod extract;
+mod guard;
+mod history;
+mod metrics;
+pub mod problem;
+mod rate;
+mod reach;
+mod relay;
+mod router;
+mod server;
+mod sessions;
+pub mod settings;
+mod tls;
+mod ws;
+
+use std::io;
+use std::net::SocketAddr;
+
+use bowline_session::home::Home;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::auth::Auth;
+pub use crate::reach::is_path;
+use crate::settings::Settings;
+use crate::tls::Tls;
+pub use crate::tls::TlsError;
+
+/// Why a gateway does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address is taken, or not ours.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// Certificate or key.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Counting could not be set up.
+    #[error("cannot set the metrics up: {0}")]
+    Metrics(String),
+}
+
+/// A gateway that has its address, and serves nothing yet.
+pub struct Gateway {
+    app: App,
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<Tls>,
+}
+
+impl Gateway {
+    /// Takes the address. `open_files` is the soft limit that sessions' programs get.
+    pub async fn bind(
+        settings: Settings,
+        home: Home,
+        auth: Auth,
+        open_files: Option<u64>,
+    ) -> Result<Gateway, ServeError> {
+        let tls = settings.tls.clone().map(Tls::load).transpose()?;
+        let failed = |source| ServeError::Listen { address: settings.listen, source };
+        let listener = TcpListener::bind(settings.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Gateway { app: App::new(settings, home, auth, open_files), listener, address, tls })
+    }
+
+    /// Where it listens, also when any free port was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops the gateway when cancelled: viewers are closed 1001, sessions are left alone.
+    pub fn stop(&self) -> CancellationToken {
+        self.app.stop.clone()
+    }
+
+    /// Serves until it is stopped.
+    pub async fn serve(self) -> Result<(), ServeError> {
+        let counted = metrics::install().map_err(|error| ServeError::Metrics(error.to_string()))?;
+        let router = router::router(self.app.clone(), counted);
+        let certificates = self.tls.clone();
+        let follow = async {
+            match certificates {
+                Some(tls) => tls.follow().await,
+                None => std::future::pending().await,
+            }
+        };
+        let watch = self.app.auth.watch();
+        tokio::select! {
+            () = server::run(self.app.clone(), self.listener, router, self.tls) => {}
+            () = follow => {}
+            () = async { watch.await; std::future::pending().await } => {}
+        }
+        Ok(())
+    }
+}

@@ -122,6 +122,12 @@ pub fn put_binary(out: &mut Vec<u8>, binary: &Binary<'_>) {
     out[start..start + 4].copy_from_slice(&len.to_be_bytes());
 }
 
+/// Appends a frame whose payload came whole from another transport.
+pub fn put_payload(out: &mut Vec<u8>, text: bool, payload: &[u8]) {
+    put_header(out, if text { TEXT } else { BINARY }, payload.len());
+    out.extend_from_slice(payload);
+}
+
 /// Appends the frame header and binary header of `len` bytes of output; the caller appends the bytes themselves.
 pub fn put_output_header(out: &mut Vec<u8>, from: Offset, len: usize) {
     put_header(out, BINARY, BINARY_HEADER + len);

@@ -39,6 +39,9 @@ pub struct Meta {
     /// Seconds without a viewer after which it ends; 0 for never.
     #[serde(default)]
     pub detached_ttl: u64,
+    /// A digest of the request that its id was derived for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// The soft limit of open files that its program gets.
     #[serde(default)]
     pub open_files: Option<u64>,

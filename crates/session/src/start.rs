@@ -26,6 +26,26 @@ pub const DEFAULT_HISTORY: u32 = 1000;
 /// The most lines; at 200 columns they cost some 480 MB, which a user must ask for.
 pub const MAX_HISTORY: u32 = 100_000;
 
+/// What the terminal around a starter says of itself. In the session it would be a lie.
+pub const OUTER_TERMINAL: [&str; 16] = [
+    "TERM_PROGRAM",
+    "TERM_PROGRAM_VERSION",
+    "TERMINAL_EMULATOR",
+    "TMUX",
+    "TMUX_PANE",
+    "STY",
+    "WINDOW",
+    "COLUMNS",
+    "LINES",
+    "VTE_VERSION",
+    "KITTY_WINDOW_ID",
+    "WEZTERM_PANE",
+    "ALACRITTY_WINDOW_ID",
+    "ITERM_SESSION_ID",
+    "WT_SESSION",
+    "KONSOLE_VERSION",
+];
+
 /// What a new session shall be.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -49,6 +69,10 @@ pub struct Spec {
     pub if_exists: IfExists,
     /// The id to use, where the caller derives it; random otherwise.
     pub id: Option<SessionId>,
+    /// A digest of the request that the id was derived for, so that another request under the same key is noticed.
+    pub request: Option<String>,
+    /// The soft limit of open files for its program; the caller's own otherwise.
+    pub open_files: Option<u64>,
 }
 
 /// What to do when a running session has the name already.
@@ -220,7 +244,8 @@ fn meta(spec: Spec) -> io::Result<Meta> {
         log_size: spec.log_size,
         history: spec.history,
         detached_ttl: spec.detached_ttl,
-        open_files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
+        request: spec.request,
+        open_files: spec.open_files.or(rustix::process::getrlimit(rustix::process::Resource::Nofile).current),
         created: timestamp(),
         host: this_host(),
         boot: this_boot(),

@@ -1,0 +1,104 @@
+//! Asking session processes, without a thread each: many at a time, and none for long.
+
+use std::io;
+use std::time::Duration;
+
+use bowline_proto::control::{Reply, Request};
+use bowline_proto::frame::{self, Frame};
+use bowline_proto::message::{SessionInfo, State};
+use bowline_session::control::{self, ControlError};
+use bowline_session::home::SessionDir;
+use bowline_session::registry::Entry;
+use futures_util::stream::{self, StreamExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+/// How long a list waits for one session: a process that hangs must not hang it.
+const STATUS_WITHIN: Duration = Duration::from_millis(250);
+/// Sessions asked at a time.
+const AT_A_TIME: usize = 128;
+/// The longest a session may take for anything else.
+pub(crate) const WITHIN: Duration = Duration::from_secs(10);
+
+/// A control connection.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    stream: UnixStream,
+    buf: Vec<u8>,
+}
+
+impl Asking {
+    /// Connects; that never waits.
+    pub(crate) fn connect(dir: &SessionDir) -> Result<Asking, ControlError> {
+        let stream = connect(dir).map_err(ControlError::Unreachable)?;
+        Ok(Asking { stream, buf: Vec::new() })
+    }
+
+    /// Sends a request.
+    pub(crate) async fn send(&mut self, request: &Request) -> Result<(), ControlError> {
+        let text = serde_json::to_string(request).map_err(|_| ControlError::Unexpected)?;
+        let mut wire = Vec::new();
+        frame::put_text(&mut wire, &text);
+        self.stream.write_all(&wire).await.map_err(ControlError::Unreachable)
+    }
+
+    /// Waits for a reply. A refusal is an error.
+    pub(crate) async fn reply(&mut self) -> Result<Reply, ControlError> {
+        loop {
+            let parsed = match Frame::decode(&self.buf) {
+                Ok(Some((Frame::Text(text), used))) => Some((serde_json::from_str::<Reply>(text), used)),
+                Ok(None) => None,
+                Ok(Some((Frame::Binary(_), _))) | Err(_) => return Err(ControlError::Unexpected),
+            };
+            if let Some((reply, used)) = parsed {
+                self.buf.drain(..used);
+                // A follower waits long, and need not hold on to the room that its first reply took.
+                self.buf.shrink_to(512);
+                return match reply {
+                    Ok(Reply::Error { code, message }) => Err(ControlError::Refused { code, message }),
+                    Ok(reply) => Ok(reply),
+                    Err(_) => Err(ControlError::Unexpected),
+                };
+            }
+            self.stream.readable().await.map_err(ControlError::Unreachable)?;
+            match self.stream.read_buf(&mut self.buf).await {
+                Ok(0) => return Err(ControlError::Unreachable(io::ErrorKind::UnexpectedEof.into())),
+                Ok(_) => {}
+                Err(error) => return Err(ControlError::Unreachable(error)),
+            }
+        }
+    }
+}
+
+/// A session's socket, for the runtime.
+pub(crate) fn connect(dir: &SessionDir) -> io::Result<UnixStream> {
+    let stream = control::connect(&dir.address())?;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+/// Asks one thing.
+pub(crate) async fn ask(dir: &SessionDir, request: &Request, within: Duration) -> Result<Reply, ControlError> {
+    let asked = async {
+        let mut asking = Asking::connect(dir)?;
+        asking.send(request).await?;
+        asking.reply().await
+    };
+    tokio::time::timeout(within, asked).await.unwrap_or(Err(ControlError::Silent))
+}
+
+/// The session as its process describes it, or as its files do.
+pub(crate) async fn describe(mut entry: Entry) -> SessionInfo {
+    if entry.here && entry.info.state == State::Running {
+        let status = ask(&entry.dir, &Request::Status { follow: false }, STATUS_WITHIN).await;
+        if let Ok(Reply::Status { session }) = status {
+            entry.info = *session;
+        }
+    }
+    entry.info
+}
+
+/// All of them, in their order.
+pub(crate) async fn describe_all(entries: Vec<Entry>) -> Vec<SessionInfo> {
+    stream::iter(entries).map(describe).buffered(AT_A_TIME).collect().await
+}

@@ -1,0 +1,222 @@
+//! Attaching: a WebSocket on one side, the session's socket on the other, and nothing kept in between.
+//!
+//! The link's machines are in the session and in the client; here frames become messages and back. The gateway takes part
+//! in two things only: it says in the hello what the caller may do, and it turns the session's last word into a close.
+
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::time::Instant;
+
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use bowline_proto::close;
+use bowline_proto::config::TEXT;
+use bowline_proto::message::{ServerMessage, State as Life};
+use bowline_session::archive;
+use bowline_session::registry::{self, Entry};
+use futures_util::{SinkExt, StreamExt};
+use http::header;
+use http::request::Parts;
+use serde_json::{Value, json};
+use tokio::net::UnixStream;
+
+use crate::app::{App, Place};
+use crate::auth::{Caller, HalfLogin, Scope};
+use crate::guard::{self, Who};
+use crate::problem::Problem;
+use crate::reach::Reach;
+use crate::relay::{self, Ending};
+use crate::sessions::find;
+use crate::ws::{self, Socket, Upgrade};
+use crate::{ask, metrics};
+
+/// `GET /v1/sessions/{id}/attach`.
+pub(crate) async fn attach(State(app): State<App>, Path(id): Path<String>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let upgrade = match Upgrade::read(&mut parts) {
+        Ok(upgrade) => upgrade,
+        Err(problem) => return problem.into_response(),
+    };
+    let browser = parts.headers.contains_key(header::ORIGIN);
+    match admit(&app, &parts, &upgrade, id).await {
+        Ok(admission) => {
+            let max = app.settings.limits.message;
+            let tracker = app.streams.clone();
+            upgrade.accept(max, move |socket| tracker.track_future(serve(app, socket, admission)))
+        }
+        Err(problem) => ws::refuse_upgrade(upgrade, browser, problem),
+    }
+}
+
+/// Who was let in, and to what.
+enum Admission {
+    /// Somebody known, to a session that exists.
+    Whole { caller: Caller, place: Place, entry: Box<Entry> },
+    /// A browser that has yet to show the key of its origin.
+    Half { login: HalfLogin, id: String },
+}
+
+async fn admit(app: &App, parts: &Parts, upgrade: &Upgrade, id: String) -> Result<Admission, Problem> {
+    upgrade.check_version()?;
+    if let Some(reach) = parts.extensions.get::<Reach>() {
+        app.check_attach_rate(reach.client)?;
+    }
+    match guard::who(app, parts)? {
+        Who::Caller(caller) => let_in(app, caller, &id).await,
+        Who::Half(login) => Ok(Admission::Half { login, id }),
+    }
+}
+
+async fn let_in(app: &App, caller: Caller, id: &str) -> Result<Admission, Problem> {
+    let caller = guard::allow(caller, Scope::Read)?;
+    let place = app.take_place(&caller)?;
+    let entry = find(app, id).await?;
+    if !entry.here {
+        return Err(Problem::new("not_allowed", format!("the session belongs to the machine {}", entry.meta.host)));
+    }
+    Ok(Admission::Whole { caller, place, entry: Box::new(entry) })
+}
+
+/// Serves an attachment to its end.
+async fn serve(app: App, mut socket: Socket, admission: Admission) {
+    let greeted = tokio::select! {
+        greeted = greet(&app, &mut socket, admission) => greeted,
+        () = app.stop.cancelled() => Err(Refusal::going()),
+    };
+    let (caller, _place, session, hello) = match greeted {
+        Ok(greeted) => greeted,
+        Err(refusal) => return refusal.tell(socket).await,
+    };
+    let _counted = metrics::Attachment::new();
+    let ending = tokio::select! {
+        ending = relay::run(&mut socket, &session, &hello, app.settings.limits.stalled_after) => ending,
+        () = caller.revoked() => Ending::Close(close::NOT_AUTHENTICATED, "the token or login was revoked".to_owned()),
+        () = app.stop.cancelled() => Ending::Close(close::GOING, "the gateway is stopping".to_owned()),
+    };
+    match ending {
+        Ending::Close(code, reason) => {
+            drop(session);
+            ws::close(socket, code, &reason).await;
+        }
+        Ending::Left => relay::leave(&session).await,
+        Ending::Cut => {}
+    }
+}
+
+/// Why an accepted WebSocket goes no further.
+struct Refusal {
+    code: u16,
+    reason: String,
+    /// Said before the close, where the protocol has it so.
+    error: Option<(&'static str, String)>,
+}
+
+impl Refusal {
+    fn going() -> Refusal {
+        Refusal { code: close::GOING, reason: "the gateway is stopping".to_owned(), error: None }
+    }
+
+    fn malformed(why: String) -> Refusal {
+        Refusal { code: close::MALFORMED, reason: "bad_request".to_owned(), error: Some(("bad_request", why)) }
+    }
+
+    async fn tell(self, mut socket: Socket) {
+        if let Some((code, message)) = self.error {
+            let error = ServerMessage::Error { code: code.to_owned(), message, fatal: true };
+            let text = serde_json::to_string(&error).unwrap_or_default();
+            let _ = socket.send(tokio_websockets::Message::text(text)).await;
+        }
+        ws::close(socket, self.code, &self.reason).await;
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Refusal {
+        metrics::refused(problem.code());
+        let (code, reason) = problem.close();
+        Refusal { code, reason, error: None }
+    }
+}
+
+/// The hello, who sends it, and the way to the session.
+async fn greet(
+    app: &App,
+    socket: &mut Socket,
+    admission: Admission,
+) -> Result<(Caller, Place, UnixStream, relay::Hello), Refusal> {
+    let arrived = tokio::time::timeout(app.settings.limits.hello_within, hello(socket)).await;
+    let silent = |_| Refusal { code: close::SILENT, reason: "no hello in time".to_owned(), error: None };
+    let mut hello = arrived.map_err(silent)??;
+    let key = hello.remove("key");
+    let (caller, place, entry) = match admission {
+        Admission::Whole { caller, place, entry } => (caller, place, entry),
+        Admission::Half { login, id } => {
+            let key = key.as_ref().and_then(Value::as_str).and_then(|key| login.with_key(key));
+            let caller = key.ok_or_else(Problem::not_authenticated)?;
+            match let_in(app, caller, &id).await? {
+                Admission::Whole { caller, place, entry } => (caller, place, entry),
+                Admission::Half { .. } => return Err(Problem::not_authenticated().into()),
+            }
+        }
+    };
+    let grant = json!({ "write": caller.allows(Scope::Write), "who": caller.id() });
+    hello.insert("grant".to_owned(), grant);
+    let session = connect(app, *entry)?;
+    let hello = relay::Hello { text: Value::Object(hello).to_string(), at: Instant::now() };
+    Ok((caller, place, session, hello))
+}
+
+/// The first message, which has to be a hello: on the session's own socket, anything else would be a request of its owner.
+async fn hello(socket: &mut Socket) -> Result<serde_json::Map<String, Value>, Refusal> {
+    let message = loop {
+        match socket.next().await {
+            Some(Ok(message)) if message.is_ping() || message.is_pong() => {}
+            Some(Ok(message)) => break message,
+            Some(Err(error)) => {
+                let (code, reason) = relay::close_of(&error);
+                return Err(Refusal { code, reason, error: None });
+            }
+            None => return Err(Refusal { code: close::NORMAL, reason: String::new(), error: None }),
+        }
+    };
+    if message.is_close() {
+        return Err(Refusal { code: close::NORMAL, reason: String::new(), error: None });
+    }
+    let text = message.as_text().ok_or_else(|| Refusal::malformed("the first message is hello".to_owned()))?;
+    if text.len() > TEXT {
+        return Err(Refusal::malformed(format!("a hello of {} bytes is too long", text.len())));
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(hello)) if hello.get("type").is_some_and(|kind| kind == "hello") => Ok(hello),
+        Ok(_) => Err(Refusal::malformed("the first message is hello".to_owned())),
+        Err(why) => Err(Refusal::malformed(format!("not a hello: {why}"))),
+    }
+}
+
+/// The session's socket, or one that its files are served over. Whether it is gone is for its files and its lock to say,
+/// never for a refused connection.
+fn connect(app: &App, entry: Entry) -> Result<UnixStream, Problem> {
+    let unreachable = |why: String| Problem::new("unreachable", why).retry_after(1);
+    let refused = match ask::connect(&entry.dir) {
+        Ok(stream) => return Ok(stream),
+        Err(error) => error,
+    };
+    let entry =
+        registry::read(entry.dir.clone()).ok_or_else(|| Problem::new("session_gone", "the session was forgotten"))?;
+    if entry.info.state == Life::Running {
+        return Err(unreachable(format!("the session process cannot be reached: {refused}")));
+    }
+    let Ok(permit) = app.archives.clone().try_acquire_owned() else {
+        return Err(unreachable("too many viewers of ended sessions at a time".to_owned()));
+    };
+    let pair = || {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        std::thread::Builder::new().name("bowline-archive".to_owned()).spawn(move || {
+            // A viewer that leaves early is no failure, and nobody is left to be told of another.
+            let _ = archive::serve(&entry, theirs);
+            drop(permit);
+        })?;
+        UnixStream::from_std(ours)
+    };
+    pair().map_err(|error: std::io::Error| unreachable(error.to_string()))
+}

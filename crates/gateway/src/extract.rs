@@ -1,0 +1,85 @@
+//! Bodies and queries in, JSON out, with refusals that are problems.
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::app::App;
+use crate::problem::{Problem, internal};
+
+/// A JSON body.
+pub(crate) struct Json<T>(pub(crate) T);
+
+/// A JSON body that may be left out.
+pub(crate) struct OptionalJson<T>(pub(crate) T);
+
+/// The query of the address.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        let query = axum::extract::Query::try_from_uri(&parts.uri);
+        query.map(|query| Query(query.0)).map_err(|why| Problem::new("bad_request", why.body_text()))
+    }
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(body) => {
+                let no_store = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json")), no_store], body).into_response()
+            }
+            Err(error) => internal(&error).into_response(),
+        }
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        read(&body(request, app).await?).map(Json)
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJson<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let body = body(request, app).await?;
+        if body.is_empty() { Ok(OptionalJson(T::default())) } else { read(&body).map(OptionalJson) }
+    }
+}
+
+/// The whole body, of a bounded length and in a bounded time. Only JSON is read: a form of another site's page is not.
+async fn body(request: Request, app: &App) -> Result<Bytes, Problem> {
+    let limits = &app.settings.limits;
+    let kind = request.headers().get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default().to_owned());
+    let read = Limited::new(request.into_body(), limits.body).collect();
+    let body = match tokio::time::timeout(limits.body_within, read).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            return Err(Problem::new("too_large", format!("a body has at most {} bytes", limits.body)));
+        }
+        Ok(Err(error)) => return Err(Problem::new("bad_request", format!("the body could not be read: {error}"))),
+        Err(_) => return Err(Problem::new("too_slow", "the body did not come in time")),
+    };
+    let json =
+        |kind: &String| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
+    match kind {
+        Some(kind) if !json(&kind) => {
+            Err(Problem::new("bad_request", format!("the body is application/json, not {kind:?}")))
+        }
+        _ => Ok(body),
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|why| Problem::new("bad_request", format!("the body is not what it should be: {why}")))
+}

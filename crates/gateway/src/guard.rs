@@ -1,0 +1,139 @@
+//! The door: what every request passes, in this order: Host, Origin, rate, auth, scope. Existence is the handler's.
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+
+use crate::app::App;
+use crate::auth::{Caller, HalfLogin, Scope};
+use crate::problem::Problem;
+use crate::reach::{Ends, Reach};
+use crate::ws;
+
+/// The header with the key of a browser's own origin.
+pub(crate) const KEY_HEADER: &str = "bowline-key";
+/// The routes on which a browser is refused by a close, since it cannot read the status of an upgrade.
+const SOCKETS: [&str; 2] = ["/v1/sessions/{id}/attach", "/v1/events"];
+
+/// Checks Host and Origin, and says so to the handlers by an extension, [`Reach`].
+pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let Some(ends) = parts.extensions.get::<Ends>().copied() else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    match Reach::check(&app.settings, ends, &parts.headers) {
+        Ok(reach) => {
+            parts.extensions.insert(reach);
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(problem) => {
+            let path = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+            let socket = path.is_some_and(|path| SOCKETS.contains(&path));
+            if socket { ws::refuse(&mut parts, problem) } else { problem.into_response() }
+        }
+    }
+}
+
+/// Who is calling, as far as the request's head tells.
+pub(crate) enum Who {
+    /// Known.
+    Caller(Caller),
+    /// A browser's cookie without the key of its origin, which a WebSocket sends in its first message.
+    Half(HalfLogin),
+}
+
+/// Reads who is calling: a token, a ticket, a trusted proxy's word, or a browser's cookie (and its key).
+pub(crate) fn who(app: &App, parts: &Parts) -> Result<Who, Problem> {
+    let unknown = Problem::not_authenticated;
+    if let Some(value) = parts.headers.get(header::AUTHORIZATION) {
+        let value = value.to_str().unwrap_or_default();
+        let token = value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let caller = token.and_then(|(_, token)| app.auth.bearer(token.trim()));
+        return caller.map(Who::Caller).ok_or_else(|| {
+            Problem::new(
+                "not_authenticated",
+                "the token is unknown, expired or revoked; `bowline token create` makes one",
+            )
+        });
+    }
+    if let Some(ticket) = query_value(parts, "ticket") {
+        let spent = || Problem::new("bad_ticket", "the ticket is spent, expired or unknown; fetch another");
+        return app.auth.redeem_ticket(&ticket).map(Who::Caller).ok_or_else(spent);
+    }
+    if let Some(caller) = forwarded_user(app, parts)? {
+        return Ok(Who::Caller(caller));
+    }
+    let half = cookie(&parts.headers, app.auth.cookie_name()).and_then(|cookie| app.auth.cookie(cookie));
+    let half = half.ok_or_else(unknown)?;
+    match parts.headers.get(KEY_HEADER) {
+        Some(key) => half.with_key(key.to_str().unwrap_or_default()).map(Who::Caller).ok_or_else(unknown),
+        None => Ok(Who::Half(half)),
+    }
+}
+
+/// Who a trusted proxy says is calling, where that is configured.
+fn forwarded_user(app: &App, parts: &Parts) -> Result<Option<Caller>, Problem> {
+    let Some(forward) = &app.settings.forward_auth else { return Ok(None) };
+    let trusted = parts.extensions.get::<Reach>().is_some_and(|reach| reach.trusted);
+    let Some(user) = parts.headers.get(&forward.header).filter(|_| trusted) else { return Ok(None) };
+    let user = user.to_str().unwrap_or_default();
+    if forward.users.iter().any(|known| known == user) {
+        return Ok(Some(Caller::user(user, Scope::Admin)));
+    }
+    Err(Problem::new("not_allowed", format!("the user {user:?} is not in the gateway's list")))
+}
+
+/// A caller that may look.
+pub(crate) struct Reader(pub(crate) Caller);
+/// A caller that may change sessions.
+pub(crate) struct Writer(pub(crate) Caller);
+/// A caller that may do everything.
+pub(crate) struct Admin(pub(crate) Caller);
+
+/// A caller of at least this scope, from a plain call.
+pub(crate) fn caller(app: &App, parts: &Parts, needed: Scope) -> Result<Caller, Problem> {
+    match who(app, parts)? {
+        Who::Caller(caller) => allow(caller, needed),
+        Who::Half(_) => Err(Problem::new(
+            "not_authenticated",
+            "a cookie alone is not enough, for other ports of this host see it: send the login's key in Bowline-Key",
+        )),
+    }
+}
+
+/// The caller, if its scope is enough.
+pub(crate) fn allow(caller: Caller, needed: Scope) -> Result<Caller, Problem> {
+    if caller.allows(needed) {
+        return Ok(caller);
+    }
+    let detail = format!("this needs the scope {needed}, and the caller has {}", caller.scope());
+    Err(Problem::new("not_allowed", detail))
+}
+
+/// Makes a scope's type an extractor.
+macro_rules! extracts {
+    ($($name:ident: $scope:expr),*) => {$(
+        impl FromRequestParts<App> for $name {
+            type Rejection = Problem;
+            async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+                caller(app, parts, $scope).map($name)
+            }
+        }
+    )*};
+}
+extracts!(Reader: Scope::Read, Writer: Scope::Write, Admin: Scope::Admin);
+
+/// A cookie's value.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|cookies| cookies.split(';')).find_map(|cookie| cookie.trim().strip_prefix(name)?.strip_prefix('='))
+}
+
+/// A value of the query.
+pub(crate) fn query_value(parts: &Parts, name: &str) -> Option<String> {
+    let pairs = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+    pairs.into_iter().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}

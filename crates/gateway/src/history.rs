@@ -1,0 +1,150 @@
+//! What a session printed and what it shows, over HTTP: its log as bytes, its screen as text, ANSI or JSON.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use bowline_proto::Offset;
+use bowline_proto::control::{Reply, Request, ScreenFormat};
+use bowline_proto::message::State as Life;
+use bowline_session::archive::{self, ArchiveError, LogFile};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderValue, StatusCode, header};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::ask;
+use crate::extract::Query;
+use crate::guard::Reader;
+use crate::problem::{Problem, internal};
+use crate::sessions::{blocking, find};
+
+/// How much of a log is read at a time.
+const PIECE: u64 = 256 << 10;
+
+/// A part of the log.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Range {
+    from: Option<Offset>,
+    to: Option<Offset>,
+}
+
+/// The bytes that a session printed, as far as they are kept.
+pub(crate) async fn log(
+    State(app): State<App>,
+    _: Reader,
+    Path(id): Path<String>,
+    Query(range): Query<Range>,
+) -> Result<Response, Problem> {
+    let entry = find(&app, &id).await?;
+    let (log, start, end) = blocking(move || {
+        let log = LogFile::open(&entry.dir)?;
+        let (start, end) = log.range()?;
+        Ok((log, start, end))
+    })
+    .await?;
+    let (from, to) = (range.from.unwrap_or(start), range.to.unwrap_or(end).min(end));
+    if from < start || from > end || to < from {
+        let detail = format!("the log keeps bytes {start} to {end}");
+        let problem = Problem::new("out_of_range", detail).with("retained", json!({ "from": start, "to": end }));
+        return Ok(([(header::CONTENT_RANGE, format!("bytes */{end}"))], problem).into_response());
+    }
+    let shown = if to > from { format!("bytes {from}-{}/{end}", to - 1) } else { format!("bytes */{end}") };
+    let part = range.from.is_some() || range.to.is_some();
+    let status = if part && to > from { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_LENGTH, (to - from).to_string()),
+        (header::CONTENT_RANGE, shown),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
+    Ok((status, headers, Body::from_stream(pieces(log, from, to))).into_response())
+}
+
+/// Reads piece by piece. Bytes that the log lost meanwhile end the answer short of its length, which is an error to
+/// every client.
+fn pieces(log: LogFile, from: Offset, to: Offset) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
+    stream::try_unfold((Arc::new(log), from), move |(log, at)| async move {
+        if at >= to {
+            return Ok(None);
+        }
+        let reader = log.clone();
+        let piece = blocking(move || {
+            let mut piece = vec![0; (to - at).min(PIECE) as usize];
+            let read = reader.read(at, &mut piece)?;
+            piece.truncate(read);
+            Ok(Bytes::from(piece))
+        });
+        match piece.await {
+            Ok(piece) if piece.is_empty() => Err("the log ended early".to_owned()),
+            Ok(piece) => {
+                let next = at + piece.len() as u64;
+                Ok(Some((piece, (log, next))))
+            }
+            Err(problem) => Err(problem.close().1),
+        }
+    })
+}
+
+/// How to show a screen.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Show {
+    #[serde(default = "text")]
+    format: ScreenFormat,
+    #[serde(default)]
+    scrollback: u32,
+}
+
+fn text() -> ScreenFormat {
+    ScreenFormat::Text
+}
+
+/// What a session shows now, or showed last.
+pub(crate) async fn screen(
+    State(app): State<App>,
+    _: Reader,
+    Path(id): Path<String>,
+    Query(show): Query<Show>,
+) -> Result<Response, Problem> {
+    let entry = find(&app, &id).await?;
+    let shown = if entry.info.state == Life::Running {
+        let request = Request::Screen { format: show.format, scrollback: show.scrollback };
+        match ask::ask(&entry.dir, &request, ask::WITHIN).await? {
+            Reply::Screen { screen } => screen,
+            _ => return Err(Problem::new("unreachable", "the session process answered with something unexpected")),
+        }
+    } else {
+        blocking(move || {
+            let saved = archive::read_screen(&entry.dir)?;
+            Ok(match show.format {
+                ScreenFormat::Text => saved.text.into(),
+                ScreenFormat::Ansi => saved.ansi.into(),
+                ScreenFormat::Json => saved.json,
+            })
+        })
+        .await?
+    };
+    let (kind, body) = match shown {
+        Value::String(text) => ("text/plain; charset=utf-8", text),
+        json => ("application/json", json.to_string()),
+    };
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    Ok((headers, body).into_response())
+}
+
+impl From<ArchiveError> for Problem {
+    fn from(error: ArchiveError) -> Problem {
+        match error {
+            ArchiveError::Trimmed { .. } => Problem::new("out_of_range", error.to_string()),
+            ArchiveError::NoScreen => Problem::new("session_gone", error.to_string()),
+            ArchiveError::Io(_) => internal(&error),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The sockets: accepting, the bounds that hold before a request is read, and stopping without losing a word.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::{Request, Uri};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+use crate::app::App;
+use crate::reach::Ends;
+use crate::tls::Tls;
+
+/// How long a refused socket may take to hear why.
+const REFUSE_WITHIN: Duration = Duration::from_secs(1);
+/// What a socket over the limit hears.
+const FULL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nBowline-Code: too_many\r\nRetry-After: 5\r\nConnection: close\r\n\
+Content-Type: application/problem+json\r\nContent-Length: 82\r\n\r\n\
+{\"status\":503,\"code\":\"too_many\",\"detail\":\"the gateway has too many open sockets\"}  ";
+
+/// Accepts until the gateway stops, then lets what is under way come to its end, for a while.
+pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Option<Tls>) {
+    let places = Arc::new(Semaphore::new(app.settings.limits.sockets));
+    let sockets = TaskTracker::new();
+    loop {
+        let (stream, peer) = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    pause_after(&error).await;
+                    continue;
+                }
+            },
+            () = app.stop.cancelled() => break,
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            tokio::spawn(refuse(stream));
+            continue;
+        };
+        let (app, router, tls) = (app.clone(), router.clone(), tls.clone());
+        sockets.spawn(async move {
+            serve(&app, stream, peer, router, tls).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    sockets.close();
+    app.streams.close();
+    let drained = async {
+        app.streams.wait().await;
+        sockets.wait().await;
+    };
+    if tokio::time::timeout(app.settings.limits.drain, drained).await.is_err() {
+        tracing::warn!("some connections did not close in time and are cut");
+    }
+}
+
+/// Out of descriptors, accepting again at once would only spin.
+async fn pause_after(error: &io::Error) {
+    if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) {
+        tracing::error!(%error, "cannot accept");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn refuse(mut stream: TcpStream) {
+    crate::metrics::refused("too_many");
+    let _ = tokio::time::timeout(REFUSE_WITHIN, stream.write_all(FULL)).await;
+}
+
+async fn serve(app: &App, stream: TcpStream, peer: SocketAddr, router: Router, tls: Option<Tls>) {
+    let _ = stream.set_nodelay(true);
+    let Ok(local) = stream.local_addr() else { return };
+    let ends = Ends { peer, local };
+    match tls {
+        None => speak(app, stream, ends, router).await,
+        Some(tls) => match tokio::time::timeout(app.settings.limits.head_within, tls.accept(stream)).await {
+            Ok(Ok(stream)) => speak(app, stream, ends, router).await,
+            Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS"),
+            Err(_) => tracing::debug!(%peer, "no TLS in time"),
+        },
+    }
+}
+
+/// HTTP on one socket.
+async fn speak<S>(app: &App, stream: S, ends: Ends, router: Router)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let base = app.settings.base_path.clone();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ends);
+        strip(&base, &mut request);
+        router.clone().oneshot(request.map(Body::new))
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.settings.limits.head_within)
+        .max_buf_size(64 << 10)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = app.stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, peer = %ends.peer, "a connection failed");
+    }
+}
+
+/// Takes the base path off. A proxy may have done so already.
+fn strip(base: &str, request: &mut Request<Incoming>) {
+    let Some(rest) = request.uri().path().strip_prefix(base).filter(|_| !base.is_empty()) else { return };
+    let path = match rest {
+        "" => "/",
+        rest if rest.starts_with('/') => rest,
+        _ => return,
+    };
+    let query = request.uri().query().map_or_else(String::new, |query| format!("?{query}"));
+    if let Ok(uri) = format!("{path}{query}").parse::<Uri>() {
+        *request.uri_mut() = uri;
+    }
+}

@@ -1,0 +1,326 @@
+//! Sessions over HTTP: list, make, change, end, restart, command. Each call asks the files and the session's process.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use bowline_proto::control::{Reply, Request};
+use bowline_proto::ids::{Epoch, SessionId, SessionName};
+use bowline_proto::message::{SessionInfo, State as Life};
+use bowline_proto::size::Size;
+use bowline_session::registry::{self, Entry};
+use bowline_session::start::{self, IfExists, Spec};
+use bowline_session::{remove, rename};
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::app::App;
+use crate::ask;
+use crate::extract::{Json, OptionalJson, Query};
+use crate::guard::{Reader, Writer};
+use crate::problem::{Problem, internal};
+
+/// The longest `Idempotency-Key`.
+const MAX_KEY: usize = 256;
+/// How long a repeat waits for the first request's session to be whole.
+const WHOLE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Runs what reads files or waits for processes beside the runtime.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(internal(&error)))
+}
+
+/// The session of this id or name.
+pub(crate) async fn find(app: &App, key: &str) -> Result<Entry, Problem> {
+    let (home, key) = (app.home.clone(), key.to_owned());
+    blocking(move || {
+        if key.parse::<SessionId>().is_err() && key.parse::<SessionName>().is_err() {
+            return Err(Problem::new("unknown_session", format!("{key:?} is neither an id nor a name")));
+        }
+        Ok(registry::find(&home, &key)?)
+    })
+    .await
+}
+
+/// All sessions.
+#[derive(Serialize)]
+struct Listed {
+    sessions: Vec<SessionInfo>,
+}
+
+/// Every session there is, oldest first.
+pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Response, Problem> {
+    Ok(Json(Listed { sessions: all(&app).await? }).into_response())
+}
+
+/// Every session, described.
+pub(crate) async fn all(app: &App) -> Result<Vec<SessionInfo>, Problem> {
+    let home = app.home.clone();
+    let entries = blocking(move || Ok(registry::list_files(&home)?)).await?;
+    Ok(ask::describe_all(entries).await)
+}
+
+/// One session.
+pub(crate) async fn get(State(app): State<App>, _: Reader, Path(id): Path<String>) -> Result<Response, Problem> {
+    describe(&app, &id, StatusCode::OK).await
+}
+
+async fn describe(app: &App, id: &str, status: StatusCode) -> Result<Response, Problem> {
+    let info = ask::describe(find(app, id).await?).await;
+    Ok((status, Json(info)).into_response())
+}
+
+/// What to make.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum Create {
+    /// A program on a terminal.
+    Terminal(CreateTerminal),
+}
+
+/// A program on a terminal.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CreateTerminal {
+    name: Option<String>,
+    #[serde(default)]
+    argv: Vec<String>,
+    cwd: Option<PathBuf>,
+    #[serde(default)]
+    env: std::collections::BTreeMap<String, String>,
+    size: Option<Value>,
+    #[serde(default)]
+    if_exists: IfExists,
+    /// Seconds without a viewer after which it ends; 0 for never.
+    #[serde(default)]
+    detached_ttl: u64,
+    log_size: Option<u64>,
+    scrollback: Option<u32>,
+}
+
+/// Makes a session.
+pub(crate) async fn create(
+    State(app): State<App>,
+    Writer(caller): Writer,
+    headers: HeaderMap,
+    Json(Create::Terminal(wanted)): Json<Create>,
+) -> Result<Response, Problem> {
+    let key = idempotency_key(&headers)?.map(|key| derive(caller.id(), key));
+    let digest = serde_json::to_vec(&wanted).map(|wanted| hex(&Sha256::digest(wanted))).map_err(|e| internal(&e))?;
+    let mut spec = spec(&app, wanted).await?;
+    let Some(id) = key else { return make(&app, spec).await };
+    let _making = app.making.lock().await;
+    if let Some(first) = first(&app, &id).await? {
+        if first.meta.request.as_ref() != Some(&digest) {
+            return Err(Problem::new("id_reused", "another request had this Idempotency-Key"));
+        }
+        return Ok((StatusCode::CREATED, Json(ask::describe(first).await)).into_response());
+    }
+    (spec.id, spec.request) = (Some(id), Some(digest));
+    make(&app, spec).await
+}
+
+async fn make(app: &App, spec: Spec) -> Result<Response, Problem> {
+    let (home, program, retention) = (app.home.clone(), app.settings.program.clone(), app.settings.sessions.retention);
+    let started = blocking(move || {
+        let started = start::start(&home, &program, spec)?;
+        // Housekeeping must not get in the way of what was asked for.
+        let _ = remove::prune(&home, &retention, false);
+        Ok(started)
+    })
+    .await?;
+    let status = if started.existed { StatusCode::OK } else { StatusCode::CREATED };
+    describe(app, started.id.as_str(), status).await
+}
+
+/// The session of an earlier request with the same key. Its process may just be starting, also after this gateway's
+/// predecessor was killed: then it is waited for.
+async fn first(app: &App, id: &SessionId) -> Result<Option<Entry>, Problem> {
+    let dir = app.home.session(id);
+    let until = tokio::time::Instant::now() + WHOLE_WITHIN;
+    loop {
+        if let Some(entry) = registry::read(dir.clone()) {
+            return Ok(Some(entry));
+        }
+        let starting = bowline_session::lock::Lock::is_held(&dir.lock());
+        if !starting || tokio::time::Instant::now() > until {
+            return Ok(None);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn spec(app: &App, wanted: CreateTerminal) -> Result<Spec, Problem> {
+    let name = wanted.name.map(|name| name.parse::<SessionName>());
+    let name = name.transpose().map_err(|why| Problem::new("bad_name", why.to_string()))?;
+    let size =
+        wanted.size.map(Size::deserialize).transpose().map_err(|why| Problem::new("bad_size", why.to_string()))?;
+    let defaults = &app.settings.sessions;
+    let mut env = app.environment.get().await.clone();
+    for (variable, value) in wanted.env {
+        if variable.is_empty() || variable.contains(['=', '\0']) || value.contains('\0') {
+            return Err(Problem::new("bad_request", format!("{variable:?} cannot be a variable of the environment")));
+        }
+        env.retain(|(there, _)| *there != *variable);
+        env.push((variable.into(), value.into()));
+    }
+    if wanted.argv.iter().any(|arg| arg.contains('\0')) || wanted.argv.first().is_some_and(String::is_empty) {
+        return Err(Problem::new("bad_request", "argv has an empty program or a zero byte"));
+    }
+    let mut argv: Vec<OsString> = wanted.argv.into_iter().map(OsString::from).collect();
+    if argv.is_empty() {
+        argv.extend(defaults.shell.clone().map(OsString::from));
+    }
+    let home = || env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
+    let cwd = match wanted.cwd {
+        Some(cwd) if !cwd.is_absolute() => {
+            return Err(Problem::new("bad_cwd", format!("{} is not an absolute path", cwd.display())));
+        }
+        Some(cwd) => cwd,
+        None => home().filter(|home| home.is_absolute()).unwrap_or_else(|| "/".into()),
+    };
+    Ok(Spec {
+        name,
+        argv,
+        cwd,
+        env,
+        size: size.unwrap_or_default(),
+        log_size: wanted.log_size.unwrap_or(defaults.log_size),
+        history: wanted.scrollback.unwrap_or(defaults.history),
+        detached_ttl: wanted.detached_ttl,
+        if_exists: wanted.if_exists,
+        id: None,
+        request: None,
+        open_files: app.open_files,
+    })
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<&[u8]>, Problem> {
+    let key = headers.get("idempotency-key").map(|key| key.as_bytes());
+    match key {
+        Some(key) if key.is_empty() || key.len() > MAX_KEY => {
+            Err(Problem::new("bad_request", format!("an Idempotency-Key has 1 to {MAX_KEY} bytes")))
+        }
+        key => Ok(key),
+    }
+}
+
+/// A session's id from who asks and their key: the same after a restart, and nobody else's.
+fn derive(caller: &str, key: &[u8]) -> SessionId {
+    let digest = Sha256::new().chain_update(caller).chain_update([0]).chain_update(key).finalize();
+    let mut random = [0; 12];
+    random.copy_from_slice(&digest[..12]);
+    SessionId::from_random(random)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What to change.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Change {
+    name: Option<String>,
+    detached_ttl: Option<u64>,
+}
+
+/// Renames a session, or sets how long it waits for a viewer.
+pub(crate) async fn change(
+    State(app): State<App>,
+    _: Writer,
+    Path(id): Path<String>,
+    Json(change): Json<Change>,
+) -> Result<Response, Problem> {
+    let name = change.name.map(|name| name.parse::<SessionName>());
+    let name = name.transpose().map_err(|why| Problem::new("bad_name", why.to_string()))?;
+    let entry = find(&app, &id).await?;
+    let id = entry.info.id.clone();
+    if let Some(seconds) = change.detached_ttl {
+        if entry.info.state != Life::Running {
+            return Err(Problem::new("session_gone", "only a running session can be given a TTL"));
+        }
+        let request = Request::Set { name: None, detached_ttl: Some(seconds) };
+        ask::ask(&entry.dir, &request, ask::WITHIN).await?;
+    }
+    if let Some(name) = name {
+        let home = app.home.clone();
+        blocking(move || Ok(rename::rename(&home, &entry, &name)?)).await?;
+    }
+    describe(&app, id.as_str(), StatusCode::OK).await
+}
+
+/// How to end.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct End {
+    /// Its files stay.
+    #[serde(default)]
+    keep: bool,
+    /// Seconds between SIGHUP and SIGKILL.
+    grace: Option<u64>,
+}
+
+/// Ends a session and forgets it.
+pub(crate) async fn end(
+    State(app): State<App>,
+    _: Writer,
+    Path(id): Path<String>,
+    Query(how): Query<End>,
+) -> Result<Response, Problem> {
+    let entry = find(&app, &id).await?;
+    let grace = how.grace.map_or(remove::DEFAULT_GRACE, Duration::from_secs);
+    blocking(move || Ok(remove::end(&entry, grace, how.keep)?)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Which life is meant.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Restart {
+    epoch: Option<Epoch>,
+}
+
+/// Gives an exited or lost session a new life.
+pub(crate) async fn restart(
+    State(app): State<App>,
+    _: Writer,
+    Path(id): Path<String>,
+    OptionalJson(restart): OptionalJson<Restart>,
+) -> Result<Response, Problem> {
+    let entry = find(&app, &id).await?;
+    let (home, program) = (app.home.clone(), app.settings.program.clone());
+    let started = blocking(move || Ok(start::restart(&home, &program, &entry, restart.epoch.as_ref())?)).await?;
+    describe(&app, started.id.as_str(), StatusCode::OK).await
+}
+
+/// Something to do once.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Command {
+    id: String,
+    command: Value,
+}
+
+/// Does something once.
+pub(crate) async fn command(
+    State(app): State<App>,
+    _: Writer,
+    Path(id): Path<String>,
+    Json(command): Json<Command>,
+) -> Result<Response, Problem> {
+    let entry = find(&app, &id).await?;
+    if entry.info.state != Life::Running {
+        return Err(Problem::new("session_gone", "the session has ended"));
+    }
+    let request = Request::Command { id: command.id, command: command.command };
+    match ask::ask(&entry.dir, &request, ask::WITHIN).await? {
+        Reply::Accepted { id, seq, duplicate } => {
+            let (code, status) =
+                if duplicate { (StatusCode::OK, "duplicate") } else { (StatusCode::ACCEPTED, "accepted") };
+            Ok((code, Json(serde_json::json!({ "id": id, "seq": seq, "status": status }))).into_response())
+        }
+        _ => Err(Problem::new("unreachable", "the session process answered with something unexpected")),
+    }
+}
