@@ -158,7 +158,7 @@ async fn greet(
             }
         }
     };
-    let grant = json!({ "write": caller.allows(Scope::Write), "who": caller.id() });
+    let grant = json!({ "write": caller.allows(Scope::Write) });
     hello.insert("grant".to_owned(), grant);
     let session = connect(app, *entry)?;
     let hello = relay::Hello { text: Value::Object(hello).to_string(), at: Instant::now() };

@@ -70,6 +70,21 @@ fn r52_a_bad_hello_is_told_why_and_closed() {
     assert_eq!(desk.input(1, 0, b"x"), ["error bad_request fatal", "close 4400"]);
 }
 
+/// Presence shows every id to everybody; who may only look must not be able to push a writer out with it.
+#[test]
+fn r26_a_reader_cannot_take_a_writers_place() {
+    let mut desk = Desk::new();
+    desk.open(1, hello(1, 1, json!({"grant": {"write": true}})));
+    assert_eq!(
+        desk.open(2, hello(1, 2, json!({"grant": {"write": false}}))),
+        ["error not_allowed fatal", "close 4403"]
+    );
+    assert_eq!(desk.input(1, 0, b"x"), Vec::<String>::new());
+    // One that may write takes over its own.
+    assert!(desk.open(3, hello(1, 3, json!({"grant": {"write": true}})))[0].starts_with("snapshot"));
+    assert_eq!(desk.hear(1), ["close 4409"]);
+}
+
 #[test]
 fn a_connection_without_a_hello_is_closed_after_ten_seconds() {
     let mut desk = Desk::new();

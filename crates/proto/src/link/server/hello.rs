@@ -39,17 +39,22 @@ impl Server {
     fn attach(&mut self, id: ConnId, hello: Hello) {
         let known = self.typing.find(&hello.client);
         let (last_dial, earlier) = known.map_or((0, None), |known| (known.conn, known.attached));
+        let granted = hello.grant.is_none_or(|grant| grant.write);
+        if !granted && known.is_some_and(|known| known.writer) {
+            // Everybody here sees everybody's id. Whoever may only look must not push a writer out with it.
+            return self.refuse(id, close::NOT_ALLOWED, "not_allowed", "this client id is a writer's".to_owned());
+        }
         if hello.conn < last_dial {
             return self.close(id, close::SUPERSEDED, "a newer connection of this client is here");
         }
         if let Some(earlier) = earlier {
             self.close(earlier, close::SUPERSEDED, "the same client attached again");
         }
-        let serial = self.typing.attach(&hello.client, hello.conn, id);
+        let serial = self.typing.attach(&hello.client, hello.conn, id, granted);
         let known = self.typing.get(serial);
         let received = known.map_or(0, |known| known.received);
         let input = known.filter(|known| !known.forgotten).map(|known| known.received);
-        let write = !hello.observe && hello.grant.is_none_or(|grant| grant.write);
+        let write = !hello.observe && granted;
         let stream = Stream::new(&self.config, &self.tape, hello.lag, hello.cursor.as_ref(), self.now);
         self.ranks += 1;
         let viewer = Viewer {

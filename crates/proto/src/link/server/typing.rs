@@ -41,6 +41,8 @@ pub(super) struct Known {
     pub(super) forgotten: bool,
     /// The connection it is attached by.
     pub(super) attached: Option<ConnId>,
+    /// It was allowed to type.
+    pub(super) writer: bool,
     used: u64,
 }
 
@@ -77,11 +79,12 @@ impl Typing {
     }
 
     /// A client attaches.
-    pub(super) fn attach(&mut self, id: &ClientId, dial: u64, conn: ConnId) -> Serial {
+    pub(super) fn attach(&mut self, id: &ClientId, dial: u64, conn: ConnId, writer: bool) -> Serial {
         self.uses += 1;
         let used = self.uses;
         if let Some(known) = self.known.iter_mut().find(|known| known.id == *id) {
             (known.conn, known.attached, known.used) = (dial, Some(conn), used);
+            known.writer |= writer;
             return known.serial;
         }
         self.serials += 1;
@@ -94,6 +97,7 @@ impl Typing {
             written: 0,
             forgotten: dial > 1,
             attached: Some(conn),
+            writer,
             used,
         });
         self.forget_oldest();
@@ -206,7 +210,7 @@ mod tests {
     #[test]
     fn input_is_taken_once_whatever_is_resent() {
         let mut typing = Typing::new(4);
-        let a = typing.attach(&id(1), 1, ConnId(1));
+        let a = typing.attach(&id(1), 1, ConnId(1), true);
         assert_eq!(typing.take(a, 0, b"abc"), Typed::Taken);
         assert_eq!(typing.take(a, 0, b"abc"), Typed::Taken);
         assert_eq!(typing.take(a, 1, b"bcde"), Typed::Taken);
@@ -214,7 +218,7 @@ mod tests {
         assert_eq!(typing.queue(), b"abcde");
         typing.detach(a, ConnId(1));
         typing.written(2, |_| panic!("nobody is attached"));
-        assert_eq!(typing.attach(&id(1), 2, ConnId(2)), a);
+        assert_eq!(typing.attach(&id(1), 2, ConnId(2), true), a);
         let mut acked = Vec::new();
         typing.written(3, |conn| acked.push(conn));
         assert_eq!(acked, [ConnId(2)]);
@@ -224,14 +228,14 @@ mod tests {
     #[test]
     fn r52_a_program_that_does_not_read_costs_a_bounded_queue() {
         let mut typing = Typing::new(4);
-        let a = typing.attach(&id(1), 1, ConnId(1));
+        let a = typing.attach(&id(1), 1, ConnId(1), true);
         assert_eq!(typing.take(a, 0, &[0; INPUT_FRAME + 1]), Typed::TooLong);
         for frame in 0..4 {
             assert_eq!(typing.take(a, frame * INPUT_FRAME as u64, &[0; INPUT_FRAME]), Typed::Taken);
         }
         assert_eq!(typing.take(a, INPUT_WINDOW, b"x"), Typed::OverWindow);
         for n in 0..100 {
-            let b = typing.attach(&id(n), 1, ConnId(u64::from(n)));
+            let b = typing.attach(&id(n), 1, ConnId(u64::from(n)), true);
             for frame in 0..4 {
                 typing.take(b, frame * INPUT_FRAME as u64, &[0; INPUT_FRAME]);
             }
@@ -242,9 +246,9 @@ mod tests {
     #[test]
     fn the_client_longest_away_is_forgotten_and_never_an_attached_one() {
         let mut typing = Typing::new(2);
-        let first = typing.attach(&id(0), 1, ConnId(0));
+        let first = typing.attach(&id(0), 1, ConnId(0), true);
         for n in 1..5 {
-            let serial = typing.attach(&id(n), 1, ConnId(u64::from(n)));
+            let serial = typing.attach(&id(n), 1, ConnId(u64::from(n)), true);
             typing.detach(serial, ConnId(u64::from(n)));
         }
         let remembered = (0..5).map(|n| typing.find(&id(n)).is_some()).collect::<Vec<_>>();
