@@ -1,7 +1,7 @@
 //! `meta.json`: what was asked of a session, and where. Enough to start it again.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
@@ -72,11 +72,23 @@ impl Meta {
 
 /// Writes an owner-only file so that a reader finds the old content or the new, never a part.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace(path, content, |_| Ok(()))
+}
+
+/// Like `write_whole`; when it returns, the new content is on the disk and survives also a power cut.
+pub fn write_durable(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace(path, content, File::sync_all)?;
+    // The name is the directory's: without this, it may still stand for the old content.
+    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+}
+
+fn replace(path: &Path, content: &[u8], settle: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let mut temp = path.as_os_str().to_owned();
     temp.push(".new");
     let temp = PathBuf::from(temp);
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temp)?;
-    file.write_all(content).and_then(|()| fs::rename(&temp, path)).inspect_err(|_| {
+    let written = file.write_all(content).and_then(|()| settle(&file));
+    written.and_then(|()| fs::rename(&temp, path)).inspect_err(|_| {
         let _ = fs::remove_file(&temp);
     })
 }

@@ -1,0 +1,107 @@
+//! Secrets: how they are made, how they are kept, and how they stay out of logs.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bowline_proto::ids::SessionId;
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+use super::AuthError;
+
+/// Text that opens something. It shows itself only to `reveal`, so no log line can hold it by accident.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// 256 random bits in letters that need no escaping in a URL, a header or a cookie.
+    pub(super) fn random() -> Result<Secret, AuthError> {
+        Ok(Secret(URL_SAFE_NO_PAD.encode(random::<32>()?)))
+    }
+
+    /// A secret of this text.
+    pub(super) fn new(text: String) -> Secret {
+        Secret(text)
+    }
+
+    /// The secret itself, for the one who is to have it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(hidden)")
+    }
+}
+
+/// What is kept of a secret: its SHA-256.
+///
+/// A fast hash is right here. Slow ones protect passwords, which can be guessed; these secrets are 256 random bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Digest([u8; 32]);
+
+impl Digest {
+    /// Of this text.
+    pub(super) fn of(text: &str) -> Digest {
+        use sha2::Digest as _;
+        Digest(Sha256::digest(text).into())
+    }
+
+    /// Whether it is of this text, in a time that does not depend on where they differ.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        self.0.ct_eq(&Digest::of(text).0).into()
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Digest(hidden)")
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&URL_SAFE_NO_PAD.encode(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Digest, D::Error> {
+        let bytes = URL_SAFE_NO_PAD.decode(String::deserialize(from)?).ok();
+        bytes.and_then(|bytes| bytes.try_into().ok()).map(Digest).ok_or_else(|| de::Error::custom("no SHA-256"))
+    }
+}
+
+/// A name for a token or a login: 12 of `[a-z0-9]`, like a session's. It is no secret.
+pub(super) fn random_id() -> Result<String, AuthError> {
+    Ok(SessionId::from_random(random()?).to_string())
+}
+
+fn random<const N: usize>() -> Result<[u8; N], AuthError> {
+    let mut bytes = [0; N];
+    // Whole at once: the kernel interrupts no request of up to 256 bytes.
+    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|errno| AuthError::NoRandom(errno.into()))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r48_a_digest_knows_its_secret_and_survives_a_file() {
+        let (secret, other) = (Secret::random().unwrap(), Secret::random().unwrap());
+        assert_eq!(secret.reveal().len(), 43, "256 bits");
+        let written = serde_json::to_string(&Digest::of(secret.reveal())).unwrap();
+        let digest: Digest = serde_json::from_str(&written).unwrap();
+        assert!(digest.matches(secret.reveal()) && !digest.matches(other.reveal()) && !digest.matches(""));
+        assert!(serde_json::from_str::<Digest>("\"short\"").is_err());
+        assert!(!format!("{secret:?}").contains(secret.reveal()));
+    }
+}

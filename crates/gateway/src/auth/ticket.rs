@@ -1,0 +1,108 @@
+//! Tickets: for a WebSocket or event stream that can send neither cookie nor header.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use time::OffsetDateTime;
+
+use super::caller::Caller;
+use super::secret::{Digest, Secret};
+
+/// How long a ticket can be used.
+pub const TICKET_LIFE: Duration = Duration::from_secs(30);
+/// Tickets of one caller that wait to be used; another one ends the caller's oldest.
+const MAX_OF_CALLER: usize = 64;
+/// Tickets of all callers; another one ends the oldest.
+const MAX: usize = 4096;
+
+/// A ticket for its caller.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    /// What stands after `?ticket=`. It is in a URL, which is why it works once and not for long.
+    pub ticket: Secret,
+    /// Until when.
+    pub expires: OffsetDateTime,
+}
+
+/// The tickets that wait to be used, oldest first. They are in memory only: a client whose ticket is lost fetches another.
+#[derive(Debug, Default)]
+pub(super) struct Tickets(VecDeque<Waiting>);
+
+#[derive(Debug)]
+struct Waiting {
+    digest: Digest,
+    caller: Caller,
+    expires: Instant,
+}
+
+impl Tickets {
+    pub(super) fn add(&mut self, secret: &Secret, caller: &Caller, now: Instant) {
+        self.prune(now);
+        let own = self.0.iter().filter(|waiting| waiting.caller.id() == caller.id()).count();
+        let excess = if own >= MAX_OF_CALLER {
+            self.0.iter().position(|waiting| waiting.caller.id() == caller.id())
+        } else {
+            (self.0.len() >= MAX).then_some(0)
+        };
+        excess.map(|oldest| self.0.remove(oldest));
+        let digest = Digest::of(secret.reveal());
+        self.0.push_back(Waiting { digest, caller: caller.clone(), expires: now + TICKET_LIFE });
+    }
+
+    /// Uses a ticket up.
+    pub(super) fn take(&mut self, ticket: &str, now: Instant) -> Option<Caller> {
+        self.prune(now);
+        let found = self.0.iter().position(|waiting| waiting.digest.matches(ticket))?;
+        self.0.remove(found).map(|waiting| waiting.caller)
+    }
+
+    /// Drops what is too old, so that it does not keep its caller's login in use.
+    pub(super) fn prune(&mut self, now: Instant) {
+        while self.0.front().is_some_and(|oldest| oldest.expires <= now) {
+            self.0.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scope::Scope;
+    use super::*;
+
+    fn user(name: &str) -> Caller {
+        Caller::user(name, Scope::Write)
+    }
+
+    #[test]
+    fn r48_a_ticket_works_once_and_for_30_seconds() {
+        let (mut tickets, now) = (Tickets::default(), Instant::now());
+        let secrets: Vec<Secret> = (0..3).map(|_| Secret::random().unwrap()).collect();
+        secrets.iter().for_each(|secret| tickets.add(secret, &user("ann"), now));
+        assert!(tickets.take("", now).is_none());
+        assert_eq!(tickets.take(secrets[1].reveal(), now).unwrap().id(), "user:ann");
+        assert!(tickets.take(secrets[1].reveal(), now).is_none(), "it is spent");
+        let late = now + TICKET_LIFE - Duration::from_millis(1);
+        assert!(tickets.take(secrets[0].reveal(), late).is_some());
+        assert!(tickets.take(secrets[2].reveal(), now + TICKET_LIFE).is_none(), "it is too old");
+        assert!(tickets.0.is_empty());
+    }
+
+    #[test]
+    fn r48_tickets_are_bounded_for_each_caller_and_in_all() {
+        let (mut tickets, now) = (Tickets::default(), Instant::now());
+        let other = Secret::random().unwrap();
+        tickets.add(&other, &user("ann"), now);
+        let first = Secret::random().unwrap();
+        tickets.add(&first, &user("bob"), now);
+        for _ in 0..MAX_OF_CALLER {
+            tickets.add(&Secret::random().unwrap(), &user("bob"), now);
+        }
+        assert_eq!(tickets.0.len(), MAX_OF_CALLER + 1);
+        assert!(tickets.take(first.reveal(), now).is_none(), "bob's oldest went");
+        assert!(tickets.take(other.reveal(), now).is_some(), "ann's stays");
+        for n in 0..MAX + 10 {
+            tickets.add(&Secret::new(n.to_string()), &user(&n.to_string()), now);
+        }
+        assert_eq!(tickets.0.len(), MAX);
+    }
+}
