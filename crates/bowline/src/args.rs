@@ -25,7 +25,7 @@ Exit codes:
   0  done, or detached                   4  the name is taken
   1  failed for another reason           5  could not start (program, directory, space)
   2  wrong usage or configuration        6  the session process does not answer
-  3  no such session
+  3  no such session or token
   attach and new without --detach end with the program's own code, or 128 + N when signal N ended it.
 
 Files:
@@ -56,6 +56,8 @@ pub(crate) enum Verb {
     Rename(Rename),
     Restart(Restart),
     Prune(Prune),
+    Token(crate::token::Token),
+    LoginLink(crate::login_link::LoginLink),
     Completions(Completions),
     /// Runs a session; started by `new` and `restart`, which tell it what to run over a pipe.
     #[command(hide = true)]

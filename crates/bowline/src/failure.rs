@@ -3,6 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use bowline_gateway::auth::AuthError;
 use bowline_session::control::ControlError;
 use bowline_session::home::HomeError;
 use bowline_session::registry::RegistryError;
@@ -109,6 +110,18 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<(Code, Option<&'s
     }
     if let Some(RenameError::Taken { .. }) = error.downcast_ref::<RenameError>() {
         return Some((Code::Taken, Some("choose another name, or end the session that has it")));
+    }
+    if let Some(error) = error.downcast_ref::<AuthError>() {
+        return Some(match error {
+            AuthError::Home(_) => (Code::CannotStart, Some(OWN_PLACE)),
+            AuthError::BadName(_) | AuthError::BadTtl => (Code::Usage, None),
+            AuthError::TooManyTokens => (Code::Other, Some("`bowline token ls` lists them, `token revoke` ends one")),
+            AuthError::Io { .. } => (Code::Other, Some("check its owner and permissions, and the free space")),
+            // These say themselves what to do.
+            AuthError::Damaged { .. } | AuthError::Newer { .. } | AuthError::NoRandom(_) | AuthError::NotALogin => {
+                (Code::Other, None)
+            }
+        });
     }
     if error.downcast_ref::<HomeError>().is_some() {
         return Some((Code::CannotStart, Some(OWN_PLACE)));

@@ -12,6 +12,7 @@ mod config;
 mod failure;
 mod kill;
 mod log;
+mod login_link;
 mod ls;
 mod new;
 mod prune;
@@ -19,6 +20,8 @@ mod rename;
 mod restart;
 mod screen;
 mod send;
+mod table;
+mod token;
 mod units;
 mod welcome;
 
@@ -80,6 +83,8 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(Verb::Rename(verb)) => rename::run(&verb),
         Some(Verb::Restart(verb)) => restart::run(&verb, &config),
         Some(Verb::Prune(verb)) => prune::run(&verb, &config),
+        Some(Verb::Token(verb)) => token::run(verb),
+        Some(Verb::LoginLink(verb)) => login_link::run(verb),
         Some(Verb::Completions(verb)) => completions::run(&verb),
         Some(Verb::SessionProcess { .. }) => Ok(ExitCode::SUCCESS),
     }

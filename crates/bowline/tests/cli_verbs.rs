@@ -5,8 +5,21 @@ mod support;
 use serde_json::Value;
 use support::{Terminal, World};
 
-const VERBS: [&str; 11] =
-    ["new", "attach", "ls", "kill", "send", "screen", "log", "rename", "restart", "prune", "completions"];
+const VERBS: [&str; 13] = [
+    "new",
+    "attach",
+    "ls",
+    "kill",
+    "send",
+    "screen",
+    "log",
+    "rename",
+    "restart",
+    "prune",
+    "token",
+    "login-link",
+    "completions",
+];
 
 #[test]
 fn r55_every_verb_explains_itself() {

@@ -10,6 +10,7 @@
 //! - `ws`, `attach`, `relay`: WebSockets, and bytes between one and a session;
 //! - `ask`: asking session processes;
 //! - `environment`: what the sessions started here see;
+//! - [`running`]: how other processes find the gateway;
 //! - `metrics`, `rate`: counting, and bounding.
 //!
 //! [`settings`] has everything that can be set, and all limits.
@@ -28,6 +29,7 @@ mod rate;
 mod reach;
 mod relay;
 mod router;
+pub mod running;
 mod server;
 mod sessions;
 pub mod settings;

@@ -1,0 +1,84 @@
+//! Tokens and login links on the command line.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use bowline_gateway::auth::Auth;
+use bowline_gateway::running::Running;
+use bowline_session::home::Home;
+use serde_json::Value;
+use support::World;
+
+fn home(world: &World) -> Home {
+    Home::new(world.path().join("s"), world.path().join("r")).unwrap()
+}
+
+fn stderr(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn r48_tokens_are_made_listed_and_revoked() {
+    let world = World::new();
+    let gateway = Auth::open(&home(&world)).unwrap();
+    let printed = world.ok(&["token", "create", "--name", "ci", "--scope", "read", "--ttl", "30d"]);
+    let token = printed.strip_suffix('\n').unwrap();
+    assert!(!token.contains(char::is_whitespace), "the token comes alone: {printed:?}");
+    let caller = gateway.bearer(token).unwrap();
+    let list: Value = serde_json::from_str(&world.ok(&["token", "ls", "--json"])).unwrap();
+    let listed = &list["tokens"][0];
+    assert_eq!((&listed["id"], &listed["name"]), (&caller.id().into(), &"ci".into()));
+    assert_eq!((&listed["kind"], &listed["scope"]), (&"token".into(), &"read".into()));
+    assert!(listed["expires"].is_string() && !list.to_string().contains(token));
+    let table = world.ok(&["token", "ls"]);
+    assert!(table.starts_with("ID ") && table.contains(caller.id()) && table.contains("in 29d"), "{table}");
+    assert_eq!(world.ok(&["token", "revoke", caller.id()]), "");
+    assert!(gateway.bearer(token).is_none() && caller.is_revoked());
+    let again = world.run(&["token", "revoke", caller.id()]);
+    assert_eq!(again.status.code(), Some(3), "{}", stderr(&again));
+}
+
+#[test]
+fn r55_wrong_tokens_are_explained() {
+    let world = World::new();
+    for (args, said) in [
+        (&["token", "create", "--name", "x", "--scope", "root"][..], "read, write or admin"),
+        (&["token", "create", "--name", "a b", "--scope", "read"], "a name is"),
+        (&["token", "create", "--name", "x", "--scope", "read", "--ttl", "0s"], "at least one second"),
+        (&["login-link", "--url", "box.example"], "http://"),
+    ] {
+        let output = world.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{args:?}: {}", stderr(&output));
+    }
+    world.ok(&["token", "create", "--name", "x", "--scope", "read"]);
+    let file = world.path().join("s/auth.json");
+    std::fs::write(&file, "{").unwrap();
+    let output = world.run(&["token", "ls"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains(file.to_str().unwrap()) && stderr(&output).contains("damaged"));
+    assert_eq!(std::fs::read(&file).unwrap(), b"{", "it is not reset");
+}
+
+#[test]
+fn r48_a_login_link_works_once_in_whichever_process_it_is_tried() {
+    let world = World::new();
+    let output = world.run(&["login-link"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("bowline serve"), "{}", stderr(&output));
+
+    let home = home(&world);
+    home.ensure().unwrap();
+    let running = Running::claim(&home).unwrap().unwrap();
+    let url = "http://127.0.0.1:7433".to_owned();
+    Running { pid: 1, url: url.clone(), listen: String::new(), started: String::new() }.write(&home).unwrap();
+    let link = world.ok(&["login-link"]);
+    let code = link.trim().strip_prefix(&format!("{url}/#login=")).unwrap();
+    let (one, two) = (Auth::open(&home).unwrap(), Auth::open(&home).unwrap());
+    assert!(one.login(code, "").is_ok());
+    assert!(two.login(code, "").is_err() && one.login(code, "").is_err());
+    drop(running);
+    assert_eq!(world.run(&["login-link"]).status.code(), Some(1), "what a dead gateway wrote does not count");
+    assert!(world.ok(&["login-link", "--url", "https://box.example/x"]).starts_with("https://box.example/x/#login="));
+}
