@@ -36,3 +36,4 @@ declare function setTimeout(callback: () => void, ms: number): unknown;
 declare function clearTimeout(timer: unknown): void;
 declare const performance: { now(): number };
 declare const crypto: { getRandomValues(bytes: Uint8Array): Uint8Array };
+declare function queueMicrotask(callback: () => void): void;

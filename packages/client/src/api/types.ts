@@ -33,7 +33,7 @@ export type Fetch = (
   init: {
     method: string;
     headers: Record<string, string>;
-    credentials: "include" | "omit";
+    credentials: "same-origin" | "omit";
     signal: AbortSignal;
     body?: string;
   },

@@ -1,21 +1,18 @@
 /** What a page adds: its lifecycle, its WebSocket, and storage that may refuse. */
-import type { Environment, Lifecycle } from "../connection/environment.js";
+import type { Environment } from "../connection/environment.js";
+import { realTimers } from "../connection/plain.js";
+import { standardSockets } from "../connection/sockets.js";
+import { pageLifecycle } from "./lifecycle.js";
+
+export { pageLifecycle, type PageWindow } from "./lifecycle.js";
+export { openStore, reloadedFrom, type Store } from "./store.js";
 
 /** The page as the world of a connection. */
-export declare function browserEnvironment(): Environment;
-
-/** The page's lifecycle: visibilitychange, pageshow from the back/forward cache, freeze and resume, online. */
-export declare function pageLifecycle(): Lifecycle;
-
-/** Storage that never throws: in private mode, or with storage disabled, it keeps things in memory. */
-export interface Store {
-  get(name: string): string | undefined;
-  set(name: string, value: string): void;
-  remove(name: string): void;
+export function browserEnvironment(): Environment {
+  return {
+    socket: (target, events) => standardSockets(WebSocket)(target, events),
+    timers: realTimers(),
+    random: Math.random,
+    lifecycle: pageLifecycle(),
+  };
 }
-
-/** `localStorage` or `sessionStorage`, or memory. */
-export declare function openStore(kind: "local" | "session"): Store;
-
-/** The client id before a reload, for `was`, and from now on the given one. A duplicated tab gets it too, which is harmless. */
-export declare function reloadedFrom(client: string, store?: Store): string | undefined;

@@ -1,9 +1,11 @@
 /** The board: which sessions there are, kept true over any number of connections. */
 import type { Backoff } from "../core/backoff.js";
+import { Feed, type FeedEvent } from "../core/link/feed.js";
 import type { ClientId, SessionId, SessionInfo } from "../core/wire.js";
+import { safely } from "./callback.js";
+import { Driver } from "./driver.js";
 import type { Environment, TargetBuilder } from "./environment.js";
-import type { ConnectionState } from "./state.js";
-import type { ConnectionError } from "./terminal.js";
+import type { ConnectionError, ConnectionState } from "./state.js";
 
 /** What a board is told. */
 export interface EventsCallbacks {
@@ -34,12 +36,59 @@ export interface EventsOptions {
 }
 
 /** The event stream over any number of connections. It dials as soon as it is made. */
-export declare class EventsConnection {
-  constructor(options: EventsOptions);
+export class EventsConnection {
+  readonly #on: EventsCallbacks;
+  readonly #feed = new Feed();
+  readonly #driver: Driver;
+
+  constructor({ environment, target, backoff, on }: EventsOptions) {
+    this.#on = on;
+    this.#driver = new Driver({
+      environment,
+      target,
+      backoff,
+      conversation: this.#feed,
+      deliver: () => this.#deliver(),
+      show: (state) => safely(() => on.state?.(state)),
+      report: (error) => safely(() => on.error?.(error)),
+    });
+    this.#driver.start();
+  }
+
   /** The state. */
-  get state(): ConnectionState;
+  get state(): ConnectionState {
+    return this.#driver.state;
+  }
+
   /** Try again now: the user asked, or has logged in. */
-  retry(): void;
+  retry(): void {
+    this.#driver.retry();
+  }
+
   /** Leave for good: removes every listener and timer, and calls nothing back any more. */
-  dispose(): void;
+  dispose(): void {
+    this.#driver.dispose();
+  }
+
+  #deliver(): boolean {
+    const event = this.#feed.pollEvent();
+    if (event) safely(() => this.#tell(event));
+    return event !== undefined;
+  }
+
+  #tell(event: FeedEvent): void {
+    const on = this.#on;
+    switch (event.type) {
+      case "welcome":
+        return on.welcome?.({ client: event.client, epoch: event.epoch, version: event.version });
+      case "board":
+        return on.board?.(event.sessions);
+      case "session":
+        return on.session?.(event.session);
+      case "session_gone":
+        return on.sessionGone?.(event.id);
+      case "error":
+        return on.error?.({ source: "server", code: event.code, message: event.message });
+    }
+  }
 }

@@ -25,3 +25,12 @@ export type ConnectionState =
 
 /** The name of a state. */
 export type ConnectionStateName = ConnectionState["name"];
+
+/** What went wrong beside the connection's state: `target` (the URL builder), `socket`, `server` (its `error` message). */
+export interface ConnectionError {
+  readonly source: "target" | "socket" | "server";
+  /** A problem code, where the server gave one. */
+  readonly code?: string;
+  readonly message: string;
+  readonly cause?: unknown;
+}

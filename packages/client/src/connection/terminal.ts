@@ -1,5 +1,9 @@
 /** A terminal that stays attached to one session over any number of connections. */
 import type { Backoff } from "../core/backoff.js";
+import { clampSize, newClientId } from "../core/ids.js";
+import { Client, type NotTaken } from "../core/link/client.js";
+import type { ClientEvent, Notice } from "../core/link/event.js";
+import type { Unsent } from "../core/link/outbox.js";
 import type {
   Attached,
   ClientId,
@@ -14,8 +18,10 @@ import type {
   Theme,
   You,
 } from "../core/wire.js";
+import { safely } from "./callback.js";
+import { Driver } from "./driver.js";
 import type { Environment, TargetBuilder } from "./environment.js";
-import type { ConnectionState } from "./state.js";
+import type { ConnectionError, ConnectionState } from "./state.js";
 
 /** What a terminal is told, in the order in which it is to be applied. Everything is optional. */
 export interface TerminalCallbacks {
@@ -75,31 +81,11 @@ export interface SnapshotStart {
   readonly bytes: number;
 }
 
-/** Typed bytes that wait for the user's word. */
-export interface Unsent {
-  /** The bytes, oldest first. */
-  readonly bytes: Uint8Array;
-  /** This many of them, from the front, had been sent, and may or may not have been typed. */
-  readonly doubtful: number;
-}
-
 /** What became of a command. */
 export type CommandOutcome =
   | { readonly kind: "accepted"; readonly seq: number; readonly duplicate: boolean }
   | { readonly kind: "rejected"; readonly code: string; readonly message: string }
   | { readonly kind: "unsent" };
-
-/** What went wrong beside the connection's state: `target` (the URL builder), `socket`, `server` (its `error` message). */
-export interface ConnectionError {
-  readonly source: "target" | "socket" | "server";
-  /** A problem code, where the server gave one. */
-  readonly code?: string;
-  readonly message: string;
-  readonly cause?: unknown;
-}
-
-/** Why typed bytes were not taken: the outbox (256 KiB) is full, the viewer may not type, the session is over. */
-export type NotTaken = "full" | "read-only" | "ended";
 
 /** What a terminal connection is made of. */
 export interface TerminalOptions {
@@ -132,35 +118,179 @@ export interface TerminalOptions {
 }
 
 /** A terminal that stays attached to one session over any number of connections. It dials as soon as it is made. */
-export declare class TerminalConnection {
-  constructor(options: TerminalOptions);
+export class TerminalConnection {
   /** This client. */
   readonly client: ClientId;
-  /** The state. */
-  get state(): ConnectionState;
-  /** What this viewer may do and is, as far as it knows. */
-  get you(): You;
-  /** Where the terminal is; nothing before the first snapshot is whole. */
-  get cursor(): Cursor | undefined;
-  /** Typed bytes that the session has not taken yet. */
-  get waiting(): number;
-  /** Keys were typed, or text was pasted. Kept while there is no connection; returns how many bytes were taken, or why none. */
-  input(data: Uint8Array | string): number | NotTaken;
-  /** The window has this size now. The terminal follows only on the session's word (`resize`, `snapshotBegin`, `attached`). */
-  resize(size: Size): void;
-  /** Become the size owner, with this size. */
-  claimSize(size: Size): void;
-  /** Ask for the visible screen again, because something local covered it. */
-  repaint(): void;
-  /** Do something once. Returns the command's id, or why it was not taken. `on.command` tells what became of it. */
-  command(command: unknown, id?: string): { id: string } | NotTaken;
-  /** Type what was reported unsent after all. */
-  sendUnsent(): void;
-  /** Forget what was reported unsent. */
-  discardUnsent(): void;
-  /** Try again now: the user asked, or has logged in. */
-  retry(): void;
-  /** Leave for good: removes every listener and timer, and calls nothing back any more. */
-  dispose(): void;
-}
+  readonly #on: TerminalCallbacks;
+  readonly #link: Client;
+  readonly #driver: Driver;
 
+  constructor(options: TerminalOptions) {
+    const { on, environment, target, backoff, client = newClientId(), was, cursor, size } = options;
+    const { lag, scrollback, observe, theme } = options;
+    this.client = client;
+    this.#on = on;
+    const window = size && clampSize(size);
+    this.#link = new Client({ client, was, cursor, size: window, lag, scrollback, observe, theme });
+    if (options.claimSize && window && !observe) this.#link.claimSize(window);
+    this.#driver = new Driver({
+      environment,
+      target,
+      backoff,
+      conversation: this.#link,
+      deliver: () => this.#deliver(),
+      show: (state) => safely(() => on.state?.(state)),
+      report: (error) => safely(() => on.error?.(error)),
+    });
+    this.#driver.start();
+  }
+
+  /** The state. */
+  get state(): ConnectionState {
+    return this.#driver.state;
+  }
+
+  /** What this viewer may do and is, as far as it knows. */
+  get you(): You {
+    return this.#link.you;
+  }
+
+  /** Where the terminal is; nothing before the first snapshot is whole. */
+  get cursor(): Cursor | undefined {
+    return this.#link.cursor;
+  }
+
+  /** Typed bytes that the session has not taken yet. */
+  get waiting(): number {
+    return this.#link.waiting;
+  }
+
+  /**
+   * Keys were typed, or text was pasted. Kept while there is no connection; returns how many bytes were taken (fewer than
+   * given when 256 KiB wait already: offer the rest again), or why none.
+   */
+  input(data: Uint8Array | string): number | NotTaken {
+    const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
+    return this.#then(() => this.#link.handleInput(bytes, this.#driver.now()));
+  }
+
+  /** The window has this size now. The terminal follows only on the session's word (`resize`, `snapshotBegin`, `attached`). */
+  resize(size: Size): void {
+    this.#then(() => this.#link.handleResize(clampSize(size)));
+  }
+
+  /** Become the size owner, with this size. */
+  claimSize(size: Size): void {
+    this.#then(() => this.#link.claimSize(clampSize(size)));
+  }
+
+  /** Ask for the visible screen again, because something local covered it. */
+  repaint(): void {
+    this.#then(() => this.#link.repaint());
+  }
+
+  /** Do something once. Returns the command's id, or why it was not taken. `on.command` tells what became of it. */
+  command(command: unknown, id: string = newClientId()): { id: string } | NotTaken {
+    return this.#then(() => this.#link.command(id, command)) ?? { id };
+  }
+
+  /** Type what was reported unsent after all. */
+  sendUnsent(): void {
+    this.#then(() => this.#link.sendUnsent());
+  }
+
+  /** Forget what was reported unsent. */
+  discardUnsent(): void {
+    this.#then(() => this.#link.discardUnsent());
+  }
+
+  /** Try again now: the user asked, or has logged in. */
+  retry(): void {
+    this.#driver.retry();
+  }
+
+  /** Leave for good: removes every listener and timer, and calls nothing back any more. */
+  dispose(): void {
+    this.#driver.dispose();
+  }
+
+  /** Tells the link something, then does what follows from it. */
+  #then<T>(tell: () => T): T {
+    const told = tell();
+    this.#driver.work();
+    return told;
+  }
+
+  #deliver(): boolean {
+    const event = this.#link.pollEvent();
+    if (event) this.#tell(event);
+    return event !== undefined;
+  }
+
+  #tell(event: ClientEvent): void {
+    const on = this.#on;
+    switch (event.kind) {
+      case "attached":
+        return safely(() => on.attached?.(event.attached));
+      case "snapshot_begin":
+        return safely(() => on.snapshotBegin?.(event));
+      case "snapshot_part":
+        return safely(() => on.snapshotPart?.(event.bytes));
+      case "snapshot_end": {
+        const rendered = this.#rendered(event.offset);
+        return on.snapshotEnd ? safely(() => on.snapshotEnd?.(event.offset, rendered)) : rendered();
+      }
+      case "output": {
+        const rendered = this.#rendered(event.offset + event.bytes.length);
+        return on.output ? safely(() => on.output?.(event.bytes, event.offset, rendered)) : rendered();
+      }
+      case "resize":
+        return safely(() => on.resize?.(event.size));
+      case "exit":
+        safely(() => on.exit?.(event.status, event.offset));
+        return this.#driver.end();
+      case "closing":
+        return this.#driver.closing(event.code, event.reason);
+      case "message":
+        return safely(() => this.#notice(event.message));
+      case "unsent":
+        return safely(() => on.unsent?.(event.unsent));
+      case "command_unsent":
+        return safely(() => on.command?.(event.id, { kind: "unsent" }));
+      case "state":
+    }
+  }
+
+  #notice(message: Notice): void {
+    const on = this.#on;
+    switch (message.type) {
+      case "title":
+        return on.title?.(message.title);
+      case "cwd":
+        return on.cwd?.(message.cwd);
+      case "notify":
+        return on.notify?.(message.title, message.body);
+      case "url":
+        return on.url?.(message.url, message.open);
+      case "bell":
+        return on.bell?.();
+      case "presence":
+        return on.presence?.(message.clients, this.#link.you);
+      case "accepted":
+        return on.command?.(message.id, { kind: "accepted", seq: message.seq, duplicate: message.duplicate });
+      case "rejected":
+        return on.command?.(message.id, { kind: "rejected", code: message.code, message: message.message });
+      case "error":
+        return on.error?.({ source: "server", code: message.code, message: message.message });
+      case "event":
+    }
+  }
+
+  /** What the terminal calls once it took everything up to the offset. It counts for this connection alone. */
+  #rendered(offset: number): () => void {
+    const generation = this.#driver.generation;
+    return () => {
+      if (this.#driver.generation === generation) this.#then(() => this.#link.handleRendered(offset));
+    };
+  }
+}
