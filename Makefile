@@ -1,5 +1,5 @@
 # Everything a contributor runs. `make test` installs whatever is missing, then runs everything.
-.PHONY: run test lint bench fuzz setup
+.PHONY: run test web-test lint bench fuzz setup
 
 run:
 	cargo run --release
@@ -13,8 +13,14 @@ lint: setup
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	cargo deny --log-level error check licenses bans sources
 
-test: lint
+test: lint web-test
 	cargo test --workspace --no-fail-fast
+
+# The TypeScript packages.
+web-test: setup
+	npm install --no-audit --no-fund --silent
+	npm run --silent check
+	npm test --silent
 
 bench:
 	cargo build --release --quiet -p bowline -p bowline-bench

@@ -27,6 +27,7 @@ macro_rules! checked_string {
     ($(#[$doc:meta])* $name:ident, $bad:expr, $check:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(ts_rs::TS))]
         #[serde(try_from = "String")]
         pub struct $name(String);
 

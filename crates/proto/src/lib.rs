@@ -4,6 +4,7 @@
 //!
 //! - [`ids`], [`size`]: what things are called and how large a terminal may be;
 //! - [`message`]: the text messages and the shapes of the HTTP API;
+//! - [`board`]: the messages of the event stream;
 //! - [`frame`]: how messages become bytes on a unix socket, and the binary payloads;
 //! - [`control`]: what else the owner's socket is asked;
 //! - [`link`]: the two machines that make a resumable conversation of disposable connections;
@@ -11,6 +12,7 @@
 //! - [`config`]: every bound, and what happens on reaching it.
 
 pub mod backoff;
+pub mod board;
 pub mod close;
 pub mod config;
 pub mod control;
@@ -19,6 +21,8 @@ pub mod ids;
 pub mod link;
 pub mod message;
 pub mod size;
+#[cfg(test)]
+mod wire;
 
 /// A position in a session's output (or in one client's input), in bytes since the session was created.
 /// It never wraps and goes on over restarts.

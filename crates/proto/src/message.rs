@@ -14,6 +14,7 @@ pub const VERSION: u32 = 1;
 
 /// A session as `ls`, `GET /v1/sessions` and `attached` describe it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SessionInfo {
     /// Its id.
     pub id: SessionId,
@@ -25,6 +26,7 @@ pub struct SessionInfo {
     pub state: State,
     /// How it ended; only when `exited`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub exit: Option<ExitStatus>,
     /// When it was created, RFC 3339 UTC.
     pub created: String,
@@ -51,6 +53,7 @@ pub struct SessionInfo {
 
 /// What runs in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A program on a PTY.
@@ -61,6 +64,7 @@ pub enum Kind {
 
 /// Whether a session lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Its process holds the lock.
@@ -73,6 +77,7 @@ pub enum State {
 
 /// How a program ended: a code or a signal; neither when nobody saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ExitStatus {
     /// The exit code, unless a signal ended it.
     pub code: Option<i32>,
@@ -82,6 +87,7 @@ pub struct ExitStatus {
 
 /// A place in one life of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Cursor {
     /// The life.
     pub epoch: Epoch,
@@ -91,6 +97,7 @@ pub struct Cursor {
 
 /// What a viewer wants when it cannot keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Lag {
     /// Skip ahead by a snapshot.
@@ -102,6 +109,7 @@ pub enum Lag {
 
 /// The first message of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Hello {
     /// [`VERSION`].
     pub version: u32,
@@ -111,12 +119,14 @@ pub struct Hello {
     pub conn: u64,
     /// The client's id before a page reload: inherits size ownership, nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub was: Option<ClientId>,
     /// Where to go on; none for a fresh start.
     #[serde(default)]
     pub cursor: Option<Cursor>,
     /// The size of the client's own window, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub size: Option<Size>,
     /// What to do when it cannot keep up.
     #[serde(default)]
@@ -129,12 +139,15 @@ pub struct Hello {
     pub observe: bool,
     /// Answers for colour queries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub theme: Option<Theme>,
     /// A browser's origin key; the gateway takes it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub key: Option<String>,
     /// What the gateway says the token allows; none on a local socket, which may do everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub grant: Option<Grant>,
 }
 
@@ -144,6 +157,7 @@ fn default_scrollback() -> u32 {
 
 /// What a viewer may do, in the gateway's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Grant {
     /// May type, send commands and own the size.
     pub write: bool,
@@ -151,6 +165,7 @@ pub struct Grant {
 
 /// The viewer's colours, `#rrggbb`: what OSC 10 and 11 queries answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Theme {
     /// Text.
     pub fg: String,
@@ -160,6 +175,7 @@ pub struct Theme {
 
 /// Text from a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ClientMessage {
     /// Who it is and where it goes on.
@@ -182,6 +198,7 @@ pub enum ClientMessage {
         /// The command's id, chosen by the client.
         id: String,
         /// What to do.
+        #[cfg_attr(test, ts(type = "unknown"))]
         command: Value,
     },
     /// Are you there?
@@ -196,11 +213,13 @@ pub enum ClientMessage {
     },
     /// Something newer than this code.
     #[serde(other)]
+    #[cfg_attr(test, ts(skip))]
     Unknown,
 }
 
 /// The server's answer to a hello.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Attached {
     /// The session as it is now.
     pub session: SessionInfo,
@@ -212,12 +231,15 @@ pub struct Attached {
     pub verdict: Verdict,
     /// Why a snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub reason: Option<Reason>,
     /// What the viewer will never see as bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub missed: Option<Missed>,
     /// The snapshot that follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub snapshot: Option<SnapshotLength>,
     /// The size in force at `offset`.
     pub size: Size,
@@ -233,6 +255,7 @@ pub struct Attached {
 
 /// How a resume went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The missed bytes follow.
@@ -243,6 +266,7 @@ pub enum Verdict {
 
 /// Why a snapshot is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
     /// The client had no cursor.
@@ -263,6 +287,7 @@ pub enum Reason {
 
 /// How much of the terminal a snapshot describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// The visible screen; scrollback is left alone.
@@ -273,6 +298,7 @@ pub enum Scope {
 
 /// A range of output that a viewer does not get as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Missed {
     /// The first byte.
     pub from: Offset,
@@ -282,6 +308,7 @@ pub struct Missed {
 
 /// How long the snapshot is that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SnapshotLength {
     /// Bytes, over all its parts.
     pub bytes: u64,
@@ -289,6 +316,7 @@ pub struct SnapshotLength {
 
 /// What a viewer may do and is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct You {
     /// May type.
     pub write: bool,
@@ -298,6 +326,7 @@ pub struct You {
 
 /// One attached client, as the others see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Present {
     /// Who.
     pub client: ClientId,
@@ -309,6 +338,7 @@ pub struct Present {
 
 /// Text to a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerMessage {
     /// The answer to a hello. (Boxed: it is far larger than the rest.)
@@ -328,6 +358,7 @@ pub enum ServerMessage {
         scope: Scope,
         /// What is skipped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, ts(optional))]
         missed: Option<Missed>,
         /// Where output goes on.
         offset: Offset,
@@ -383,6 +414,7 @@ pub enum ServerMessage {
         /// When, RFC 3339 UTC.
         at: String,
         /// What.
+        #[cfg_attr(test, ts(type = "unknown"))]
         event: Value,
     },
     /// A command was taken.
@@ -431,5 +463,6 @@ pub enum ServerMessage {
     },
     /// Something newer than this code.
     #[serde(other)]
+    #[cfg_attr(test, ts(skip))]
     Unknown,
 }

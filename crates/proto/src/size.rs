@@ -13,6 +13,7 @@ pub const MAX_ROWS: u16 = 500;
 
 /// Columns and rows of a terminal, always within the bounds of this module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(try_from = "RawSize")]
 pub struct Size {
     cols: u16,

@@ -1,0 +1,84 @@
+//! The TypeScript client's wire types are written from the ones here; this test fails when they differ.
+//!
+//! `BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire` writes them anew.
+
+use std::fmt::Write as _;
+
+use ts_rs::{Config, TS};
+
+use crate::board::{BoardClientMessage, BoardMessage};
+use crate::ids::{ClientId, Epoch, SessionId, SessionName};
+use crate::message::{
+    Attached, ClientMessage, Cursor, ExitStatus, Grant, Hello, Kind, Lag, Missed, Present, Reason, Scope,
+    ServerMessage, SessionInfo, SnapshotLength, State, Theme, Verdict, You,
+};
+use crate::size::Size;
+
+const HEADER: &str = "\
+/**
+ * The messages of the wire, as TypeScript types.
+ *
+ * Written from the Rust types in crates/proto; do not edit. To write it anew:
+ *
+ *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
+ *
+ * Offsets and counts are u64 on the wire and `number` here; what reads them refuses those past 2^53 - 1.
+ */
+";
+
+/// One type, with its words.
+fn declare<T: TS>(out: &mut String) {
+    let config = Config::new().with_large_int("number");
+    let docs = T::docs().unwrap_or_default().replace("/**\n * ", "/** ").replace("\n */\n", " */\n");
+    // Each field has one line of words above it.
+    let decl = T::decl(&config).replace(" \n/**\n * ", "\n  /** ").replace("\n */\n", " */\n  ").replace(", }", ",\n}");
+    writeln!(out, "\n{docs}export {decl}").expect("a string takes everything");
+}
+
+fn wire() -> String {
+    let mut out = HEADER.to_owned();
+    declare::<SessionId>(&mut out);
+    declare::<SessionName>(&mut out);
+    declare::<Epoch>(&mut out);
+    declare::<ClientId>(&mut out);
+    declare::<Size>(&mut out);
+    declare::<SessionInfo>(&mut out);
+    declare::<Kind>(&mut out);
+    declare::<State>(&mut out);
+    declare::<ExitStatus>(&mut out);
+    declare::<Cursor>(&mut out);
+    declare::<Lag>(&mut out);
+    declare::<Hello>(&mut out);
+    declare::<Grant>(&mut out);
+    declare::<Theme>(&mut out);
+    declare::<ClientMessage>(&mut out);
+    declare::<Attached>(&mut out);
+    declare::<Verdict>(&mut out);
+    declare::<Reason>(&mut out);
+    declare::<Scope>(&mut out);
+    declare::<Missed>(&mut out);
+    declare::<SnapshotLength>(&mut out);
+    declare::<You>(&mut out);
+    declare::<Present>(&mut out);
+    declare::<ServerMessage>(&mut out);
+    declare::<BoardMessage>(&mut out);
+    declare::<BoardClientMessage>(&mut out);
+    out
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "blessing is asked for from outside")]
+fn the_typescript_wire_types_are_these() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packages/client/src/core/wire.ts");
+    let now = wire();
+    if std::env::var_os("BOWLINE_BLESS").is_some() {
+        std::fs::write(path, now).expect("the wire types are written");
+        return;
+    }
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        committed == now,
+        "packages/client/src/core/wire.ts differs from the Rust types. Write it anew, and read the difference:\n\
+         BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire"
+    );
+}

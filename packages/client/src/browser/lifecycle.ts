@@ -1,0 +1,37 @@
+/** The page's lifecycle: visibilitychange, pageshow from the back/forward cache, freeze and resume, online. */
+import type { Lifecycle, LifecycleSignal } from "../connection/environment.js";
+
+/** As much of a window as is used. */
+export interface PageWindow extends Pick<EventTarget, "addEventListener" | "removeEventListener"> {
+  readonly document: Pick<Document, "visibilityState" | "addEventListener" | "removeEventListener">;
+}
+
+/** The lifecycle of a page. It listens only while somebody is subscribed. */
+export function pageLifecycle(page: PageWindow = window): Lifecycle {
+  const { document } = page;
+  const isHidden = () => document.visibilityState === "hidden";
+  return {
+    get hidden() {
+      return isHidden();
+    },
+    subscribe(listener) {
+      const told: [Pick<EventTarget, "addEventListener" | "removeEventListener">, string, (event: Event) => LifecycleSignal | undefined][] = [
+        [document, "visibilitychange", () => (isHidden() ? "hidden" : "visible")],
+        [document, "freeze", () => "frozen"],
+        [document, "resume", () => "resumed"],
+        // Without `persisted` it is an ordinary load, and nothing slept.
+        [page, "pageshow", (event) => ((event as PageTransitionEvent).persisted ? "restored" : undefined)],
+        [page, "online", () => "online"],
+      ];
+      const removers = told.map(([source, type, signalOf]) => {
+        const handle = (event: Event) => {
+          const signal = signalOf(event);
+          if (signal) listener(signal);
+        };
+        source.addEventListener(type, handle);
+        return () => source.removeEventListener(type, handle);
+      });
+      return () => removers.splice(0).forEach((remove) => remove());
+    },
+  };
+}

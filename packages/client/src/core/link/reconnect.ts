@@ -1,0 +1,197 @@
+/** Who dials, and when: one machine owns the connection's whole life, so nobody else reopens sockets. */
+import { type Backoff, delay } from "../backoff.js";
+import { classify, type Closed, type Permanent } from "../close.js";
+import { DIAL_WITHIN, GOOD_AFTER, HIDDEN_EVERY } from "../config.js";
+
+/** What a user sees of the connection. */
+export type Status =
+  | { readonly name: "connecting" }
+  | { readonly name: "open" }
+  /** Lost; try number `attempt` is made at `at`, or under way when that is past. */
+  | { readonly name: "reconnecting"; readonly attempt: number; readonly at: number }
+  | { readonly name: "offline" }
+  | { readonly name: "ended" }
+  | { readonly name: "needs-login" }
+  | { readonly name: "gone"; readonly why: Permanent };
+
+/** What the driver is to do. */
+export type Action =
+  /** Dial; give the generation back with everything that this dial leads to. `freshTicket`: the last ticket was refused. */
+  | { readonly kind: "dial"; readonly generation: number; readonly freshTicket: boolean }
+  /** This dial or its connection is superseded: close it. Whatever it still does is ignored. */
+  | { readonly kind: "drop"; readonly generation: number }
+  /** The status changed: show it. */
+  | { readonly kind: "show"; readonly status: Status };
+
+type Phase =
+  | { readonly name: "idle" }
+  | { readonly name: "dialling"; readonly since: number }
+  | { readonly name: "opened" }
+  | { readonly name: "attached"; readonly since: number }
+  | { readonly name: "waiting"; readonly at: number };
+
+const IDLE: Phase = { name: "idle" };
+
+/** The reconnecting machine. */
+export class Reconnector {
+  readonly #backoff: Backoff;
+  #status: Status = { name: "connecting" };
+  #generation = 0;
+  #phase: Phase = IDLE;
+  /** Failures since the last good connection. */
+  #failures = 0;
+  #freshTicket = false;
+  /** The server asked not to be dialled before. */
+  #notBefore = 0;
+  #hidden = false;
+  #actions: Action[] = [];
+
+  /** A machine that has not dialled. */
+  constructor(backoff: Backoff) {
+    this.#backoff = backoff;
+  }
+
+  /** The status as a user sees it. */
+  get status(): Status {
+    return this.#status;
+  }
+
+  /** Makes the first dial. */
+  start(now: number): void {
+    if (this.#generation === 0 && this.#phase.name === "idle") this.#dial(now);
+  }
+
+  /** The transport of this dial is open. */
+  handleOpened(generation: number): void {
+    if (generation === this.#generation && this.#phase.name === "dialling") this.#phase = { name: "opened" };
+  }
+
+  /** The server attached us. */
+  handleAttached(generation: number, now: number): void {
+    const early = this.#phase.name === "dialling" || this.#phase.name === "opened";
+    if (generation !== this.#generation || !early) return;
+    this.#phase = { name: "attached", since: now };
+    this.#show({ name: "open" });
+  }
+
+  /** A dial failed, or its connection ended. `jitter` is in [-1, 1]. */
+  handleClosed(generation: number, closed: Closed, jitter: number, now: number): void {
+    if (generation !== this.#generation || !this.#isLive()) return;
+    // A server that accepts and closes does not earn a fresh budget.
+    if (this.#phase.name === "attached" && now - this.#phase.since >= GOOD_AFTER) this.#failures = 0;
+    this.#phase = IDLE;
+    const sorted = classify(closed);
+    switch (sorted.class) {
+      case "ended":
+      case "superseded":
+        return this.#show({ name: "ended" });
+      case "permanent":
+        return this.#show({ name: "gone", why: sorted.kind });
+      case "needs_login":
+        return this.#show({ name: "needs-login" });
+      case "fetch_ticket":
+        this.#freshTicket = true;
+        return this.#retry(0, jitter, now);
+      case "transient":
+        return this.#retry(sorted.notBefore ?? 0, jitter, now);
+    }
+  }
+
+  #retry(notBefore: number, jitter: number, now: number): void {
+    const backoff = delay(this.#backoff, this.#failures, jitter);
+    if (backoff === undefined) return this.#show({ name: "offline" });
+    this.#failures += 1;
+    this.#notBefore = now + notBefore;
+    const wait = this.#hidden ? Math.max(backoff, HIDDEN_EVERY) : backoff;
+    this.#wait(Math.max(now + wait, this.#notBefore));
+  }
+
+  #wait(at: number): void {
+    this.#phase = { name: "waiting", at };
+    this.#show({ name: "reconnecting", attempt: Math.max(this.#failures, 1), at });
+  }
+
+  /** Nobody looks: no more than a try a minute, until a wake. */
+  handleHidden(now: number): void {
+    this.#hidden = true;
+    if (this.#phase.name === "waiting") this.#wait(Math.max(this.#phase.at, now + HIDDEN_EVERY));
+  }
+
+  /**
+   * Online, visible, resumed, or the user asked: the tries start again, and a dial is made at once, unless one is under way or
+   * the server asked for patience. An open connection is left alone; whether it lives is for the link's probe.
+   */
+  handleWake(now: number): void {
+    this.#hidden = false;
+    const over = this.#isOver() || this.#status.name === "needs-login";
+    if (this.#generation === 0 || over) return;
+    this.#failures = 0;
+    if (this.#phase.name === "idle" || this.#phase.name === "waiting") {
+      this.#wait(Math.max(this.#notBefore, now));
+      this.handleTimeout(0, now);
+    }
+  }
+
+  /** Dial afresh, whatever is under way: after a new login, after a long sleep, or on the user's word. */
+  redial(now: number): void {
+    if (this.#isOver()) return;
+    if (this.#isLive()) this.#drop();
+    this.#failures = 0;
+    this.#phase = IDLE;
+    this.#show({ name: "reconnecting", attempt: 1, at: now });
+    this.#dial(now);
+  }
+
+  /** The session exited, or the user left. */
+  handleEnded(): void {
+    if (this.#isLive()) this.#drop();
+    this.#phase = IDLE;
+    if (this.#status.name !== "gone") this.#show({ name: "ended" });
+  }
+
+  /** Time has passed. `jitter` is in [-1, 1]. */
+  handleTimeout(jitter: number, now: number): void {
+    if (this.#phase.name === "waiting" && this.#phase.at <= now) {
+      this.#dial(now);
+    } else if (this.#phase.name === "dialling" && this.#phase.since + DIAL_WITHIN <= now) {
+      this.#drop();
+      this.handleClosed(this.#generation, { kind: "failed" }, jitter, now);
+    }
+  }
+
+  /** When {@link handleTimeout} is to be called. */
+  pollTimeout(): number | undefined {
+    if (this.#phase.name === "waiting") return this.#phase.at;
+    return this.#phase.name === "dialling" ? this.#phase.since + DIAL_WITHIN : undefined;
+  }
+
+  /** What to do next. */
+  pollAction(): Action | undefined {
+    return this.#actions.shift();
+  }
+
+  #isLive(): boolean {
+    return this.#phase.name === "dialling" || this.#phase.name === "opened" || this.#phase.name === "attached";
+  }
+
+  #isOver(): boolean {
+    return this.#status.name === "ended" || this.#status.name === "gone";
+  }
+
+  #dial(now: number): void {
+    this.#generation += 1;
+    this.#phase = { name: "dialling", since: now };
+    this.#actions.push({ kind: "dial", generation: this.#generation, freshTicket: this.#freshTicket });
+    this.#freshTicket = false;
+  }
+
+  #drop(): void {
+    this.#actions.push({ kind: "drop", generation: this.#generation });
+  }
+
+  #show(status: Status): void {
+    if (JSON.stringify(this.#status) === JSON.stringify(status)) return;
+    this.#status = status;
+    this.#actions.push({ kind: "show", status });
+  }
+}

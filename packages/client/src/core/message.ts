@@ -1,0 +1,158 @@
+/**
+ * The text messages, read from JSON. The types are in wire.ts, written from the Rust ones; here each field is checked once,
+ * where it enters. Unknown fields are left out; an unknown `type` is `undefined`, and ignored.
+ */
+import { isClientId, isEpoch, isSessionId, isSessionName } from "./ids.js";
+import {
+  anything,
+  checked,
+  count,
+  defaulted,
+  type Fields,
+  flag,
+  integer,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  tagged,
+  text,
+} from "./shape.js";
+import type {
+  Attached,
+  BoardMessage,
+  ClientMessage,
+  Cursor,
+  ExitStatus,
+  Grant,
+  Hello,
+  Missed,
+  Present,
+  SessionInfo,
+  ServerMessage,
+  Size,
+  SnapshotLength,
+  Theme,
+  You,
+} from "./wire.js";
+
+/** The protocol version that this code speaks. */
+export const VERSION = 1;
+
+const clientId = checked("a client id, a UUID in lower case,", isClientId);
+const epoch = checked("an epoch, 8 lower-case hex digits,", isEpoch);
+const sessionId = checked("a session id, 12 of a-z and 0-9,", isSessionId);
+const sessionName = checked("a session name", isSessionName);
+const u32 = integer(0, 0xffff_ffff);
+const exitCode = nullable(integer(-0x8000_0000, 0x7fff_ffff));
+const reason = oneOf("fresh", "trimmed", "epoch", "ahead", "lagging", "resize", "repaint");
+const lag = oneOf("skip", "wait");
+
+const sizeFields: Fields<Size> = { cols: integer(2, 1000), rows: integer(1, 500) };
+const size = object(sizeFields);
+const missed = object<Missed>({ from: count, to: count });
+const cursor = object<Cursor>({ epoch, offset: count });
+const beat = { n: count };
+
+/** A session's description. */
+export const sessionInfo = object<SessionInfo>({
+  id: sessionId,
+  name: nullable(sessionName),
+  kind: oneOf("terminal", "agent"),
+  state: oneOf("running", "exited", "lost"),
+  exit: optional(object<ExitStatus>({ code: exitCode, signal: nullable(text) })),
+  created: text,
+  cwd: text,
+  argv: list(text),
+  title: text,
+  size,
+  clients: u32,
+  epoch,
+  offset: count,
+  degraded: defaulted(flag, false),
+  version: text,
+});
+
+const attached: Fields<Attached> = {
+  session: sessionInfo,
+  epoch,
+  offset: count,
+  verdict: oneOf("exact", "snapshot"),
+  reason: optional(reason),
+  missed: optional(missed),
+  snapshot: optional(object<SnapshotLength>({ bytes: count })),
+  size,
+  input: nullable(count),
+  you: object<You>({ write: flag, size: flag }),
+  heartbeat: count,
+  window: count,
+};
+
+const hello: Fields<Hello> = {
+  version: u32,
+  client: clientId,
+  conn: count,
+  was: optional(clientId),
+  cursor: nullable(cursor),
+  size: optional(size),
+  lag: defaulted(lag, "skip"),
+  scrollback: defaulted(u32, 1000),
+  observe: defaulted(flag, false),
+  theme: optional(object<Theme>({ fg: text, bg: text })),
+  key: optional(text),
+  grant: optional(object<Grant>({ write: flag })),
+};
+
+/** Reads a message to the client; `undefined` for one of a later time. */
+export const readServerMessage = tagged<ServerMessage>({
+  attached,
+  resize: sizeFields,
+  ack: { input: count },
+  snapshot: {
+    reason,
+    scope: oneOf("screen", "all"),
+    missed: optional(missed),
+    offset: count,
+    size,
+    bytes: count,
+  },
+  title: { title: text },
+  cwd: { cwd: text },
+  notify: { title: text, body: text },
+  url: { url: text, open: flag },
+  bell: {},
+  presence: { clients: list(object<Present>({ client: clientId, write: flag, size: flag })) },
+  exit: { code: exitCode, signal: nullable(text), offset: count },
+  event: { seq: count, at: text, event: anything },
+  accepted: { id: text, seq: count, duplicate: flag },
+  rejected: { id: text, code: text, message: text },
+  error: { code: text, message: text, fatal: flag },
+  ping: beat,
+  pong: beat,
+  close: { code: integer(0, 0xffff), reason: text },
+});
+
+/** Reads a message to the server; `undefined` for one of a later time. */
+export const readClientMessage = tagged<ClientMessage>({
+  hello,
+  ack: { output: count },
+  resize: sizeFields,
+  claim_size: sizeFields,
+  repaint: {},
+  leave: {},
+  command: { id: text, command: anything },
+  ping: beat,
+  pong: beat,
+});
+
+/** Reads a message of the event stream; `undefined` for one of a later time. */
+export const readBoardMessage = tagged<BoardMessage>({
+  welcome: { client: clientId, epoch: text, version: text, heartbeat: count },
+  board: { sessions: list(sessionInfo), approvals: defaulted(list(anything), []) },
+  session: { session: sessionInfo },
+  session_gone: { id: sessionId },
+  error: { code: text, message: text },
+  ping: beat,
+  pong: beat,
+});

@@ -1,0 +1,39 @@
+/**
+ * What every JavaScript runtime has beside the language itself: all that the code outside browser/ may use.
+ *
+ * Only tsconfig.core.json reads this file; the packages that use the client have these types from the DOM or Node.
+ */
+
+declare class TextEncoder {
+  encode(text: string): Uint8Array<ArrayBuffer>;
+}
+
+declare class TextDecoder {
+  constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean });
+  decode(bytes: Uint8Array): string;
+}
+
+declare class URL {
+  constructor(url: string, base?: string);
+  href: string;
+  protocol: string;
+  pathname: string;
+  search: string;
+  hash: string;
+  readonly searchParams: { set(name: string, value: string): void };
+}
+
+declare class AbortController {
+  readonly signal: AbortSignal;
+  abort(): void;
+}
+
+interface AbortSignal {
+  readonly aborted: boolean;
+}
+
+declare function setTimeout(callback: () => void, ms: number): unknown;
+declare function clearTimeout(timer: unknown): void;
+declare const performance: { now(): number };
+declare const crypto: { getRandomValues(bytes: Uint8Array): Uint8Array };
+declare function queueMicrotask(callback: () => void): void;
