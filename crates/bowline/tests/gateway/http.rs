@@ -1,0 +1,91 @@
+//! A small HTTP client: one request, one connection, every header as given.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    /// Names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Response {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The header that makes a refusal ours.
+    pub(crate) fn code(&self) -> &str {
+        self.header("bowline-code").unwrap_or_default()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|why| panic!("{why}: {}", self.text()))
+    }
+}
+
+/// Sends a request and reads the whole answer.
+pub(crate) fn request(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> std::io::Result<Response> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        head += &format!("Host: {address}\r\n");
+    }
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    if !body.is_empty() || method == "POST" {
+        head += &format!("Content-Length: {}\r\n", body.len());
+    }
+    stream.write_all(format!("{head}\r\n").as_bytes())?;
+    stream.write_all(body)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    parse(&answer).ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
+}
+
+/// Reads an answer whose body ends with the connection, in chunks or not.
+pub(crate) fn parse(answer: &[u8]) -> Option<Response> {
+    let end = answer.windows(4).position(|part| part == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    let header = |line: &str| line.split_once(':').map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()));
+    let headers: Vec<(String, String)> = lines.filter_map(header).collect();
+    let mut body = answer[end + 4..].to_vec();
+    if headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked") {
+        body = unchunk(&body)?;
+    }
+    Some(Response { status, headers, body })
+}
+
+fn unchunk(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|part| part == b"\r\n")?;
+        let size = usize::from_str_radix(std::str::from_utf8(&rest[..end]).ok()?, 16).ok()?;
+        rest = &rest[end + 2..];
+        if size == 0 {
+            return Some(whole);
+        }
+        whole.extend_from_slice(rest.get(..size)?);
+        rest = rest.get(size + 2..)?;
+    }
+}
