@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::{Auth, Caller};
+use crate::auth::{Auth, Caller, LoginRate};
 use crate::environment::Environment;
 use crate::problem::Problem;
 use crate::rate::Rate;
@@ -36,6 +36,7 @@ pub(crate) struct Shared {
     /// How many streams there are, and whose.
     counts: Mutex<Counts>,
     attach_rate: Mutex<Rate<IpAddr>>,
+    pub(crate) login_rate: LoginRate,
     /// Held while a session with a derived id is made, so that a repeat finds the first one whole.
     pub(crate) making: tokio::sync::Mutex<()>,
     /// Viewers of ended sessions, each of which takes a thread.
@@ -62,6 +63,7 @@ impl App {
         let rate = settings.limits.attach_rate;
         App(Arc::new(Shared {
             environment: Environment::new(),
+            login_rate: LoginRate::new(settings.limits.login_rate),
             settings,
             home,
             auth,

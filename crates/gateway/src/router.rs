@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::auth::Scope;
 use crate::extract::Json;
 use crate::problem::Problem;
-use crate::{attach, guard, history, metrics, sessions};
+use crate::{attach, auth, guard, history, metrics, sessions};
 
 /// All routes.
 pub(crate) fn router(app: App, counted: PrometheusHandle) -> Router {
@@ -30,6 +30,7 @@ pub(crate) fn router(app: App, counted: PrometheusHandle) -> Router {
             "/metrics",
             get(async move |state: State<App>, parts: http::request::Parts| show_metrics(state, parts, counted).await),
         )
+        .merge(auth::endpoints::routes())
         .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
         .fallback(nowhere)

@@ -5,6 +5,7 @@
 //! the file changes: at the next call, and while waiting (`watch`).
 
 mod caller;
+pub(crate) mod endpoints;
 mod error;
 mod known;
 mod rate;
@@ -15,6 +16,8 @@ mod store;
 mod ticket;
 mod watch;
 
+#[cfg(test)]
+mod endpoints_tests;
 #[cfg(test)]
 mod tests;
 
