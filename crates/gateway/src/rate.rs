@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 /// Keys remembered at a time; past it, full buckets are forgotten first, and then everybody shares one.
 const KEYS: usize = 65_536;
+/// How often full buckets are looked for.
+const PRUNE_EVERY: Duration = Duration::from_secs(1);
 
 /// A limit of attempts.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub(crate) struct Rate<K> {
     burst: f64,
     buckets: HashMap<K, Bucket>,
     crowd: Option<Bucket>,
+    /// When full buckets were last looked for.
+    pruned: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -25,14 +29,14 @@ struct Bucket {
 impl<K: Hash + Eq> Rate<K> {
     /// So many a second, after a burst.
     pub(crate) fn new(per_second: f64, burst: f64) -> Rate<K> {
-        Rate { per_second, burst, buckets: HashMap::new(), crowd: None }
+        Rate { per_second, burst, buckets: HashMap::new(), crowd: None, pruned: None }
     }
 
     /// Counts an attempt, or says how long to wait.
     pub(crate) fn take(&mut self, key: K, now: Instant) -> Result<(), Duration> {
         let (per_second, burst) = (self.per_second, self.burst);
         if self.buckets.len() >= KEYS && !self.buckets.contains_key(&key) {
-            self.buckets.retain(|_, bucket| bucket.filled(per_second, burst, now) < burst);
+            self.prune(now);
         }
         let full = Bucket { left: burst, at: now };
         let bucket = if self.buckets.len() >= KEYS && !self.buckets.contains_key(&key) {
@@ -46,6 +50,18 @@ impl<K: Hash + Eq> Rate<K> {
             return Ok(());
         }
         Err(Duration::from_secs_f64((1.0 - bucket.left) / per_second.max(f64::MIN_POSITIVE)))
+    }
+}
+
+impl<K> Rate<K> {
+    /// Forgets full buckets. Not for every stranger of a crowd: it is work for all keys.
+    fn prune(&mut self, now: Instant) {
+        if self.pruned.is_some_and(|last| now.saturating_duration_since(last) < PRUNE_EVERY) {
+            return;
+        }
+        self.pruned = Some(now);
+        let (per_second, burst) = (self.per_second, self.burst);
+        self.buckets.retain(|_, bucket| bucket.filled(per_second, burst, now) < burst);
     }
 }
 
@@ -81,5 +97,8 @@ mod tests {
         }
         assert_eq!(rate.buckets.len(), KEYS);
         assert!(rate.take(usize::MAX, now).is_err());
+        let later = now + Duration::from_secs(60);
+        assert_eq!(rate.take(usize::MAX, later), Ok(()));
+        assert_eq!(rate.buckets.len(), 1, "full buckets were forgotten");
     }
 }
