@@ -30,11 +30,18 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
             next.run(Request::from_parts(parts, body)).await
         }
         Err(problem) => {
-            let path = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
-            let socket = path.is_some_and(|path| SOCKETS.contains(&path));
-            if socket { ws::refuse(&mut parts, problem) } else { problem.into_response() }
+            if is_stream(&parts) {
+                ws::refuse(&mut parts, problem)
+            } else {
+                problem.into_response()
+            }
         }
     }
+}
+
+/// Whether the request is for a stream: what a browser cannot add headers to.
+fn is_stream(parts: &Parts) -> bool {
+    parts.extensions.get::<MatchedPath>().is_some_and(|path| SOCKETS.contains(&path.as_str()))
 }
 
 /// Who is calling, as far as the request's head tells.
@@ -59,7 +66,8 @@ pub(crate) fn who(app: &App, parts: &Parts) -> Result<Who, Problem> {
             )
         });
     }
-    if let Some(ticket) = query_value(parts, "ticket") {
+    // Nowhere else: a ticket that leaked with an address must not make tokens.
+    if let Some(ticket) = query_value(parts, "ticket").filter(|_| is_stream(parts)) {
         let spent = || Problem::new("bad_ticket", "the ticket is spent, expired or unknown; fetch another");
         return app.auth.redeem_ticket(&ticket).map(Who::Caller).ok_or_else(spent);
     }
