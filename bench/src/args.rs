@@ -43,4 +43,10 @@ pub(crate) enum Verb {
         #[arg(last = true, required = true)]
         program: Vec<String>,
     },
+    /// Carries a unix socket over TCP, and does nothing else; prints its port
+    #[command(hide = true)]
+    Forward {
+        /// Where to connect.
+        socket: PathBuf,
+    },
 }

@@ -8,13 +8,14 @@
 //! - [`place`]: the directory and the processes of a run, and how they end;
 //! - [`text`]: the coloured text that programs print, and how many bytes a screen of it needs;
 //! - [`pty`], [`relay`]: the least: a program on a PTY, and a process that carries a PTY over a socket;
-//! - [`session`], [`viewer`]: Bowline, and a viewer of it;
+//! - [`session`], [`gateway`], [`wire`], [`viewer`]: Bowline, the ways to it, and a viewer of it;
 //! - [`mux`]: what a user would pick instead;
 //! - [`rows`]: the measurements;
 //! - [`machine`], [`figure`], [`table`]: where they were made, what they say, and how they are shown.
 
 mod args;
 mod figure;
+mod gateway;
 mod machine;
 mod mux;
 mod place;
@@ -25,6 +26,7 @@ mod session;
 mod table;
 mod text;
 mod viewer;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -38,9 +40,16 @@ use crate::table::Table;
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
-    if let Some(Verb::Relay { socket, program }) = &args.verb {
-        relay::run(socket, program)?;
-        return Ok(ExitCode::SUCCESS);
+    match &args.verb {
+        Some(Verb::Relay { socket, program }) => {
+            relay::run(socket, program)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Verb::Forward { socket }) => {
+            relay::forward(socket)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        None => {}
     }
     place::end_on_signals()?;
     let place = Place::new()?;

@@ -1,10 +1,12 @@
 //! The least that can serve a terminal over a socket: a process that copies between a PTY and one connection.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -36,37 +38,113 @@ pub(crate) fn run(socket: &Path, program: &[String]) -> Result<()> {
     }
 }
 
+/// Carries one TCP connection to a unix socket, until either ends.
+pub(crate) fn forward(socket: &Path) -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    println!("{}", listener.local_addr()?.port());
+    let (mut outer, _) = listener.accept()?;
+    outer.set_nodelay(true)?;
+    let mut inner = connect(socket)?;
+    let mut buf = vec![0; READ];
+    loop {
+        let mut ready = [
+            PollFd::from_borrowed_fd(inner.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(outer.as_fd(), PollFlags::IN),
+        ];
+        poll(&mut ready, None)?;
+        let [from_inner, from_outer] = ready.map(|fd| !fd.revents().is_empty());
+        if from_inner {
+            match inner.read(&mut buf)? {
+                0 => return Ok(()),
+                n => outer.write_all(&buf[..n])?,
+            }
+        }
+        if from_outer {
+            match outer.read(&mut buf)? {
+                0 => return Ok(()),
+                n => inner.write_all(&buf[..n])?,
+            }
+        }
+    }
+}
+
 /// A running relay and the connection to it.
 #[derive(Debug)]
 pub(crate) struct Relay {
-    pub(crate) stream: UnixStream,
-    child: Child,
-    _process: Process,
+    pub(crate) stream: Stream,
+    children: Vec<(Child, Process)>,
+}
+
+/// The connection to a relay.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    pub(crate) fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(buf),
+            Stream::Tcp(stream) => stream.read(buf),
+        }
+    }
+
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.write_all(bytes),
+            Stream::Tcp(stream) => stream.write_all(bytes),
+        }
+    }
 }
 
 impl Relay {
+    /// A PTY over a unix socket.
     pub(crate) fn start(place: &Place, program: &[&str]) -> Result<Relay> {
-        let socket = place.path().join("relay.sock");
-        let child = Command::new(std::env::current_exe()?)
-            .arg("relay")
-            .arg(&socket)
-            .arg("--")
-            .args(program)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let process = Process::adopt(child.id())?;
-        let stream = connect(&socket).context("the relay does not listen")?;
+        let (socket, child) = serve(place, program)?;
+        let stream = Stream::Unix(connect(&socket).context("the relay does not listen")?);
         std::fs::remove_file(&socket)?;
-        Ok(Relay { stream, child, _process: process })
+        Ok(Relay { stream, children: vec![child] })
+    }
+
+    /// A PTY over a unix socket, and that over TCP: two processes, as a session and its gateway are.
+    pub(crate) fn start_over_tcp(place: &Place, program: &[&str]) -> Result<Relay> {
+        let (socket, child) = serve(place, program)?;
+        let (mut forward, process) = spawn(|command| command.arg("forward").arg(&socket).stdout(Stdio::piped()))?;
+        let mut port = String::new();
+        BufReader::new(forward.stdout.take().context("no output")?).read_line(&mut port)?;
+        let stream = TcpStream::connect(("127.0.0.1", port.trim().parse::<u16>()?))?;
+        stream.set_nodelay(true)?;
+        Ok(Relay { stream: Stream::Tcp(stream), children: vec![child, (forward, process)] })
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        let _ = self.stream.shutdown(std::net::Shutdown::Both);
-        let _ = self.child.wait();
+        let _ = match &self.stream {
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
+        };
+        for (mut child, _) in self.children.drain(..).rev() {
+            let _ = child.wait();
+        }
     }
+}
+
+/// Starts the process with the PTY.
+fn serve(place: &Place, program: &[&str]) -> Result<(PathBuf, (Child, Process))> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let socket = place.path().join(format!("relay{}.sock", COUNT.fetch_add(1, Ordering::Relaxed)));
+    let child = spawn(|command| command.arg("relay").arg(&socket).arg("--").args(program))?;
+    Ok((socket, child))
+}
+
+/// Starts this program again, as something else.
+fn spawn(arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<(Child, Process)> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let child = arguments(&mut command).stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let process = Process::adopt(child.id())?;
+    Ok((child, process))
 }
 
 fn connect(socket: &Path) -> Result<UnixStream> {

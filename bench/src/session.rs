@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::place::{Place, Process};
+use crate::wire::{Way, Wire};
 
 /// The bowline binary and the directories of this run.
 #[derive(Debug)]
@@ -72,8 +73,10 @@ impl Session {
     pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
     }
+}
 
-    pub(crate) fn address(&self) -> &Path {
-        &self.address
+impl Way for Session {
+    fn connect(&self) -> Result<Wire> {
+        Ok(Wire::Unix(UnixStream::connect(&self.address)?))
     }
 }

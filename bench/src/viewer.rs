@@ -1,19 +1,17 @@
-//! A viewer of a session: blocking, over the session's own socket, and no faster or slower than it must be.
+//! A viewer of a session: blocking, over whatever carries it, and no faster or slower than it must be.
 
-use std::io::{Read, Write};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use bowline_proto::config::RENDERED_EVERY;
-use bowline_proto::frame::{self, Binary, Frame};
-use bowline_proto::ids::ClientId;
-use bowline_proto::message::{ClientMessage, Hello, Lag, ServerMessage, VERSION};
+use bowline_proto::frame::{Binary, Frame};
+use bowline_proto::ids::{ClientId, Epoch};
+use bowline_proto::message::{ClientMessage, Cursor, Hello, Lag, ServerMessage, VERSION, Verdict};
 use bowline_proto::size::Size;
 
-use crate::pty::{COLS, ROWS, SILENCE, Seen, is_readable};
-use crate::session::Session;
+use crate::pty::{COLS, ROWS, Seen, is_readable};
+use crate::wire::{Way, Wire};
 
 /// What one read of the socket may bring.
 const READ: usize = 256 << 10;
@@ -21,7 +19,11 @@ const READ: usize = 256 << 10;
 /// An attached viewer.
 #[derive(Debug)]
 pub(crate) struct Viewer {
-    stream: UnixStream,
+    wire: Wire,
+    client: ClientId,
+    conn: u64,
+    lag: Lag,
+    epoch: Option<Epoch>,
     received: Vec<u8>,
     /// What of `received` holds bytes.
     filled: usize,
@@ -33,8 +35,10 @@ pub(crate) struct Viewer {
     painting: u64,
     /// Snapshots that replaced output, after the first.
     skipped: u32,
-    /// All that came over the socket.
-    wire: u64,
+    /// All that came over the wire.
+    came: u64,
+    /// How the last attach went.
+    verdict: Option<Verdict>,
     is_attached: bool,
     out: Vec<u8>,
 }
@@ -50,9 +54,9 @@ pub(crate) struct Attach {
 
 impl Viewer {
     /// Attaches, and returns when `mark` is on the screen.
-    pub(crate) fn attach_at(session: &Session, lag: Lag, mark: &[u8]) -> Result<Viewer> {
+    pub(crate) fn attach_at(way: &dyn Way, lag: Lag, mark: &[u8]) -> Result<Viewer> {
         let (mut seen, mut found) = (Seen::default(), false);
-        let (mut viewer, _) = Viewer::dial(session, lag, 0, |bytes| found |= seen.find(mark, bytes))?;
+        let (mut viewer, _) = Viewer::dial(way, lag, 0, |bytes| found |= seen.find(mark, bytes))?;
         while !found {
             viewer.receive(|bytes| found |= seen.find(mark, bytes))?;
         }
@@ -60,30 +64,20 @@ impl Viewer {
     }
 
     /// Attaches, and returns when the snapshot is whole.
-    pub(crate) fn attach(session: &Session, lag: Lag, scrollback: u32) -> Result<(Viewer, Attach)> {
-        Viewer::dial(session, lag, scrollback, |_| {})
+    pub(crate) fn attach(way: &dyn Way, lag: Lag, scrollback: u32) -> Result<(Viewer, Attach)> {
+        Viewer::dial(way, lag, scrollback, |_| {})
     }
 
-    fn dial(session: &Session, lag: Lag, scrollback: u32, mut render: impl FnMut(&[u8])) -> Result<(Viewer, Attach)> {
+    fn dial(way: &dyn Way, lag: Lag, scrollback: u32, mut render: impl FnMut(&[u8])) -> Result<(Viewer, Attach)> {
         let mut random = [0; 16];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let hello = Hello {
-            version: VERSION,
-            client: ClientId::from_random(random),
-            conn: 1,
-            was: None,
-            cursor: None,
-            size: Size::new(COLS.into(), ROWS.into()).ok(),
-            lag,
-            scrollback,
-            observe: false,
-            theme: None,
-            key: None,
-            grant: None,
-        };
         let begun = Instant::now();
         let mut viewer = Viewer {
-            stream: UnixStream::connect(session.address())?,
+            wire: way.connect()?,
+            client: ClientId::from_random(random),
+            conn: 0,
+            lag,
+            epoch: None,
             received: vec![0; READ],
             filled: 0,
             offset: 0,
@@ -91,30 +85,60 @@ impl Viewer {
             input: 0,
             painting: 0,
             skipped: 0,
-            wire: 0,
+            came: 0,
+            verdict: None,
             is_attached: false,
             out: Vec::new(),
         };
-        viewer.stream.set_read_timeout(Some(SILENCE))?;
-        viewer.say(&ClientMessage::Hello(hello))?;
-        while !viewer.is_attached || viewer.painting > 0 {
-            viewer.receive(&mut render)?;
-        }
-        let attach = Attach { took: begun.elapsed(), bytes: viewer.wire };
+        viewer.greet(scrollback, &mut render)?;
+        let attach = Attach { took: begun.elapsed(), bytes: viewer.came };
         Ok((viewer, attach))
+    }
+
+    /// Comes back by another connection, to the byte where it was. True when the verdict is `exact`.
+    pub(crate) fn come_back(&mut self, way: &dyn Way) -> Result<bool> {
+        self.wire = way.connect()?;
+        (self.filled, self.is_attached) = (0, false);
+        self.greet(0, &mut |_: &[u8]| {})?;
+        Ok(self.verdict == Some(Verdict::Exact))
+    }
+
+    /// Says hello on a new connection, and returns when the snapshot, if there is one, is whole.
+    fn greet(&mut self, scrollback: u32, render: &mut impl FnMut(&[u8])) -> Result<()> {
+        self.conn += 1;
+        let hello = Hello {
+            version: VERSION,
+            client: self.client.clone(),
+            conn: self.conn,
+            was: None,
+            cursor: self.epoch.clone().map(|epoch| Cursor { epoch, offset: self.offset }),
+            size: Size::new(COLS.into(), ROWS.into()).ok(),
+            lag: self.lag,
+            scrollback,
+            observe: false,
+            theme: None,
+            key: None,
+            grant: None,
+        };
+        self.wire.set_patient()?;
+        self.say(&ClientMessage::Hello(hello))?;
+        while !self.is_attached || self.painting > 0 {
+            self.receive(&mut *render)?;
+        }
+        Ok(())
     }
 
     /// Reads once, waiting for something to come, and hands on what the terminal would be given.
     pub(crate) fn receive(&mut self, mut render: impl FnMut(&[u8])) -> Result<()> {
-        let n = self.stream.read(&mut self.received[self.filled..])?;
+        let n = self.wire.read(&mut self.received[self.filled..])?;
         if n == 0 {
             bail!("the session closed the connection");
         }
-        self.wire += n as u64;
+        self.came += n as u64;
         self.filled += n;
         let received = std::mem::take(&mut self.received);
         let mut at = 0;
-        while let Some((frame, used)) = Frame::decode(&received[at..self.filled])? {
+        while let Some((frame, used)) = self.wire.decode(&received[at..self.filled])? {
             at += used;
             match frame {
                 Frame::Text(text) => self.hear(&serde_json::from_str(text)?)?,
@@ -158,6 +182,8 @@ impl Viewer {
         match message {
             ServerMessage::Attached(attached) => {
                 self.is_attached = true;
+                self.epoch = Some(attached.epoch.clone());
+                self.verdict = Some(attached.verdict);
                 self.offset = attached.offset;
                 self.acked = attached.offset;
                 self.input = attached.input.unwrap_or(0);
@@ -178,10 +204,9 @@ impl Viewer {
 
     /// Types.
     pub(crate) fn write(&mut self, keys: &[u8]) -> Result<()> {
-        self.out.clear();
-        frame::put_binary(&mut self.out, &Binary::Input(self.input, keys));
+        let at = self.input;
         self.input += keys.len() as u64;
-        Ok(self.stream.write_all(&self.out)?)
+        Ok(self.wire.send_binary(&mut self.out, &Binary::Input(at, keys))?)
     }
 
     /// Receives until `mark` was rendered, and says how many bytes were.
@@ -198,7 +223,7 @@ impl Viewer {
 
     /// Receives what is there already.
     pub(crate) fn drain(&mut self) -> Result<()> {
-        while is_readable(self.stream.as_fd(), Duration::ZERO) {
+        while is_readable(self.wire.as_fd(), Duration::ZERO) {
             self.receive(|_| {})?;
         }
         Ok(())
@@ -215,8 +240,12 @@ impl Viewer {
     }
 
     fn say(&mut self, message: &ClientMessage) -> Result<()> {
-        let mut out = Vec::new();
-        frame::put_text(&mut out, &serde_json::to_string(message)?);
-        Ok(self.stream.write_all(&out)?)
+        Ok(self.wire.send_text(&mut self.out, &serde_json::to_string(message)?)?)
+    }
+}
+
+impl AsFd for Viewer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wire.as_fd()
     }
 }

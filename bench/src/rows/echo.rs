@@ -1,6 +1,5 @@
 //! Echo: from a key to the moment the viewer has it back from a program that returns every byte.
 
-use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use bowline_proto::message::Lag;
 
 use super::{Bench, ECHO, beside_others, micros};
 use crate::figure::{Budget, Figure, Row, median, quantile};
+use crate::gateway::Gateway;
 use crate::mux::{Kept, Mux};
 use crate::pty::{PtyChild, READ, SILENCE, is_readable};
 use crate::relay::Relay;
@@ -78,6 +78,7 @@ pub(super) struct Typist {
 
 enum Terminal {
     Relay(Relay),
+    Bare(PtyChild),
     Viewer(Box<Viewer>),
     Shown(PtyChild),
 }
@@ -88,6 +89,30 @@ impl Typist {
         let mut typist = Typist { mux: None, terminal, _session: None, _kept: None };
         typist.wait_for(b'Y')?; // of READY
         Ok(typist)
+    }
+
+    /// Beside the gateway: two processes that copy.
+    pub(super) fn relay_over_tcp(bench: &Bench<'_>) -> Result<Typist> {
+        let terminal = Terminal::Relay(Relay::start_over_tcp(bench.place, &ECHO)?);
+        let mut typist = Typist { mux: None, terminal, _session: None, _kept: None };
+        typist.wait_for(b'Y')?;
+        Ok(typist)
+    }
+
+    /// A PTY, read and written directly.
+    pub(super) fn bare() -> Result<Typist> {
+        let terminal = Terminal::Bare(PtyChild::spawn(&ECHO, &[])?);
+        let mut typist = Typist { mux: None, terminal, _session: None, _kept: None };
+        typist.wait_for(b'Y')?;
+        Ok(typist)
+    }
+
+    /// Through a gateway.
+    pub(super) fn web(bench: &Bench<'_>, gateway: &Gateway) -> Result<Typist> {
+        let session = bench.bowline.start(&ECHO)?;
+        let viewer = Viewer::attach_at(&gateway.to(&session), Lag::Skip, b"READY")?;
+        let terminal = Terminal::Viewer(Box::new(viewer));
+        Ok(Typist { mux: None, terminal, _session: Some(session), _kept: None })
     }
 
     pub(super) fn viewer(bench: &Bench<'_>) -> Result<Typist> {
@@ -110,7 +135,7 @@ impl Typist {
         match &mut self.terminal {
             Terminal::Relay(relay) => relay.stream.write_all(&[key])?,
             Terminal::Viewer(viewer) => viewer.write(&[key])?,
-            Terminal::Shown(client) => client.write(&[key])?,
+            Terminal::Shown(client) | Terminal::Bare(client) => client.write(&[key])?,
         }
         self.wait_for(key)?;
         Ok(begun.elapsed())
@@ -120,7 +145,7 @@ impl Typist {
     fn drain(&mut self) -> Result<()> {
         let mut buf = [0; 4096];
         match &mut self.terminal {
-            Terminal::Relay(_) => {}
+            Terminal::Relay(_) | Terminal::Bare(_) => {}
             Terminal::Viewer(viewer) => viewer.drain()?,
             Terminal::Shown(client) => {
                 while is_readable(client.as_fd(), Duration::ZERO) {
@@ -144,6 +169,10 @@ impl Typist {
                     }
                 }
                 Terminal::Viewer(viewer) => viewer.receive(|bytes| found |= bytes.contains(&key))?,
+                Terminal::Bare(pty) => {
+                    let n = pty.read(&mut buf)?;
+                    found = buf[..n].contains(&key);
+                }
                 Terminal::Shown(client) => {
                     if !is_readable(client.as_fd(), SILENCE) {
                         bail!("no echo");

@@ -1,10 +1,13 @@
 //! The measurements, each a part of the table.
 
 mod attach;
+mod crowd;
 mod echo;
 mod memory;
 mod output;
+mod reconnect;
 mod stopped;
+mod web;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,17 +29,22 @@ pub(crate) struct Part {
 }
 
 /// All parts, in the order in which they run.
-pub(crate) const PARTS: [Part; 5] = [
+pub(crate) const PARTS: [Part; 10] = [
     Part { name: "output", about: "speed and processor time of a large coloured text", measure: output::measure },
     Part { name: "echo", about: "from a key to its echo", measure: echo::measure },
     Part { name: "memory", about: "memory of idle sessions", measure: memory::measure },
     Part { name: "attach", about: "a cold attach to a full log", measure: attach::measure },
     Part { name: "stopped", about: "a viewer that never reads, under `yes`", measure: stopped::measure },
+    Part { name: "web-output", about: "the same text through the gateway", measure: web::output },
+    Part { name: "web-echo", about: "a key and its echo through the gateway, also beside a flood", measure: web::echo },
+    Part { name: "web-memory", about: "the gateway's memory for idle viewers", measure: web::memory },
+    Part { name: "reconnect", about: "a thousand viewers after the gateway was killed", measure: reconnect::measure },
+    Part { name: "crowd", about: "five hundred viewers of one session", measure: crowd::measure },
 ];
 
 /// For the help text.
 pub(crate) fn names() -> String {
-    let lines = PARTS.iter().map(|part| format!("  {:<9}{}", part.name, part.about));
+    let lines = PARTS.iter().map(|part| format!("  {:<12}{}", part.name, part.about));
     format!("Rows:\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 

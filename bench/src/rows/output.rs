@@ -10,7 +10,6 @@ use crate::figure::{Budget, Figure, Row, median};
 use crate::machine;
 use crate::mux::Mux;
 use crate::pty::{PtyChild, READ};
-use crate::session::Session;
 use crate::text::{as_printed, coloured, mark};
 use crate::viewer::Viewer;
 
@@ -21,9 +20,9 @@ const SHOWN_ROUNDS: u32 = 3;
 
 /// One pass of the text.
 #[derive(Clone, Copy, Debug)]
-struct Pass {
-    seconds: f64,
-    cpu: f64,
+pub(super) struct Pass {
+    pub(super) seconds: f64,
+    pub(super) cpu: f64,
 }
 
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
@@ -39,11 +38,11 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let mut viewer = Viewer::attach_at(&session, Lag::Wait, b"READY")?;
     // The first round is not timed: it shows that every byte comes, and fills the log and the history.
     read_bare(&bare, 1, Some(&printed))?;
-    read_viewer(&mut viewer, &session, 1, Some(&printed))?;
+    read_viewer(&mut viewer, &[session.pid()], 1, Some(&printed))?;
     let (mut bares, mut ours) = (Vec::new(), Vec::new());
     for round in 2..2 + bench.pick(7, 3) {
         bares.push(read_bare(&bare, round, None)?);
-        ours.push(read_viewer(&mut viewer, &session, round, None)?);
+        ours.push(read_viewer(&mut viewer, &[session.pid()], round, None)?);
     }
     ensure!(viewer.skipped() == 0, "the log overtook a viewer that waits, {} times", viewer.skipped());
     drop((viewer, session, bare));
@@ -98,7 +97,7 @@ fn shown(bench: &Bench<'_>, program: &[&str], bytes: f64) -> Result<Vec<Row>> {
 }
 
 /// Reads one round directly; the processor time is this thread's.
-fn read_bare(pty: &PtyChild, round: u32, expected: Option<&[u8]>) -> Result<Pass> {
+pub(super) fn read_bare(pty: &PtyChild, round: u32, expected: Option<&[u8]>) -> Result<Pass> {
     let mark = mark(round);
     let (mut buf, mut end) = (vec![0; READ], End::new(&mark, expected));
     let (begun, cpu) = (Instant::now(), machine::own_cpu());
@@ -112,11 +111,12 @@ fn read_bare(pty: &PtyChild, round: u32, expected: Option<&[u8]>) -> Result<Pass
     Ok(pass)
 }
 
-/// Reads one round as a viewer; the processor time is the session process's, the screen included.
-fn read_viewer(viewer: &mut Viewer, session: &Session, round: u32, expected: Option<&[u8]>) -> Result<Pass> {
+/// Reads one round as a viewer; the processor time is that of all these processes, the screen's included.
+pub(super) fn read_viewer(viewer: &mut Viewer, pids: &[u32], round: u32, expected: Option<&[u8]>) -> Result<Pass> {
     let mark = mark(round);
     let mut end = End::new(&mark, expected);
-    let (begun, cpu) = (Instant::now(), machine::cpu(session.pid())?);
+    let spent = || pids.iter().map(|pid| machine::cpu(*pid)).sum::<Result<Duration>>();
+    let (begun, cpu) = (Instant::now(), spent()?);
     viewer.write(b"\n")?;
     while !end.reached {
         viewer.receive(|bytes| end.take(bytes))?;
@@ -124,7 +124,7 @@ fn read_viewer(viewer: &mut Viewer, session: &Session, round: u32, expected: Opt
     let seconds = begun.elapsed().as_secs_f64();
     std::thread::sleep(SETTLED);
     end.check()?;
-    Ok(Pass { seconds, cpu: (machine::cpu(session.pid())? - cpu).as_secs_f64() })
+    Ok(Pass { seconds, cpu: (spent()? - cpu).as_secs_f64() })
 }
 
 /// Notices the end of a round, which is the end of what came, at hardly any cost.

@@ -1,0 +1,60 @@
+//! The gateway is killed under a thousand viewers, each of its own session; all come back to where they were.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use bowline_proto::message::Lag;
+
+use super::{Bench, ECHO};
+use crate::figure::{Budget, Figure, Row, quantile};
+use crate::gateway::Gateway;
+use crate::session::Session;
+use crate::viewer::Viewer;
+
+/// Viewers that dial at the same time. All of them do after a kill; a thread for each would measure the threads.
+const AT_A_TIME: usize = 32;
+
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
+    let count: usize = bench.pick(1000, 100);
+    let mut gateway = Gateway::start(&bench.bowline)?;
+    let sessions = (0..count).map(|_| bench.bowline.start(&ECHO)).collect::<Result<Vec<Session>>>()?;
+    let attach = |session| Viewer::attach_at(&gateway.to(session), Lag::Wait, b"READY");
+    let mut viewers = sessions.iter().map(attach).collect::<Result<Vec<Viewer>>>()?;
+    // Something to miss: every session prints while there is no gateway.
+    for viewer in &mut viewers {
+        viewer.write(b"typed before the kill")?;
+    }
+    let killed = Instant::now();
+    gateway = gateway.kill_and_restart(&bench.bowline)?;
+    let restarted = killed.elapsed();
+    let ways: Vec<_> = sessions.iter().map(|session| gateway.to(session)).collect();
+    let each = count.div_ceil(AT_A_TIME);
+    let times = std::thread::scope(|scope| {
+        let threads: Vec<_> = viewers
+            .chunks_mut(each)
+            .zip(ways.chunks(each))
+            .map(|(viewers, ways)| {
+                scope.spawn(move || -> Result<Vec<f64>> {
+                    let mut times = Vec::new();
+                    for (viewer, way) in viewers.iter_mut().zip(ways) {
+                        ensure!(viewer.come_back(way)?, "a viewer did not come back to where it was");
+                        times.push(killed.elapsed().as_secs_f64());
+                    }
+                    Ok(times)
+                })
+            })
+            .collect();
+        let joined = threads.into_iter().map(|thread| thread.join().ok().context("a viewer panicked")?);
+        joined.collect::<Result<Vec<_>>>()
+    })?;
+    let times: Vec<f64> = times.into_iter().flatten().collect();
+    Ok(vec![
+        Row::new(
+            format!("{count} viewers, from a kill of the gateway until the last is exact"),
+            Figure::new(quantile(&times, 1.0), "s"),
+        )
+        .budget(Budget::AtMost(5.0)),
+        Row::new("until half of them are", Figure::new(quantile(&times, 0.5), "s")),
+        Row::new("until the next gateway listens", Figure::new(restarted.as_secs_f64(), "s")),
+    ])
+}
