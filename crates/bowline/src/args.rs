@@ -15,6 +15,7 @@ use crate::units;
 /// The end of `--help`.
 const AFTER_HELP: &str = "\
 Examples:
+  bowline                                reach this machine's sessions from a browser: the same as `bowline serve`
   bowline new --name build -- make -j8   run make, watch it, detach with Ctrl-\\ then d
   bowline attach build                   come back, from any shell
   bowline send build --enter 'make test' type into it without attaching
@@ -56,8 +57,11 @@ pub(crate) enum Verb {
     Rename(Rename),
     Restart(Restart),
     Prune(Prune),
+    Serve(crate::serve::Serve),
+    Service(crate::service::Service),
     Token(crate::token::Token),
     LoginLink(crate::login_link::LoginLink),
+    Config(crate::config::show::ConfigVerb),
     Completions(Completions),
     /// Runs a session; started by `new` and `restart`, which tell it what to run over a pipe.
     #[command(hide = true)]

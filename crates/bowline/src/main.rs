@@ -20,10 +20,11 @@ mod rename;
 mod restart;
 mod screen;
 mod send;
+mod serve;
+mod service;
 mod table;
 mod token;
 mod units;
-mod welcome;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -70,21 +71,24 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(Verb::SessionProcess { .. }) = args.verb {
         return Ok(bowline_session::process::run());
     }
-    let config = Config::load()?;
     match args.verb {
-        None => welcome::run(&config),
-        Some(Verb::New(verb)) => new::run(verb, &config),
-        Some(Verb::Attach(verb)) => attach::run(&verb, &config),
+        None => serve::start(&Config::load()?),
+        Some(Verb::New(verb)) => new::run(verb, &Config::load()?),
+        Some(Verb::Attach(verb)) => attach::run(&verb, &Config::load_or_default()),
         Some(Verb::Ls(verb)) => ls::run(&verb),
         Some(Verb::Kill(verb)) => kill::run(&verb),
         Some(Verb::Send(verb)) => send::run(&verb),
         Some(Verb::Screen(verb)) => screen::run(&verb),
         Some(Verb::Log(verb)) => log::run(&verb),
         Some(Verb::Rename(verb)) => rename::run(&verb),
-        Some(Verb::Restart(verb)) => restart::run(&verb, &config),
-        Some(Verb::Prune(verb)) => prune::run(&verb, &config),
+        Some(Verb::Restart(verb)) => restart::run(&verb, &Config::load_or_default()),
+        // What is removed is gone, so limits that nobody meant must not decide.
+        Some(Verb::Prune(verb)) => prune::run(&verb, &Config::load()?),
+        Some(Verb::Serve(verb)) => serve::run(&verb),
         Some(Verb::Token(verb)) => token::run(verb),
         Some(Verb::LoginLink(verb)) => login_link::run(verb),
+        Some(Verb::Config(verb)) => config::show::run(verb),
+        Some(Verb::Service(verb)) => service::run(&verb),
         Some(Verb::Completions(verb)) => completions::run(&verb),
         Some(Verb::SessionProcess { .. }) => Ok(ExitCode::SUCCESS),
     }

@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use bowline_proto::size::Size;
 use bowline_session::home::Home;
+use bowline_session::launch::Launcher;
 use bowline_session::registry;
 use bowline_session::remove;
 use bowline_session::start::{self, OUTER_TERMINAL, Spec, Started};
@@ -16,16 +16,13 @@ use crate::attach;
 use crate::config::Config;
 use crate::{args, ls};
 
-/// The binary that is running, also when the file was replaced by a newer one meanwhile.
-pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
-
 pub(crate) fn run(verb: args::New, config: &Config) -> anyhow::Result<ExitCode> {
     if !verb.detach {
         attach::require_terminal("start it with --detach, and look at it with `bowline screen`")?;
     }
     let home = Home::from_env()?;
     let (detach, json) = (verb.detach, verb.json);
-    let started = start::start(&home, Path::new(THIS_PROGRAM), spec(verb, config)?)?;
+    let started = start::start(&home, &Launcher::this_program(), spec(verb, config)?)?;
     // Housekeeping must not get in the way of what was asked for.
     let _ = remove::prune(&home, &config.retention(), false);
     if detach {

@@ -1,10 +1,10 @@
 //! `bowline restart`: a new life for a session that has ended.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use bowline_proto::message::State;
 use bowline_session::home::Home;
+use bowline_session::launch::Launcher;
 use bowline_session::{registry, start};
 
 use crate::config::Config;
@@ -18,7 +18,7 @@ pub(crate) fn run(verb: &args::Restart, config: &Config) -> anyhow::Result<ExitC
         let hint = format!("`bowline kill --keep {}` ends it first", verb.session);
         return Err(Failure::new(Code::Other, format!("{} is running", verb.session), hint).into());
     }
-    let started = start::restart(&home, Path::new(new::THIS_PROGRAM), &entry, None)?;
+    let started = start::restart(&home, &Launcher::this_program(), &entry, None)?;
     if verb.attach {
         return attach::to(&home, started.id.as_str(), config);
     }

@@ -19,9 +19,12 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text:?} is no size: write a number and K, M or G"))
 }
 
-/// `90`, `90s`, `30m`, `12h`, `7d`.
+/// `90`, `90s`, `30m`, `12h`, `7d`; `500ms`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
+    if let (Some(number), "ms") = (number, unit) {
+        return Ok(Duration::from_millis(number.min(MAX_SECONDS * 1000)));
+    }
     let seconds = match unit {
         "" | "s" => 1,
         "m" => 60,
@@ -48,6 +51,61 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !text.contains('\0') => Ok((name.into(), value.into())),
         _ => Err(format!("{text:?} is no variable: write NAME=VALUE")),
+    }
+}
+
+/// A size as [`bytes`] reads it, exactly.
+pub(crate) fn write_bytes(n: u64) -> String {
+    let unit = [(30, "G"), (20, "M"), (10, "K")].into_iter().find(|(bits, _)| n > 0 && n.trailing_zeros() >= *bits);
+    unit.map_or_else(|| n.to_string(), |(bits, unit)| format!("{}{unit}", n >> bits))
+}
+
+/// A time as [`duration`] reads it, exactly but for less than a millisecond.
+pub(crate) fn write_duration(time: Duration) -> String {
+    if time.subsec_millis() > 0 {
+        return format!("{}ms", time.as_millis());
+    }
+    let seconds = time.as_secs();
+    let unit = [(86_400, "d"), (3600, "h"), (60, "m")].into_iter().find(|(n, _)| seconds > 0 && seconds % n == 0);
+    unit.map_or_else(|| format!("{seconds}s"), |(n, unit)| format!("{}{unit}", seconds / n))
+}
+
+/// Sizes in the configuration: a text such as "8M", or a number of bytes.
+pub(crate) mod size_text {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a size such as \"8M\"")]
+    enum Written {
+        Number(u64),
+        Text(String),
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: TryFrom<u64>>(from: D) -> Result<T, D::Error> {
+        let bytes = match Written::deserialize(from)? {
+            Written::Number(bytes) => bytes,
+            Written::Text(text) => super::bytes(&text).map_err(de::Error::custom)?,
+        };
+        T::try_from(bytes).map_err(|_| de::Error::custom("the size is too large"))
+    }
+
+    pub(crate) fn serialize<S: Serializer, T: Copy + TryInto<u64>>(size: &T, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&super::write_bytes((*size).try_into().unwrap_or(u64::MAX)))
+    }
+}
+
+/// Times in the configuration: a text such as "10s".
+pub(crate) mod time_text {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        super::duration(&String::deserialize(from)?).map_err(de::Error::custom)
+    }
+
+    pub(crate) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&super::write_duration(*time))
     }
 }
 
@@ -97,5 +155,11 @@ mod tests {
             assert!(size(bad).is_err(), "{bad:?}");
         }
         assert!(variable("=x").is_err());
+        for exact in ["0", "513", "8M", "1G", "65K"] {
+            assert_eq!(write_bytes(bytes(exact).unwrap()), exact);
+        }
+        for exact in ["0s", "90s", "2m", "12h", "7d", "1500ms"] {
+            assert_eq!(write_duration(duration(exact).unwrap()), exact);
+        }
     }
 }

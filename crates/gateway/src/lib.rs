@@ -38,9 +38,11 @@ mod ws;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bowline_session::home::Home;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -75,6 +77,7 @@ pub struct Gateway {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<Tls>,
+    reload: Arc<Notify>,
 }
 
 impl Gateway {
@@ -89,7 +92,7 @@ impl Gateway {
         let failed = |source| ServeError::Listen { address: settings.listen, source };
         let listener = TcpListener::bind(settings.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Gateway { app: App::new(settings, home, auth, open_files), listener, address, tls })
+        Ok(Gateway { app: App::new(settings, home, auth, open_files), listener, address, tls, reload: Arc::default() })
     }
 
     /// Where it listens, also when any free port was asked for.
@@ -102,6 +105,11 @@ impl Gateway {
         self.app.stop.clone()
     }
 
+    /// Reads the certificate again when notified; it is also looked at from time to time.
+    pub fn reload(&self) -> Arc<Notify> {
+        self.reload.clone()
+    }
+
     /// Serves until it is stopped.
     pub async fn serve(self) -> Result<(), ServeError> {
         let counted = metrics::install().map_err(|error| ServeError::Metrics(error.to_string()))?;
@@ -109,7 +117,7 @@ impl Gateway {
         let certificates = self.tls.clone();
         let follow = async {
             match certificates {
-                Some(tls) => tls.follow().await,
+                Some(tls) => tls.follow(&self.reload).await,
                 None => std::future::pending().await,
             }
         };

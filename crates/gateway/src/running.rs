@@ -33,6 +33,11 @@ impl Running {
         write_whole(&file(home), &serde_json::to_vec_pretty(self)?)
     }
 
+    /// Takes back what was written. Only for whoever holds the lock.
+    pub fn remove(home: &Home) -> io::Result<()> {
+        fs::remove_file(file(home))
+    }
+
     /// The gateway of this home, if one runs.
     pub fn find(home: &Home) -> Option<Running> {
         // The file outlives a gateway that was killed; its lock does not.
@@ -64,6 +69,8 @@ mod tests {
         let running = Running { pid: 1, url: "http://a".into(), listen: "127.0.0.1:1".into(), started: String::new() };
         running.write(&home).unwrap();
         assert_eq!(Running::find(&home), Some(running));
+        Running::remove(&home).unwrap();
+        assert_eq!(Running::find(&home), None);
         drop(lock);
         assert_eq!(Running::find(&home), None);
     }

@@ -126,9 +126,10 @@ pub(crate) async fn create(
 }
 
 async fn make(app: &App, spec: Spec) -> Result<Response, Problem> {
-    let (home, program, retention) = (app.home.clone(), app.settings.program.clone(), app.settings.sessions.retention);
+    let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
+    let retention = app.settings.sessions.retention;
     let started = blocking(move || {
-        let started = start::start(&home, &program, spec)?;
+        let started = start::start(&home, &launcher, spec)?;
         // Housekeeping must not get in the way of what was asked for.
         let _ = remove::prune(&home, &retention, false);
         Ok(started)
@@ -291,8 +292,8 @@ pub(crate) async fn restart(
     OptionalJson(restart): OptionalJson<Restart>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
-    let (home, program) = (app.home.clone(), app.settings.program.clone());
-    let started = blocking(move || Ok(start::restart(&home, &program, &entry, restart.epoch.as_ref())?)).await?;
+    let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
+    let started = blocking(move || Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref())?)).await?;
     describe(&app, started.id.as_str(), StatusCode::OK).await
 }
 

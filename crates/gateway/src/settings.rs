@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bowline_session::launch::Launcher;
 use bowline_session::remove::Retention;
 use ipnet::IpNet;
 use url::Url;
@@ -31,8 +32,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What a session is made of when its creator does not say.
     pub sessions: SessionDefaults,
-    /// The bowline binary, which session processes run.
-    pub program: PathBuf,
+    /// How session processes are run.
+    pub launcher: Launcher,
 }
 
 /// A proxy that logs users in itself and names them in a header.

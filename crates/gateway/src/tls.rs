@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -54,17 +55,17 @@ impl Tls {
         TlsAcceptor::from(config).accept(stream).await
     }
 
-    /// Follows the files, for as long as it is polled. Files that make no pair leave what was there.
-    pub(crate) async fn follow(self) {
+    /// Follows the files, for as long as it is polled, and reads them at once when told. Files that make no pair leave what
+    /// was there.
+    pub(crate) async fn follow(self, told: &Notify) {
         let mut seen = stamps(&self.files);
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            let at_once = tokio::time::timeout(LOOK_EVERY, told.notified()).await.is_ok();
             let now = stamps(&self.files);
-            if now == seen {
-                continue;
+            if now != seen || at_once {
+                seen = now;
+                self.reload();
             }
-            seen = now;
-            self.reload();
         }
     }
 

@@ -8,7 +8,7 @@
 //! - [`process`]: the loop that carries bytes between these and the viewers' sockets, and how it comes to life;
 //! - `wire`: frames on those sockets.
 //!
-//! Around it: [`home`], [`meta`], [`events`] and [`lock`] are the files; [`start`], [`registry`], [`control`],
+//! Around it: [`home`], [`meta`], [`events`] and [`lock`] are the files; [`start`] with [`launch`], [`registry`], [`control`],
 //! [`rename`], [`remove`] and [`archive`] are how the command line and the gateway start, find, ask, rename, end and
 //! read sessions;
 //! [`tree`] is what a session started.
@@ -18,6 +18,7 @@ pub mod control;
 pub mod emulator;
 pub mod events;
 pub mod home;
+pub mod launch;
 pub mod lock;
 pub mod log;
 pub mod meta;

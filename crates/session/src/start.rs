@@ -4,9 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::message::{Kind, State};
@@ -14,6 +12,7 @@ use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::home::{Home, HomeError};
+use crate::launch::Launcher;
 use crate::lock::Lock;
 use crate::log;
 use crate::meta::{Meta, OsText, this_boot, this_host, timestamp};
@@ -167,8 +166,8 @@ pub(crate) enum Report {
     Failed { code: String, message: String },
 }
 
-/// Starts a session by running `program session-process`, where `program` is the bowline binary.
-pub fn start(home: &Home, program: &Path, spec: Spec) -> Result<Started, StartError> {
+/// Starts a session by running a session process.
+pub fn start(home: &Home, launcher: &Launcher, spec: Spec) -> Result<Started, StartError> {
     check(&spec)?;
     home.ensure()?;
     // Whoever takes a name holds this until the new session's lock speaks for it.
@@ -187,13 +186,13 @@ pub fn start(home: &Home, program: &Path, spec: Spec) -> Result<Started, StartEr
     }
     let meta = meta(spec).map_err(StartError::Process)?;
     let id = meta.id.clone();
-    run(home, program, meta, false)?;
+    run(home, launcher, meta, false)?;
     Ok(Started { id, existed: false })
 }
 
 /// Gives an exited or lost session a new life: the same id and spec, a new epoch, offsets that go on. A session whose
 /// epoch is not (or no longer) the given one is left as it is.
-pub fn restart(home: &Home, program: &Path, entry: &Entry, epoch: Option<&Epoch>) -> Result<Started, StartError> {
+pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&Epoch>) -> Result<Started, StartError> {
     if !entry.here {
         return Err(StartError::Elsewhere(entry.meta.host.clone()));
     }
@@ -213,7 +212,7 @@ pub fn restart(home: &Home, program: &Path, entry: &Entry, epoch: Option<&Epoch>
     remove::end(entry, remove::DEFAULT_GRACE, true)?;
     let mut meta = entry.meta.clone();
     meta.boot = this_boot();
-    run(home, program, meta, true)?;
+    run(home, launcher, meta, true)?;
     Ok(Started { id: entry.info.id.clone(), existed: false })
 }
 
@@ -262,8 +261,8 @@ fn login_shell(env: &[(OsString, OsString)]) -> (Vec<OsString>, Option<OsString>
 }
 
 /// Runs a session process and waits for its report.
-fn run(home: &Home, program: &Path, meta: Meta, restart: bool) -> Result<(), StartError> {
-    let id = meta.id.to_string();
+fn run(home: &Home, launcher: &Launcher, meta: Meta, restart: bool) -> Result<(), StartError> {
+    let id = meta.id.clone();
     let order = Order {
         state: home.state().as_os_str().to_owned().into(),
         runtime: home.runtime().as_os_str().to_owned().into(),
@@ -271,17 +270,23 @@ fn run(home: &Home, program: &Path, meta: Meta, restart: bool) -> Result<(), Sta
         restart,
     };
     let order = serde_json::to_vec(&order).map_err(|error| StartError::Process(error.into()))?;
-    let mut child = Command::new(program)
-        .arg0("bowline")
-        .args(["session-process", &id])
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(StartError::Process)?;
-    let told = child.stdin.take().map(|mut stdin| stdin.write_all(&order));
+    let ran = run_once(launcher, &id, &order);
+    match (ran, launcher.plain()) {
+        (Err(StartError::Process(error)), Some(plain)) => {
+            tracing::warn!(
+                %error, session = %id,
+                "no systemd scope for a session, which the end of this service may now end; \
+                 `systemd-run --user --scope true` should succeed"
+            );
+            run_once(&plain, &id, &order)
+        }
+        (ran, _) => ran,
+    }
+}
+
+fn run_once(launcher: &Launcher, id: &SessionId, order: &[u8]) -> Result<(), StartError> {
+    let mut child = launcher.spawn(id).map_err(StartError::Process)?;
+    let told = child.stdin.take().map(|mut stdin| stdin.write_all(order));
     let mut report = Vec::new();
     if let Some(stdout) = child.stdout.take() {
         stdout.take(64 << 10).read_to_end(&mut report).map_err(StartError::Process)?;

@@ -1,29 +1,35 @@
-//! The configuration file: what to do when no flag and no variable says otherwise.
+//! The configuration: what can be set, with its default. `layers` says where each value comes from, `keys` names them all,
+//! `gateway` is the part of `bowline serve`, `show` the verb.
+
+pub(crate) mod gateway;
+mod keys;
+mod layers;
+pub(crate) mod show;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
 use bowline_client::keys::Prefix;
 use bowline_proto::backoff::Backoff;
 use bowline_session::remove::Retention;
 use bowline_session::{log, start};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::failure::{Code, Failure};
+pub(crate) use self::gateway::GatewayConfig;
+pub(crate) use self::layers::{Flag, Loaded};
 use crate::units;
 
 /// Everything that can be configured, with its default.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
     /// The key that starts a command to bowline, such as `ctrl-\`; `none` for none.
-    #[serde(deserialize_with = "detach_key")]
+    #[serde(deserialize_with = "detach_key", serialize_with = "write_detach_key")]
     pub(crate) detach_key: Option<Prefix>,
     /// The program of a session without a command.
     pub(crate) shell: Option<PathBuf>,
     /// Output kept for coming back to.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(with = "units::size_text")]
     pub(crate) log_size: u64,
     /// Lines kept above the screen.
     pub(crate) scrollback: u32,
@@ -31,30 +37,32 @@ pub(crate) struct Config {
     reconnect_tries: Tries,
     /// What is kept of ended sessions.
     pub(crate) retention: Keep,
+    /// How `bowline serve` runs.
+    pub(crate) gateway: GatewayConfig,
 }
 
 /// A number, or `"never"`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(untagged, expecting = "a number, or \"never\"")]
 enum Tries {
     Number(u32),
     Word(Never),
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Never {
     Never,
 }
 
 /// What is kept of ended sessions.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Keep {
     /// Days after which they are forgotten.
     pub(crate) exited_days: u32,
     /// Space that they may take together.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(with = "units::size_text")]
     pub(crate) total_size: u64,
 }
 
@@ -67,6 +75,7 @@ impl Default for Config {
             scrollback: start::DEFAULT_HISTORY,
             reconnect_tries: Backoff::NATIVE.tries.map_or(Tries::Word(Never::Never), Tries::Number),
             retention: Keep::default(),
+            gateway: GatewayConfig::default(),
         }
     }
 }
@@ -78,27 +87,16 @@ impl Default for Keep {
 }
 
 impl Config {
-    /// Reads the file, if there is one. One that `BOWLINE_CONFIG` names has to be there.
+    /// The configuration, for a verb that acts by it: a mistake is an error.
     pub(crate) fn load() -> anyhow::Result<Config> {
-        let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let named = var("BOWLINE_CONFIG");
-        let base = var("XDG_CONFIG_HOME").or_else(|| var("HOME").map(|home| home.join(".config")));
-        let Some(path) = named.clone().or_else(|| base.map(|base| base.join("bowline/config.toml"))) else {
-            return Ok(Config::default());
-        };
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
-                return Ok(Config::default());
-            }
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot read the configuration {}", path.display()));
-            }
-        };
-        toml::from_str(&text).map_err(|error| {
-            let hint = format!("correct {}, or point BOWLINE_CONFIG elsewhere", path.display());
-            Failure::new(Code::Usage, format!("the configuration is wrong: {}", error.to_string().trim_end()), hint)
-                .into()
+        Ok(Loaded::new(&[])?.config)
+    }
+
+    /// The configuration, for a verb that can do without: a mistake is a warning.
+    pub(crate) fn load_or_default() -> Config {
+        Config::load().unwrap_or_else(|error| {
+            eprintln!("{}\nGoing on with the defaults.", crate::failure::Failure::from(error));
+            Config::default()
         })
     }
 
@@ -130,8 +128,8 @@ fn detach_key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Prefix>, D::E
     parse_detach_key(&String::deserialize(from)?).map_err(de::Error::custom)
 }
 
-fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    units::bytes(&String::deserialize(from)?).map_err(de::Error::custom)
+fn write_detach_key<S: Serializer>(key: &Option<Prefix>, to: S) -> Result<S::Ok, S::Error> {
+    key.map_or_else(|| "none".to_owned(), |key| key.to_string().to_lowercase()).serialize(to)
 }
 
 #[cfg(test)]
@@ -151,5 +149,12 @@ mod tests {
         assert_eq!(tries("reconnect_tries = 2").unwrap(), Some(2));
         assert_eq!(tries("reconnect_tries = \"never\"").unwrap(), None);
         assert!(tries("reconnect_tries = \"often\"").is_err());
+    }
+
+    #[test]
+    fn r55_what_is_shown_can_be_read_again() {
+        let written = toml::to_string(&Config::default()).unwrap();
+        let read: Config = toml::from_str(&written).unwrap();
+        assert_eq!(toml::to_string(&read).unwrap(), written);
     }
 }

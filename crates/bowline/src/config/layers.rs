@@ -1,0 +1,253 @@
+//! Where each value comes from: the default, the file, the environment, a flag. The later goes before the earlier.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use toml::{Table, Value};
+
+use super::Config;
+use super::keys::{self, KEYS, Key};
+use crate::failure::{Code, Failure};
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Default,
+    File,
+    Environment(String),
+    Flag,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Default => f.write_str("default"),
+            Source::File => f.write_str("file"),
+            Source::Environment(name) => f.write_str(name),
+            Source::Flag => f.write_str("flag"),
+        }
+    }
+}
+
+/// A value that a flag gave.
+pub(crate) struct Flag {
+    key: &'static Key,
+    value: Value,
+}
+
+impl Flag {
+    /// A value for the key at this path.
+    pub(crate) fn new(path: &str, value: Value) -> anyhow::Result<Flag> {
+        let key = keys::find(path).with_context(|| format!("there is no key {path}"))?;
+        Ok(Flag { key, value })
+    }
+
+    /// `NAME=VALUE`, for a limit.
+    pub(crate) fn limit(text: &str) -> anyhow::Result<Flag> {
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        let path = format!("gateway.limits.{name}");
+        let key = keys::find(&path).filter(|_| !value.is_empty()).ok_or_else(|| {
+            let names = KEYS.iter().filter_map(Key::limit).collect::<Vec<_>>().join(", ");
+            Failure::new(
+                Code::Usage,
+                format!("--limit {text} is no limit"),
+                format!("write NAME=VALUE; names are {names}"),
+            )
+        })?;
+        let defaults = Table::try_from(Config::default())?;
+        Ok(Flag { key, value: value_of(get(&defaults, key.path), value) })
+    }
+}
+
+/// The configuration, and where it comes from.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    sources: BTreeMap<&'static str, Source>,
+}
+
+impl Loaded {
+    /// File, environment and these flags, laid over the defaults.
+    pub(crate) fn new(flags: &[Flag]) -> anyhow::Result<Loaded> {
+        Loaded::layer(read()?, flags, |name| std::env::var(name).ok())
+    }
+
+    fn layer(
+        file: Option<(PathBuf, String)>,
+        flags: &[Flag],
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<Loaded> {
+        let (mut table, mut sources) = (Table::new(), BTreeMap::new());
+        if let Some((path, text)) = &file {
+            // As a whole first: only this way the error says in which line.
+            toml::from_str::<Config>(text).map_err(|error| wrong_file(path, &error))?;
+            table = text.parse().map_err(|error| wrong_file(path, &error))?;
+            let found = KEYS.iter().filter(|key| get(&table, key.path).is_some());
+            sources.extend(found.map(|key| (key.path, Source::File)));
+            let config: Config = read_table(&table)?;
+            config.gateway.check().map_err(|error| wrong_file(path, &error))?;
+        }
+        let defaults = Table::try_from(Config::default())?;
+        for key in KEYS {
+            let name = key.variable();
+            let Some(text) = variable(&name).filter(|text| !text.is_empty()) else { continue };
+            set(&mut table, key.path, value_of(get(&defaults, key.path), &text));
+            read_table(&table).map_err(|error| wrong(&name, &error))?;
+            sources.insert(key.path, Source::Environment(name));
+        }
+        for flag in flags {
+            set(&mut table, flag.key.path, flag.value.clone());
+            let name = flag.key.flag.or(flag.key.limit()).unwrap_or(flag.key.path);
+            read_table(&table).map_err(|error| wrong(name, &error))?;
+            sources.insert(flag.key.path, Source::Flag);
+        }
+        let config: Config = read_table(&table)?;
+        config.gateway.check().map_err(|why| {
+            Failure::new(Code::Usage, why, "`bowline config show` shows every value and where it comes from")
+        })?;
+        Ok(Loaded { config, sources })
+    }
+
+    /// Where a key's value comes from.
+    pub(crate) fn source(&self, key: &Key) -> &Source {
+        self.sources.get(key.path).unwrap_or(&Source::Default)
+    }
+}
+
+/// The file's place; whether it has to be there because it was named.
+pub(crate) fn file() -> Option<(PathBuf, bool)> {
+    let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(path) = var("BOWLINE_CONFIG") {
+        return Some((path, true));
+    }
+    let base = var("XDG_CONFIG_HOME").or_else(|| var("HOME").map(|home| home.join(".config")))?;
+    Some((base.join("bowline/config.toml"), false))
+}
+
+fn read() -> anyhow::Result<Option<(PathBuf, String)>> {
+    let Some((path, named)) = file() else { return Ok(None) };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !named => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read the configuration {}", path.display())),
+    }
+}
+
+fn read_table(table: &Table) -> Result<Config, toml::de::Error> {
+    table.clone().try_into()
+}
+
+fn wrong_file(path: &Path, error: &dyn fmt::Display) -> Failure {
+    let hint = format!("correct {}, or point BOWLINE_CONFIG elsewhere", path.display());
+    Failure::new(Code::Usage, format!("the configuration is wrong: {}", error.to_string().trim_end()), hint)
+}
+
+fn wrong(name: &str, error: &toml::de::Error) -> Failure {
+    let words = error.message().to_owned();
+    Failure::new(Code::Usage, format!("{name} is wrong: {words}"), "docs/CONFIG.md says what each value looks like")
+}
+
+/// The value at a path.
+pub(super) fn get<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+    match path.split_once('.') {
+        None => table.get(path),
+        Some((head, rest)) => get(table.get(head)?.as_table()?, rest),
+    }
+}
+
+fn set(table: &mut Table, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => drop(table.insert(path.into(), value)),
+        Some((head, rest)) => {
+            let inner = table.entry(head).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = inner {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// What a text stands for, where the default is of this type. Lists are written with commas.
+fn value_of(default: Option<&Value>, text: &str) -> Value {
+    let text = text.trim();
+    let words = || Value::String(text.to_owned());
+    match default {
+        Some(Value::Integer(_)) => text.parse().map_or_else(|_| words(), Value::Integer),
+        Some(Value::Boolean(_)) => match text {
+            "true" | "1" | "yes" => Value::Boolean(true),
+            "false" | "0" | "no" => Value::Boolean(false),
+            _ => words(),
+        },
+        Some(Value::Array(_)) => {
+            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+            Value::Array(parts.map(|part| Value::String(part.into())).collect())
+        }
+        _ => words(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(file: &str, environment: &[(&str, &str)], flags: &[(&'static str, &str)]) -> anyhow::Result<Loaded> {
+        let flag = |(path, text): &(&'static str, &str)| Flag { key: keys::find(path).unwrap(), value: (*text).into() };
+        let variable = |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into());
+        Loaded::layer(Some(("c.toml".into(), file.into())), &flags.iter().map(flag).collect::<Vec<_>>(), variable)
+    }
+
+    fn source(loaded: &Loaded, path: &str) -> String {
+        loaded.source(keys::find(path).unwrap()).to_string()
+    }
+
+    #[test]
+    fn r55_a_flag_goes_before_a_variable_before_the_file_before_the_default() {
+        let file = "[gateway]\nlisten = \"127.0.0.1:1\"\nhosts = [\"file\"]\n[gateway.limits]\ndrain = \"1s\"";
+        let environment =
+            [("BOWLINE_LISTEN", "127.0.0.1:2"), ("BOWLINE_HOSTS", "a, b"), ("BOWLINE_LIMITS_SOCKETS", "9")];
+        let config = loaded(file, &environment, &[("gateway.listen", "127.0.0.1:3")]).unwrap();
+        let settings = config.config.settings(bowline_session::launch::Launcher::this_program());
+        assert_eq!((settings.listen.port(), settings.limits.sockets), (3, 9));
+        assert_eq!(settings.hosts, ["a", "b"]);
+        assert_eq!(source(&config, "gateway.listen"), "flag");
+        assert_eq!(source(&config, "gateway.hosts"), "BOWLINE_HOSTS");
+        assert_eq!(source(&config, "gateway.limits.drain"), "file");
+        assert_eq!(source(&config, "gateway.limits.body"), "default");
+    }
+
+    #[test]
+    fn r55_a_mistake_is_blamed_on_where_it_stands() {
+        let words = |result: anyhow::Result<Loaded>| Failure::from(result.unwrap_err()).to_string();
+        assert!(words(loaded("\n[gateway]\nlisen = 1", &[], &[])).contains("line 3"));
+        assert!(words(loaded("[gateway.limits]\nsockets = 0", &[], &[])).contains("c.toml"));
+        assert!(words(loaded("", &[("BOWLINE_LISTEN", "here")], &[])).contains("BOWLINE_LISTEN is wrong"));
+        assert!(words(loaded("", &[], &[("gateway.listen", "here")])).contains("serve --listen is wrong"));
+        assert!(words(loaded("", &[], &[("gateway.tls.cert", "a")])).contains("needs its key"));
+    }
+
+    #[test]
+    fn every_key_has_a_name_in_the_table_of_keys() {
+        fn leaves(table: &Table, at: &str, found: &mut Vec<String>) {
+            for (name, value) in table {
+                match value {
+                    Value::Table(inner) => leaves(inner, &format!("{at}{name}."), found),
+                    _ => found.push(format!("{at}{name}")),
+                }
+            }
+        }
+        let mut found = Vec::new();
+        leaves(&Table::try_from(Config::default()).unwrap(), "", &mut found);
+        let missing: Vec<_> = found.iter().filter(|path| keys::find(path).is_none()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+        // The other way round: a name in the table that the file does not take would be an error here.
+        for key in KEYS {
+            let mut table = Table::new();
+            set(&mut table, key.path, Value::Datetime("1979-05-27".parse().unwrap()));
+            let error = read_table(&table).unwrap_err().to_string();
+            assert!(!error.contains("unknown field"), "{}: {error}", key.path);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `bowline config`: what is set, and by what.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+use toml::Table;
+
+use super::keys::KEYS;
+use super::layers::{Loaded, Source, file, get};
+use crate::failure::{Code, Failure};
+use crate::serve::Flags;
+use crate::table;
+
+/// Show what is set, and by what.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline config show                          every value, and where it comes from
+  bowline config show --listen 0.0.0.0:80      as `bowline serve` with this flag would see it
+  ${EDITOR:-vi} \"$(bowline config path)\"
+
+A flag goes before an environment variable, that before the configuration file, that before the default.")]
+pub(crate) struct ConfigVerb {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Print every value, and where it comes from
+    Show {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// Print where the configuration file is, or would be
+    Path,
+}
+
+pub(crate) fn run(verb: ConfigVerb) -> anyhow::Result<ExitCode> {
+    match verb.what {
+        What::Path => {
+            let (path, _) = file().ok_or_else(|| {
+                let hint = "set HOME, or BOWLINE_CONFIG to a file";
+                Failure::new(Code::Usage, "there is no place for a configuration", hint)
+            })?;
+            println!("{}", path.display());
+        }
+        What::Show { json, flags } => show(&Loaded::new(&flags.layer()?)?, json)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(loaded: &Loaded, as_json: bool) -> anyhow::Result<()> {
+    let values = Table::try_from(&loaded.config)?;
+    if as_json {
+        let keys = KEYS.iter().map(|key| {
+            let from = match loaded.source(key) {
+                Source::Environment(_) => "environment".to_owned(),
+                source => source.to_string(),
+            };
+            let value = get(&values, key.path).map_or(Ok(Value::Null), serde_json::to_value)?;
+            let entry = json!({ "value": value, "from": from, "variable": key.variable(), "flag": key.flag, "about": key.about });
+            Ok((key.path.to_owned(), entry))
+        });
+        let keys = keys.collect::<Result<serde_json::Map<_, _>, serde_json::Error>>()?;
+        println!("{}", json!({ "file": file().map(|(path, _)| path), "keys": keys }));
+        return Ok(());
+    }
+    let rows = KEYS.iter().map(|key| {
+        let value = get(&values, key.path).map_or_else(|| "-".into(), ToString::to_string);
+        [key.path.into(), value, loaded.source(key).to_string()]
+    });
+    table::print(["KEY", "VALUE", "FROM"], &rows.collect::<Vec<_>>());
+    Ok(())
+}
