@@ -14,6 +14,7 @@ mod kill;
 mod log;
 mod ls;
 mod new;
+mod place;
 mod prune;
 mod rename;
 mod restart;
@@ -68,18 +69,19 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(bowline_session::process::run());
     }
     let config = Config::load()?;
+    let place = || place::choose(args.server.as_deref());
     match args.verb {
-        None => welcome::run(&config),
-        Some(Verb::New(verb)) => new::run(verb, &config),
-        Some(Verb::Attach(verb)) => attach::run(&verb, &config),
-        Some(Verb::Ls(verb)) => ls::run(&verb),
-        Some(Verb::Kill(verb)) => kill::run(&verb),
-        Some(Verb::Send(verb)) => send::run(&verb),
-        Some(Verb::Screen(verb)) => screen::run(&verb),
-        Some(Verb::Log(verb)) => log::run(&verb),
-        Some(Verb::Rename(verb)) => rename::run(&verb),
-        Some(Verb::Restart(verb)) => restart::run(&verb, &config),
-        Some(Verb::Prune(verb)) => prune::run(&verb, &config),
+        None => welcome::run(place, &config),
+        Some(Verb::New(verb)) => new::run(verb, &*place()?, &config),
+        Some(Verb::Attach(verb)) => attach::run(&verb, &*place()?, &config),
+        Some(Verb::Ls(verb)) => ls::run(&verb, &*place()?),
+        Some(Verb::Kill(verb)) => kill::run(&verb, &*place()?),
+        Some(Verb::Send(verb)) => send::run(&verb, &*place()?),
+        Some(Verb::Screen(verb)) => screen::run(&verb, &*place()?),
+        Some(Verb::Log(verb)) => log::run(&verb, &*place()?, &config),
+        Some(Verb::Rename(verb)) => rename::run(&verb, &*place()?),
+        Some(Verb::Restart(verb)) => restart::run(&verb, &*place()?, &config),
+        Some(Verb::Prune(verb)) => prune::run(&verb, &*place()?, &config),
         Some(Verb::Completions(verb)) => completions::run(&verb),
         Some(Verb::SessionProcess { .. }) => Ok(ExitCode::SUCCESS),
     }

@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser};
 use crate::args::{Args, Verb};
 use crate::config::Config;
 use crate::new;
+use crate::place::Place;
 
 const WELCOME: &str = "\
 Bowline keeps this terminal alive when you leave it.
@@ -17,7 +18,7 @@ Bowline keeps this terminal alive when you leave it.
   bowline --help  everything else
 ";
 
-pub(crate) fn run(config: &Config) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(place: impl FnOnce() -> anyhow::Result<Box<dyn Place>>, config: &Config) -> anyhow::Result<ExitCode> {
     // In a session already, another one around it would only be in the way.
     let inside = std::env::var_os("BOWLINE_SESSION").is_some();
     if inside || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
@@ -26,5 +27,5 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<ExitCode> {
     }
     eprint!("{WELCOME}");
     let Some(Verb::New(verb)) = Args::parse_from(["bowline", "new"]).verb else { return Ok(ExitCode::SUCCESS) };
-    new::run(verb, config)
+    new::run(verb, &*place()?, config)
 }
