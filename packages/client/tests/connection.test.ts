@@ -43,6 +43,40 @@ describe("a connection", () => {
     expect(viewer.shown.length).toBe(1003);
   });
 
+  test("a terminal that renders late acknowledges nothing on the connection after", async () => {
+    const { world, session, viewer } = await attached();
+    viewer.slow = true;
+    session.print([4, 5, 6]);
+    await world.advance(100);
+    const late = viewer.rendering.splice(0);
+    // The log lost its end, so the next connection starts before what was shown.
+    session.log.length = 2;
+    world.live[0]!.cut(CUT);
+    await world.advance(2_000);
+    expect(viewer.shown).toEqual([1, 2]);
+    const acks = session.acks.length;
+    for (const rendered of late) rendered();
+    await world.advance(100);
+    expect(session.acks).toHaveLength(acks);
+    viewer.render();
+    await world.advance(100);
+    expect(session.acks.slice(acks)).toEqual([2]);
+  });
+
+  test("a snapshot that is cut in the middle claims nothing", async () => {
+    const { world, session, viewer } = await attached();
+    session.print(new Array(200).fill(9));
+    await world.advance(100);
+    session.lagging = true;
+    world.live[0]!.cut(CUT);
+    await world.advance(0);
+    while (viewer.shown.length !== 64) await world.advance(1);
+    world.live[0]!.cut(CUT);
+    await world.advance(5_000);
+    expect(session.hellos.map(({ cursor }) => cursor?.offset)).toEqual([undefined, 203, undefined]);
+    expect(viewer.shown).toEqual(session.log);
+  });
+
   test("passes on what the session tells", async () => {
     const { world, session, viewer, connection } = await attached();
     viewer.told.length = 0;

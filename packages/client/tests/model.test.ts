@@ -127,6 +127,10 @@ class Play {
       },
       mute: () => void (session.mute = true),
       trim: () => session.trim(),
+      lag: () => {
+        session.lagging = true;
+        world.live[0]?.cut(code(1006));
+      },
       builder: () => void (this.#builder = rng.pick(["works", "works", "fails", "hangs"] as const)),
       answer_late: () => this.#hung.shift()?.({ url: "ws://late/", protocols: [] }),
       hide: () => this.#hide(),

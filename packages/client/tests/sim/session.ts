@@ -25,10 +25,13 @@ export class Session implements Peer {
   exit: { code: number } | undefined;
   /** How the next dials end instead of attaching. */
   refuse: Closed | undefined;
+  /** The next attach gets a snapshot, though its cursor would do. */
+  lagging = false;
   /** Takes dials and never answers. */
   mute = false;
   readonly hellos: any[] = [];
   readonly commands: string[] = [];
+  readonly acks: number[] = [];
   #inputs = new Map<string, number>();
   #viewers: Viewer[] = [];
   readonly #world: World;
@@ -99,6 +102,7 @@ export class Session implements Peer {
         return this.#attach(socket, message.client, message.conn, message.cursor);
       case "ack":
         if (viewer) viewer.acked = message.output;
+        this.acks.push(message.output);
         return this.#flow();
       case "ping":
         return socket.give(JSON.stringify({ type: "pong", n: message.n }));
@@ -119,7 +123,8 @@ export class Session implements Peer {
       old.socket.cut({ kind: "code", code: 4409, reason: "", done: false });
     }
     this.#viewers = this.#viewers.filter((other) => other.client !== client);
-    const exact = cursor?.epoch === this.epoch && cursor.offset >= this.oldest && cursor.offset <= end;
+    const exact = cursor?.epoch === this.epoch && cursor.offset >= this.oldest && cursor.offset <= end && !this.lagging;
+    this.lagging = false;
     const offset = exact ? cursor.offset : end;
     const reason = cursor === null ? "fresh" : cursor.epoch !== this.epoch ? "epoch" : "trimmed";
     const known = this.#inputs.get(client);
@@ -169,7 +174,7 @@ export class Session implements Peer {
       if (this.exit && viewer.next === this.log.length) {
         const { socket } = viewer;
         socket.give(JSON.stringify({ type: "exit", code: this.exit.code, signal: null, offset: this.log.length }));
-        this.#world.later(() => socket.cut({ kind: "code", code: 1000, reason: "", done: false }), 2 * this.#world.latency);
+        this.#world.later(() => socket.cut({ kind: "code", code: 1000, reason: "", done: false }), 1_000);
       }
     }
   }

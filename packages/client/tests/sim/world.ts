@@ -23,6 +23,8 @@ export class FakeSocket implements Socket {
   readonly target: Target;
   readonly events: SocketEvents;
   readonly #world: World;
+  /** When the last frame to the client arrives: they come one after the other. */
+  #last = 0;
 
   constructor(world: World, target: Target, events: SocketEvents) {
     this.#world = world;
@@ -53,7 +55,9 @@ export class FakeSocket implements Socket {
 
   /** The server's side: a frame to the client. */
   give(data: string | Uint8Array): void {
-    this.#world.later(() => !this.zombie && this.state === "open" && this.events.received(data));
+    const world = this.#world;
+    this.#last = Math.max(this.#last + 1, world.now + world.latency);
+    world.later(() => !this.zombie && this.state === "open" && this.events.received(data), this.#last - world.now);
   }
 
   /** The server's side, or the network's: it is over. */
