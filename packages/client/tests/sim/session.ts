@@ -92,7 +92,11 @@ export class Session implements Peer {
   }
 
   received(socket: FakeSocket, data: string | Uint8Array): void {
-    if (this.refuse || this.mute) return;
+    if (this.refuse || this.mute) {
+      // A stream that lost something carries nothing after it.
+      socket.zombie = true;
+      return;
+    }
     const viewer = this.#viewers.find((other) => other.socket === socket);
     if (typeof data !== "string") return viewer && this.#takeInput(viewer, data);
     const message = readClientMessage(JSON.parse(data));
