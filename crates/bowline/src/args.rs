@@ -40,6 +40,9 @@ A flag goes before an environment variable, that before the configuration file, 
 #[derive(Debug, Parser)]
 #[command(name = "bowline", version, after_help = AFTER_HELP)]
 pub(crate) struct Args {
+    /// Speak of the sessions of another machine, whose `bowline serve` is at this URL; BOWLINE_TOKEN opens it
+    #[arg(long, global = true, value_name = "URL", env = "BOWLINE_SERVER", hide_env_values = true)]
+    pub(crate) server: Option<String>,
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
 }
@@ -201,9 +204,9 @@ pub(crate) struct Kill {
     /// Keep the files of what ended
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Time between SIGHUP and SIGKILL
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "2s")]
-    pub(crate) grace: Duration,
+    /// Time between SIGHUP and SIGKILL [default: 2s]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) grace: Option<Duration>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,24 +3,22 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use bowline_client::local::Local;
 use bowline_client::{Options, Outcome};
-use bowline_proto::message::{ExitStatus, SessionInfo, State};
-use bowline_session::home::Home;
-use bowline_session::registry::{self, Entry};
+use bowline_proto::close::Permanent;
+use bowline_proto::message::{ExitStatus, State};
 
 use crate::args;
 use crate::config::{self, Config};
-use crate::failure::{Code, Failure};
+use crate::failure::{Code, Failure, GET_TOKEN, MORE_SCOPE};
+use crate::place::{Place, Session};
 
 /// Lines of history that an attach brings into the terminal's own scrollback.
 const HISTORY: u32 = 1000;
 
-pub(crate) fn run(verb: &args::Attach, config: &Config) -> anyhow::Result<ExitCode> {
-    let home = Home::from_env()?;
-    let entry = match &verb.session {
-        Some(session) => registry::find(&home, session)?,
-        None => newest(&home)?,
+pub(crate) fn run(verb: &args::Attach, place: &dyn Place, config: &Config) -> anyhow::Result<ExitCode> {
+    let session = match &verb.session {
+        Some(session) => place.find(session)?,
+        None => newest(place)?,
     };
     let prefix = match &verb.detach_key {
         Some(key) => config::parse_detach_key(key)
@@ -28,20 +26,21 @@ pub(crate) fn run(verb: &args::Attach, config: &Config) -> anyhow::Result<ExitCo
         None => config.detach_key,
     };
     let options = Options { prefix, observe: verb.observe, claim: verb.claim_size, ..options(config) };
-    attach(&entry, &options)
+    attach(place, &session, &options)
 }
 
 /// The session that was started last, of those that run here and are not the one around us.
-fn newest(home: &Home) -> anyhow::Result<Entry> {
+fn newest(place: &dyn Place) -> anyhow::Result<Session> {
     let around = std::env::var("BOWLINE_SESSION").unwrap_or_default();
-    let mut running = registry::list_files(home)?;
-    running.retain(|entry| entry.here && entry.info.state == State::Running && entry.info.id.as_str() != around);
+    let runs = |session: &Session| session.host.is_none() && session.info.state == State::Running;
+    let mut running = place.list()?;
+    running.retain(|session| runs(session) && session.info.id.as_str() != around);
     running.pop().ok_or_else(|| Failure::new(Code::Unknown, "no session is running", "`bowline new` starts one").into())
 }
 
 /// Attaches to a session that was just started.
-pub(crate) fn to(home: &Home, session: &str, config: &Config) -> anyhow::Result<ExitCode> {
-    attach(&registry::find(home, session)?, &options(config))
+pub(crate) fn to(place: &dyn Place, session: &Session, config: &Config) -> anyhow::Result<ExitCode> {
+    attach(place, session, &options(config))
 }
 
 /// An error unless a person sits at this terminal.
@@ -56,19 +55,19 @@ fn options(config: &Config) -> Options {
     Options { prefix: config.detach_key, scrollback: HISTORY, backoff: config.backoff(), ..Options::default() }
 }
 
-fn attach(entry: &Entry, options: &Options) -> anyhow::Result<ExitCode> {
-    let label = label(&entry.info);
-    if !entry.here {
-        let message = format!("{label} belongs to the machine {}", entry.meta.host);
+fn attach(place: &dyn Place, session: &Session, options: &Options) -> anyhow::Result<ExitCode> {
+    let label = session.label();
+    if let Some(host) = &session.host {
+        let message = format!("{label} belongs to the machine {host}");
         return Err(Failure::new(Code::Other, message, "run bowline on that machine").into());
     }
     // Its output would be its own input, for ever.
-    if std::env::var_os("BOWLINE_SESSION").is_some_and(|session| session == entry.info.id.as_str()) {
+    if std::env::var_os("BOWLINE_SESSION").is_some_and(|around| around == session.info.id.as_str()) {
         let hint = "attach from another terminal; `bowline ls` shows what else there is";
         return Err(Failure::new(Code::Usage, format!("this terminal is {label} itself"), hint).into());
     }
     require_terminal(&format!("`bowline screen {label}` prints what it shows"))?;
-    let outcome = bowline_client::attach(Box::new(Local::new(entry.dir.clone())), options)?;
+    let outcome = bowline_client::attach(place.dial(session)?, options)?;
     conclude(label, outcome)
 }
 
@@ -87,9 +86,19 @@ fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
             let message = format!("{label} was lost: its process was killed, or the machine went down");
             Err(Failure::new(Code::Other, message, format!("`bowline restart {label}` starts it again")).into())
         }
-        Outcome::Refused { reason, .. } => {
+        Outcome::Refused { why, reason } => {
             let message = if reason.is_empty() { format!("{label} cannot be attached to") } else { reason };
-            Err(Failure::new(Code::Unknown, message, "`bowline ls` lists the sessions there are").into())
+            let (code, hint) = match why {
+                Permanent::Unknown | Permanent::Gone => (Code::Unknown, "`bowline ls` lists the sessions there are"),
+                Permanent::NotAllowed => (Code::Other, MORE_SCOPE),
+                Permanent::Version => (Code::Other, "run the same version of bowline here and there"),
+                Permanent::Protocol | Permanent::Other => (Code::Other, "`bowline screen` still shows what it shows"),
+            };
+            Err(Failure::new(code, message, hint).into())
+        }
+        Outcome::NeedsLogin { reason } => {
+            let message = if reason.is_empty() { "the server does not take the token".to_owned() } else { reason };
+            Err(Failure::new(Code::Other, message, GET_TOKEN).into())
         }
         Outcome::Dropped => {
             let message = format!("the connection to {label} was taken over");
@@ -97,11 +106,6 @@ fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
         }
         Outcome::Signalled(signal) => Ok(ExitCode::from(128u8.saturating_add(u8::try_from(signal).unwrap_or(127)))),
     }
-}
-
-/// What a user calls the session.
-fn label(info: &SessionInfo) -> &str {
-    info.name.as_ref().map_or(info.id.as_str(), |name| name.as_str())
 }
 
 fn exit_words(status: &ExitStatus) -> String {

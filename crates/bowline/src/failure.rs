@@ -3,6 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use bowline_client::remote::{BadAddress, CallError, GatewayError};
 use bowline_gateway::auth::AuthError;
 use bowline_session::control::ControlError;
 use bowline_session::home::HomeError;
@@ -12,6 +13,16 @@ use bowline_session::rename::RenameError;
 use bowline_session::start::StartError;
 
 const OWN_PLACE: &str = "set BOWLINE_STATE_DIR to a directory of your own";
+const LIST: &str = "`bowline ls` lists the sessions there are";
+/// What to do without a token that the server takes.
+pub(crate) const GET_TOKEN: &str =
+    "set BOWLINE_TOKEN; `bowline token create --name laptop --scope write` on the server prints one";
+/// What to do with a token that may do too little.
+pub(crate) const MORE_SCOPE: &str =
+    "this token may not do that; `bowline token create --name laptop --scope write` on the server prints one that may";
+
+/// A code, and something to do about it.
+type Advice = (Code, Option<&'static str>);
 
 /// An exit code of the table in `bowline --help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,23 +92,27 @@ fn message(error: &anyhow::Error) -> String {
 }
 
 /// The code and hint for an error of the libraries.
-fn advise(error: &(dyn std::error::Error + 'static)) -> Option<(Code, Option<&'static str>)> {
+fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
     if let Some(error) = error.downcast_ref::<RegistryError>() {
         return Some(match error {
-            RegistryError::Unknown(_) => (Code::Unknown, Some("`bowline ls` lists the sessions there are")),
+            RegistryError::Unknown(_) => (Code::Unknown, Some(LIST)),
             RegistryError::Io { .. } => (Code::Other, Some("check the owner and permissions of that directory")),
         });
     }
     if let Some(error) = error.downcast_ref::<StartError>() {
-        return Some(match error.code() {
-            "name_taken" => {
-                (Code::Taken, Some("attach to it, choose another --name, or say --if-exists return or restart"))
-            }
-            "bad_cwd" => (Code::CannotStart, Some("give a directory that exists and can be entered with --cwd")),
-            "no_program" => (Code::CannotStart, Some("check the spelling, and PATH")),
-            "no_space" => (Code::CannotStart, Some("free some space, or keep less output with --log-size 1M")),
-            "bad_request" => (Code::Usage, None),
-            _ => (Code::CannotStart, matches!(error, StartError::Home(_)).then_some(OWN_PLACE)),
+        let other = (Code::CannotStart, matches!(error, StartError::Home(_)).then_some(OWN_PLACE));
+        return Some(advise_on_start(error.code()).unwrap_or(other));
+    }
+    if let Some(error) = error.downcast_ref::<CallError>() {
+        return Some(advise_on_call(error));
+    }
+    if error.is::<BadAddress>() {
+        return Some((Code::Usage, Some("give the URL that `bowline serve` prints, without what follows #")));
+    }
+    if let Some(error) = error.downcast_ref::<GatewayError>() {
+        return Some(match error {
+            GatewayError::Token => (Code::Usage, Some(GET_TOKEN)),
+            GatewayError::NoRoots(_) => (Code::Usage, Some("set SSL_CERT_FILE to a file of trusted certificates")),
         });
     }
     if let Some(error) = error.downcast_ref::<ControlError>() {
@@ -131,5 +146,35 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<(Code, Option<&'s
             Some((Code::Silent, Some("its process may be stopped (SIGSTOP) or stuck on a dead disk")))
         }
         EndError::Elsewhere(_) | EndError::Alive | EndError::Files { .. } => Some((Code::Other, None)),
+    }
+}
+
+/// Why there is no new session.
+fn advise_on_start(code: &str) -> Option<Advice> {
+    Some(match code {
+        "name_taken" => {
+            (Code::Taken, Some("attach to it, choose another --name, or say --if-exists return or restart"))
+        }
+        "bad_cwd" => (Code::CannotStart, Some("give a directory that exists and can be entered with --cwd")),
+        "no_program" => (Code::CannotStart, Some("check the spelling, and PATH")),
+        "no_space" => (Code::CannotStart, Some("free some space, or keep less output with --log-size 1M")),
+        "bad_request" | "bad_name" | "bad_size" => (Code::Usage, None),
+        _ => return None,
+    })
+}
+
+/// Why a gateway did not do it.
+fn advise_on_call(error: &CallError) -> Advice {
+    match error {
+        CallError::Unreachable { .. } => (Code::Silent, Some("check the URL, and that `bowline serve` runs there")),
+        CallError::NotOurs { .. } => (Code::Other, Some("check the URL and its path, and any proxy in between")),
+        CallError::Refused { code, .. } => match code.as_str() {
+            "unknown_session" | "session_gone" => (Code::Unknown, Some(LIST)),
+            "not_authenticated" => (Code::Other, Some(GET_TOKEN)),
+            "not_allowed" => (Code::Other, Some(MORE_SCOPE)),
+            "bad_host" | "bad_origin" => (Code::Other, Some("start the server with --public-url and this URL")),
+            "unreachable" => (Code::Silent, Some("`bowline ls` shows whether it still runs")),
+            start => advise_on_start(start).unwrap_or((Code::Other, None)),
+        },
     }
 }

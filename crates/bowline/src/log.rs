@@ -2,26 +2,20 @@
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use bowline_client::filter::Filter;
-use bowline_proto::message::State;
-use bowline_session::archive::{ArchiveError, LogFile};
-use bowline_session::home::Home;
-use bowline_session::registry::{self, Entry};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::inotify;
 
 use crate::args;
+use crate::config::Config;
 use crate::failure::{Code, Failure};
+use crate::place::{Log, Piece, Place};
 
-/// How long to wait for a change before looking all the same.
-const LOOK: Duration = Duration::from_secs(1);
+/// The most that is read at a time.
+const CHUNK: usize = 256 << 10;
 
-pub(crate) fn run(verb: &args::Log) -> anyhow::Result<ExitCode> {
-    let entry = registry::find(&Home::from_env()?, &verb.session)?;
-    let log = LogFile::open(&entry.dir)?;
-    let (start, end) = log.range()?;
+pub(crate) fn run(verb: &args::Log, place: &dyn Place, config: &Config) -> anyhow::Result<ExitCode> {
+    let log = place.log(&place.find(&verb.session)?, config)?;
+    let (start, end) = (log.start()?, log.end()?.offset);
     let mut at = verb.from.unwrap_or(start);
     let until = verb.to.unwrap_or(end);
     if at < start || at > end || until > end || until < at {
@@ -29,52 +23,42 @@ pub(crate) fn run(verb: &args::Log) -> anyhow::Result<ExitCode> {
         return Err(Failure::new(Code::Other, message, "start sessions with a larger --log-size to keep more").into());
     }
     let mut out = Output::new();
-    at = copy(&log, at, until, &mut out)?;
+    at = copy(&*log, at, until, &mut out)?;
     if verb.follow {
-        follow(&entry, &log, at, &mut out)?;
+        follow(&*log, at, &mut out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn copy(log: &LogFile, mut at: u64, until: u64, out: &mut Output) -> anyhow::Result<u64> {
-    let mut buf = vec![0; 64 << 10];
+fn copy(log: &dyn Log, mut at: u64, until: u64, out: &mut Output) -> anyhow::Result<u64> {
+    let mut buf = vec![0; CHUNK];
     while at < until {
         let want = buf.len().min((until - at) as usize);
-        match log.read(at, &mut buf[..want]) {
-            Ok(0) => break,
-            Ok(n) => {
+        match log.read(at, &mut buf[..want])? {
+            Piece::Bytes(0) => break,
+            Piece::Bytes(n) => {
                 out.write(&buf[..n])?;
                 at += n as u64;
             }
             // It was overwritten while we were busy writing what came before.
-            Err(ArchiveError::Trimmed { start, .. }) if start > at => {
+            Piece::Trimmed(start) => {
                 eprintln!("\nbowline: bytes {at} to {start} were overwritten before they could be printed");
                 at = start;
             }
-            Err(error) => return Err(error.into()),
         }
     }
     Ok(at)
 }
 
 /// Goes on with what comes until the session has ended and everything is printed.
-fn follow(entry: &Entry, log: &LogFile, mut at: u64, out: &mut Output) -> anyhow::Result<()> {
-    let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-    for file in [entry.dir.log(), entry.dir.events()] {
-        inotify::add_watch(&watch, &file, inotify::WatchFlags::MODIFY)?;
-    }
+fn follow(log: &dyn Log, mut at: u64, out: &mut Output) -> anyhow::Result<()> {
     loop {
-        // The state first: what was written before it ended is in the log by then.
-        let ended = registry::read(entry.dir.clone()).is_none_or(|now| now.info.state != State::Running);
-        let (_, end) = log.range()?;
-        at = copy(log, at, end, out)?;
-        if ended {
+        let end = log.end()?;
+        at = copy(log, at, end.offset, out)?;
+        if end.is_last {
             return Ok(());
         }
-        let mut fds = [PollFd::new(&watch, PollFlags::IN)];
-        let _ = poll(&mut fds, Some(&LOOK.try_into()?));
-        let mut drain = [0; 4096];
-        while rustix::io::read(&watch, &mut drain).is_ok_and(|n| n > 0) {}
+        log.wait()?;
     }
 }
 

@@ -4,34 +4,23 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bowline_proto::message::{ExitStatus, SessionInfo, State};
-use bowline_session::home::Home;
-use bowline_session::registry::{self, Entry};
-use serde_json::{Value, json};
+use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::place::{Place, Session};
 use crate::{args, units};
 
-pub(crate) fn run(verb: &args::Ls) -> anyhow::Result<ExitCode> {
-    let entries = registry::list(&Home::from_env()?)?;
+pub(crate) fn run(verb: &args::Ls, place: &dyn Place) -> anyhow::Result<ExitCode> {
+    let sessions = place.list()?;
     if verb.json {
-        let sessions = entries.iter().map(json).collect::<Result<Vec<_>, _>>()?;
         println!("{}", json!({ "sessions": sessions }));
-    } else if entries.is_empty() {
+    } else if sessions.is_empty() {
         eprintln!("No sessions. `bowline new` starts one.");
     } else {
-        print_table(&entries);
+        print_table(&sessions);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A session as the HTTP API would describe it, with its host where it is another's.
-pub(crate) fn json(entry: &Entry) -> serde_json::Result<Value> {
-    let mut session = serde_json::to_value(&entry.info)?;
-    if !entry.here {
-        session["host"] = entry.meta.host.clone().into();
-    }
-    Ok(session)
 }
 
 /// How a session stands, in a word or two.
@@ -45,9 +34,9 @@ pub(crate) fn state(info: &SessionInfo) -> String {
     }
 }
 
-fn print_table(entries: &[Entry]) {
+fn print_table(sessions: &[Session]) {
     const HEAD: [&str; 7] = ["NAME", "ID", "STATE", "AGE", "SIZE", "VIEWERS", "WHAT"];
-    let rows: Vec<[String; 7]> = entries.iter().map(row).collect();
+    let rows: Vec<[String; 7]> = sessions.iter().map(row).collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.max().unwrap_or(0).max(HEAD[column].len())
@@ -61,12 +50,12 @@ fn print_table(entries: &[Entry]) {
     rows.iter().for_each(|row| line(&row.each_ref().map(String::as_str)));
 }
 
-fn row(entry: &Entry) -> [String; 7] {
-    let info = &entry.info;
+fn row(session: &Session) -> [String; 7] {
+    let info = &session.info;
     let what = if info.title.is_empty() { info.argv.join(" ") } else { info.title.clone() };
     let mut state = state(info);
-    if !entry.here {
-        state = format!("on {}", entry.meta.host);
+    if let Some(host) = &session.host {
+        state = format!("on {host}");
     } else if info.degraded {
         state.push_str(", log in memory");
     }

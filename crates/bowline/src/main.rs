@@ -15,6 +15,7 @@ mod log;
 mod login_link;
 mod ls;
 mod new;
+mod place;
 mod prune;
 mod rename;
 mod restart;
@@ -71,19 +72,20 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(Verb::SessionProcess { .. }) = args.verb {
         return Ok(bowline_session::process::run());
     }
+    let place = || place::choose(args.server.as_deref());
     match args.verb {
         None => serve::start(&Config::load()?),
-        Some(Verb::New(verb)) => new::run(verb, &Config::load()?),
-        Some(Verb::Attach(verb)) => attach::run(&verb, &Config::load_or_default()),
-        Some(Verb::Ls(verb)) => ls::run(&verb),
-        Some(Verb::Kill(verb)) => kill::run(&verb),
-        Some(Verb::Send(verb)) => send::run(&verb),
-        Some(Verb::Screen(verb)) => screen::run(&verb),
-        Some(Verb::Log(verb)) => log::run(&verb),
-        Some(Verb::Rename(verb)) => rename::run(&verb),
-        Some(Verb::Restart(verb)) => restart::run(&verb, &Config::load_or_default()),
+        Some(Verb::New(verb)) => new::run(verb, &*place()?, &Config::load()?),
+        Some(Verb::Attach(verb)) => attach::run(&verb, &*place()?, &Config::load_or_default()),
+        Some(Verb::Ls(verb)) => ls::run(&verb, &*place()?),
+        Some(Verb::Kill(verb)) => kill::run(&verb, &*place()?),
+        Some(Verb::Send(verb)) => send::run(&verb, &*place()?),
+        Some(Verb::Screen(verb)) => screen::run(&verb, &*place()?),
+        Some(Verb::Log(verb)) => log::run(&verb, &*place()?, &Config::load_or_default()),
+        Some(Verb::Rename(verb)) => rename::run(&verb, &*place()?),
+        Some(Verb::Restart(verb)) => restart::run(&verb, &*place()?, &Config::load_or_default()),
         // What is removed is gone, so limits that nobody meant must not decide.
-        Some(Verb::Prune(verb)) => prune::run(&verb, &Config::load()?),
+        Some(Verb::Prune(verb)) => prune::run(&verb, &*place()?, &Config::load()?),
         Some(Verb::Serve(verb)) => serve::run(&verb),
         Some(Verb::Token(verb)) => token::run(verb),
         Some(Verb::LoginLink(verb)) => login_link::run(verb),

@@ -6,43 +6,36 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use bowline_proto::size::Size;
-use bowline_session::home::Home;
-use bowline_session::launch::Launcher;
-use bowline_session::registry;
-use bowline_session::remove;
-use bowline_session::start::{self, OUTER_TERMINAL, Spec, Started};
+use bowline_session::start::{OUTER_TERMINAL, Spec};
 
-use crate::attach;
 use crate::config::Config;
-use crate::{args, ls};
+use crate::place::{Place, Session};
+use crate::{args, attach};
 
-pub(crate) fn run(verb: args::New, config: &Config) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(verb: args::New, place: &dyn Place, config: &Config) -> anyhow::Result<ExitCode> {
     if !verb.detach {
         attach::require_terminal("start it with --detach, and look at it with `bowline screen`")?;
     }
-    let home = Home::from_env()?;
     let (detach, json) = (verb.detach, verb.json);
-    let started = start::start(&home, &Launcher::this_program(), spec(verb, config)?)?;
-    // Housekeeping must not get in the way of what was asked for.
-    let _ = remove::prune(&home, &config.retention(), false);
+    let started = place.start(verb, config)?;
     if detach {
-        return report(&home, &started, json);
+        return report(&started, json);
     }
-    attach::to(&home, started.id.as_str(), config)
+    attach::to(place, &started, config)
 }
 
 /// Prints a session that was started: its id alone, or all of it as JSON.
-pub(crate) fn report(home: &Home, started: &Started, json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) fn report(started: &Session, json: bool) -> anyhow::Result<ExitCode> {
     if json {
-        let entry = registry::find(home, started.id.as_str())?;
-        println!("{}", ls::json(&entry)?);
+        println!("{}", serde_json::to_string(started)?);
     } else {
-        println!("{}", started.id);
+        println!("{}", started.info.id);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
+/// What a session of this machine shall be: in this directory, with this environment.
+pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
     let cwd = match verb.cwd {
         Some(dir) => std::path::absolute(dir)?,
         None => std::env::current_dir().context("the current directory is gone; give another with --cwd")?,
@@ -74,7 +67,7 @@ fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
 }
 
 /// This terminal's size, if this is one.
-fn terminal_size() -> Option<Size> {
+pub(crate) fn terminal_size() -> Option<Size> {
     let stdout = std::io::stdout();
     let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok())??;
     (size.ws_col > 0 && size.ws_row > 0).then(|| Size::clamped(size.ws_col, size.ws_row))

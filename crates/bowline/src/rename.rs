@@ -2,15 +2,10 @@
 
 use std::process::ExitCode;
 
-use bowline_session::home::Home;
-use bowline_session::registry;
-use bowline_session::rename;
-
 use crate::args;
+use crate::place::Place;
 
-pub(crate) fn run(verb: &args::Rename) -> anyhow::Result<ExitCode> {
-    let home = Home::from_env()?;
-    let entry = registry::find(&home, &verb.session)?;
-    rename::rename(&home, &entry, &verb.name)?;
+pub(crate) fn run(verb: &args::Rename, place: &dyn Place) -> anyhow::Result<ExitCode> {
+    place.rename(&place.find(&verb.session)?, &verb.name)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,24 +3,21 @@
 use std::process::ExitCode;
 
 use bowline_proto::message::State;
-use bowline_session::home::Home;
-use bowline_session::launch::Launcher;
-use bowline_session::{registry, start};
 
 use crate::config::Config;
 use crate::failure::{Code, Failure};
+use crate::place::Place;
 use crate::{args, attach, new};
 
-pub(crate) fn run(verb: &args::Restart, config: &Config) -> anyhow::Result<ExitCode> {
-    let home = Home::from_env()?;
-    let entry = registry::find(&home, &verb.session)?;
-    if entry.info.state == State::Running {
+pub(crate) fn run(verb: &args::Restart, place: &dyn Place, config: &Config) -> anyhow::Result<ExitCode> {
+    let session = place.find(&verb.session)?;
+    if session.info.state == State::Running {
         let hint = format!("`bowline kill --keep {}` ends it first", verb.session);
         return Err(Failure::new(Code::Other, format!("{} is running", verb.session), hint).into());
     }
-    let started = start::restart(&home, &Launcher::this_program(), &entry, None)?;
+    let started = place.restart(&session)?;
     if verb.attach {
-        return attach::to(&home, started.id.as_str(), config);
+        return attach::to(place, &started, config);
     }
-    new::report(&home, &started, verb.json)
+    new::report(&started, verb.json)
 }

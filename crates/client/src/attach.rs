@@ -57,8 +57,13 @@ pub enum Outcome {
         /// In the server's words.
         reason: String,
     },
-    /// The same viewer attached again elsewhere, or a login is missing.
+    /// The same viewer attached again elsewhere.
     Dropped,
+    /// The server does not know who this is, or no longer.
+    NeedsLogin {
+        /// In the server's words.
+        reason: String,
+    },
     /// This process was asked to end by a signal, or its terminal is gone.
     Signalled(i32),
 }

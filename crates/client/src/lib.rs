@@ -2,7 +2,8 @@
 //!
 //! In the order that data walks, from the session to the screen and back:
 //!
-//! - [`transport`], [`unix`], [`local`]: the connection that carries the link, and how another is made;
+//! - [`transport`], [`unix`], [`local`]: the connection that carries the link, and how another is made; [`remote`]:
+//!   the same to another machine;
 //! - [`mod@attach`]: what the caller asks for, and the loop that follows from it;
 //! - [`filter`]: what the terminal may see of the output; [`touched`]: what that changed, to be undone;
 //! - [`display`], [`tty`]: the terminal itself, taken over and given back;
@@ -17,6 +18,7 @@ mod lines;
 pub mod local;
 mod mirror;
 mod notice;
+pub mod remote;
 pub mod signals;
 pub mod touched;
 pub mod transport;

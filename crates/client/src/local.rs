@@ -26,12 +26,21 @@ const SCREEN: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug)]
 pub struct Local {
     dir: SessionDir,
+    screen: Option<Value>,
 }
 
 impl Local {
     /// The way to the session in this directory.
     pub fn new(dir: SessionDir) -> Local {
-        Local { dir }
+        Local { dir, screen: None }
+    }
+
+    fn screen(&self) -> Option<Value> {
+        let request = Request::Screen { format: ScreenFormat::Json, scrollback: 0 };
+        match Control::connect(&self.dir).ok()?.request(&request, SCREEN).ok()? {
+            Reply::Screen { screen } => Some(screen),
+            _ => None,
+        }
     }
 }
 
@@ -64,12 +73,12 @@ impl Dial for Local {
         }
     }
 
-    fn screen(&mut self) -> Option<Value> {
-        let request = Request::Screen { format: ScreenFormat::Json, scrollback: 0 };
-        match Control::connect(&self.dir).ok()?.request(&request, SCREEN).ok()? {
-            Reply::Screen { screen } => Some(screen),
-            _ => None,
-        }
+    fn ask_screen(&mut self) {
+        self.screen = self.screen();
+    }
+
+    fn take_screen(&mut self) -> Option<Option<Value>> {
+        Some(self.screen.take())
     }
 
     fn last_screen(&mut self) -> Option<Value> {

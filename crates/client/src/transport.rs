@@ -1,7 +1,7 @@
 //! One connection that carries the link for a while, and the way to make another.
 //!
-//! The viewer knows connections only by these two traits, so that another kind (a WebSocket) can be added beside the
-//! unix socket without touching it. Nothing here waits: a connection says when it can be read or written.
+//! The viewer knows connections only by these two traits, whether they are unix sockets or WebSockets. Nothing here
+//! waits: a connection says when it can be read or written.
 
 use std::os::fd::BorrowedFd;
 
@@ -27,6 +27,10 @@ pub trait Transport {
     /// Reads once and gives each whole frame to `take`. Its end is an error that says how it ended; frames that came
     /// before it have been given.
     fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), Closed>;
+    /// What the server said, in words, when it refused this connection by a status.
+    fn refusal(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The way to a session.
@@ -40,14 +44,13 @@ pub trait Dial {
         false
     }
 
-    /// The screen as it is now, in the JSON form of `bowline screen`: for a window that is not of the session's size.
-    /// None when it cannot be had.
-    fn screen(&mut self) -> Option<Value> {
-        None
-    }
+    /// Asks for the screen as it is now, for a window that is not of the session's size. One at a time.
+    fn ask_screen(&mut self);
+
+    /// The screen that was asked for, in the JSON form of `bowline screen`: none while it is on its way, none inside
+    /// when it cannot be had.
+    fn take_screen(&mut self) -> Option<Option<Value>>;
 
     /// The screen as the program left it, in the same form. None when it cannot be had.
-    fn last_screen(&mut self) -> Option<Value> {
-        self.screen()
-    }
+    fn last_screen(&mut self) -> Option<Value>;
 }

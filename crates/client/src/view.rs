@@ -14,8 +14,10 @@ const MIRROR_EVERY: Duration = Duration::from_millis(100);
 
 /// The painting of a screen of another size.
 pub(crate) struct Mirror {
-    /// Something changed since the last painting.
+    /// Something changed since the screen was last asked for.
     pub(crate) dirty: bool,
+    /// The screen has been asked for, and has not come.
+    asked: bool,
     /// Not before this.
     pub(crate) next: Duration,
     /// The last picture, and the line that it was painted with, once it was.
@@ -23,9 +25,9 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    /// When to paint next, if there is something to paint and a session to ask for it.
+    /// When to look next, if there is something to paint and a session to ask for it.
     pub(crate) fn poll_timeout(&self, status: Status) -> Option<Duration> {
-        (self.dirty && status == Status::Open).then_some(self.next)
+        ((self.dirty || self.asked) && status == Status::Open).then_some(self.next)
     }
 }
 
@@ -45,7 +47,7 @@ impl Viewer<'_> {
         match (foreign, self.mirror.is_some()) {
             (true, false) => {
                 self.display.set_muted(true);
-                self.mirror = Some(Mirror { dirty: true, next: Duration::ZERO, painted: None });
+                self.mirror = Some(Mirror { dirty: true, asked: false, next: Duration::ZERO, painted: None });
             }
             (false, true) => {
                 self.display.set_muted(false);
@@ -63,14 +65,25 @@ impl Viewer<'_> {
         let ended = matches!(self.outcome, Some(Outcome::Exited(_) | Outcome::Lost));
         let Some(mirror) = &mut self.mirror else { return };
         let due = mirror.poll_timeout(self.reconnector.status()).is_some_and(|at| at <= now);
-        if due || (ended && mirror.dirty) {
+        let mut came = None;
+        if ended && mirror.dirty {
+            mirror.dirty = false;
+            came = self.dial.last_screen();
+        } else if due {
             mirror.next = now + MIRROR_EVERY;
-            let screen = if ended { self.dial.last_screen() } else { self.dial.screen() };
-            // A screen that cannot be had now is asked for again.
-            mirror.dirty = screen.is_none();
-            if let Some(screen) = screen {
-                mirror.painted = Some((screen, None));
+            if !mirror.asked {
+                self.dial.ask_screen();
+                (mirror.asked, mirror.dirty) = (true, false);
             }
+            if let Some(screen) = self.dial.take_screen() {
+                mirror.asked = false;
+                // A screen that cannot be had now is asked for again.
+                mirror.dirty |= screen.is_none();
+                came = screen;
+            }
+        }
+        if let Some(screen) = came {
+            mirror.painted = Some((screen, None));
         }
         let line = if ended { "" } else { line };
         if let Some((screen, below)) = mirror.painted.as_mut().filter(|(_, below)| below.as_deref() != Some(line)) {
@@ -103,7 +116,7 @@ mod tests {
     #[test]
     fn a_mirror_wakes_nobody_while_there_is_no_session_to_ask() {
         let at = Duration::from_secs(1);
-        let mut mirror = Mirror { dirty: true, next: at, painted: None };
+        let mut mirror = Mirror { dirty: true, asked: false, next: at, painted: None };
         assert_eq!(mirror.poll_timeout(Status::Open), Some(at));
         assert_eq!(mirror.poll_timeout(Status::Reconnecting { attempt: 1, at }), None);
         assert_eq!(mirror.poll_timeout(Status::Offline), None);

@@ -9,6 +9,7 @@
 //! [`typing`]: crate::typing
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use bowline_proto::close::Closed;
@@ -181,7 +182,11 @@ impl<'a> Viewer<'a> {
                 let reason = self.lines.refusal().to_owned();
                 self.outcome.get_or_insert(Outcome::Refused { why, reason });
             }
-            Status::Ended | Status::NeedsLogin => drop(self.outcome.get_or_insert(Outcome::Dropped)),
+            Status::NeedsLogin => {
+                let reason = self.lines.refusal().to_owned();
+                self.outcome.get_or_insert(Outcome::NeedsLogin { reason });
+            }
+            Status::Ended => drop(self.outcome.get_or_insert(Outcome::Dropped)),
             Status::Connecting | Status::Open | Status::Reconnecting { .. } | Status::Offline => {}
         }
         self.lines.status(status, self.clock.now());
@@ -318,6 +323,9 @@ impl<'a> Viewer<'a> {
         let now = self.clock.now();
         let said = self.connection.take_if(|connection| connection.generation == generation);
         self.link.handle_disconnected(now);
+        if let Some(words) = said.as_ref().and_then(|connection| connection.transport.refusal()) {
+            self.lines.said(words);
+        }
         let closed = said.and_then(|connection| connection.closing).unwrap_or_else(|| closed.clone());
         if let Closed::Code { reason, .. } = &closed {
             self.lines.said(reason);
@@ -340,9 +348,7 @@ impl<'a> Viewer<'a> {
             if self.clock.now() >= until {
                 break;
             }
-            let fd = connection.transport.fd();
-            let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-            let _ = poll(&mut [PollFd::new(&fd, PollFlags::OUT)], Some(&timeout));
+            wait_for(connection.transport.fd(), PollFlags::OUT);
             self.transmit();
         }
         // Whoever detaches does not come back in a moment: the size is free for the next terminal.
@@ -351,6 +357,17 @@ impl<'a> Viewer<'a> {
         {
             connection.transport.send(&ClientTransmit::Text(ClientMessage::Leave));
             let _ = connection.transport.flush();
+            // Closed with output unread, a socket would take back what was said last: it is read until the other end
+            // has heard, and closed.
+            while self.clock.now() < until && connection.transport.receive(&mut |_| {}).is_ok() {
+                wait_for(connection.transport.fd(), PollFlags::IN);
+            }
         }
     }
+}
+
+/// Waits a moment for a connection to be read or written.
+fn wait_for(fd: BorrowedFd<'_>, flags: PollFlags) {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    let _ = poll(&mut [PollFd::new(&fd, flags)], Some(&timeout));
 }

@@ -11,6 +11,7 @@
 mod vectors;
 
 use bowline_proto::backoff::Backoff;
+use bowline_proto::board::BoardMessage;
 use bowline_proto::close::{Class, Closed, Permanent, classify};
 use bowline_proto::frame::{Binary, Frame, FrameError, put_binary, put_text};
 use bowline_proto::message::{ClientMessage, ServerMessage};
@@ -104,6 +105,7 @@ fn check_messages<T: Serialize + DeserializeOwned + PartialEq>(path: &str, unkno
 fn messages_read_and_write_as_written() {
     check_messages("messages/to_server.json", &ClientMessage::Unknown);
     check_messages("messages/to_client.json", &ServerMessage::Unknown);
+    check_messages("messages/board.json", &BoardMessage::Unknown);
 }
 
 #[test]

@@ -51,6 +51,7 @@ describe("payloads", () => {
 describe.each([
   ["messages/to_server.json", core.readClientMessage],
   ["messages/to_client.json", core.readServerMessage],
+  ["messages/board.json", core.readBoardMessage],
 ] as const)("%s", (name, read) => {
   const file = load(name);
 

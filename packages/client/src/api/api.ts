@@ -1,7 +1,7 @@
 /** The HTTP API, by `fetch`. Every failure is an {@link ApiError}. */
 import type { TargetBuilder } from "../connection/environment.js";
 import { sessionInfo } from "../core/message.js";
-import { list, nullable, object, oneOf, optional, type Shape, text } from "../core/shape.js";
+import { list, nullable, object, oneOf, type Shape, text } from "../core/shape.js";
 import type { ClientId, SessionInfo } from "../core/wire.js";
 import { ApiError } from "./error.js";
 import { type Call, Http } from "./http.js";
@@ -12,10 +12,12 @@ const tokenList = object({
   tokens: list(
     object<TokenInfo>({
       id: text,
+      kind: oneOf("token", "login"),
       name: text,
       scope: oneOf("read", "write", "admin"),
-      created: optional(text),
+      created: text,
       expires: nullable(text),
+      used: nullable(text),
     }),
   ),
 });
@@ -101,7 +103,7 @@ export class Api {
     return (await this.#json("POST", "v1/tickets", object({ ticket: text }), { body: {} })).ticket;
   }
 
-  /** The tokens, without their secrets. */
+  /** The tokens and the browsers that logged in, without their secrets. */
   async tokens(): Promise<TokenInfo[]> {
     return (await this.#json("GET", "v1/tokens", tokenList)).tokens;
   }
@@ -111,7 +113,7 @@ export class Api {
     return this.#json("POST", "v1/tokens", object({ id: text, token: text }), { body: token });
   }
 
-  /** Ends a token and its connections. */
+  /** Ends a token or a login, and its connections. */
   async revokeToken(id: string): Promise<void> {
     await this.#http.call("DELETE", `v1/tokens/${encodeURIComponent(id)}`);
   }

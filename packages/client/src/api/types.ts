@@ -72,13 +72,17 @@ export interface SessionChange {
 /** What a token may do. */
 export type TokenScope = "read" | "write" | "admin";
 
-/** A token, as the list shows it. */
+/** A token or a browser that logged in, as the list shows it. */
 export interface TokenInfo {
   readonly id: string;
+  readonly kind: "token" | "login";
+  /** The token's name, or how the browser described itself. */
   readonly name: string;
   readonly scope: TokenScope;
-  readonly created?: string;
-  readonly expires?: string | null;
+  readonly created: string;
+  readonly expires: string | null;
+  /** When it was last used, to within a day. */
+  readonly used: string | null;
 }
 
 /** Part of a session's log. */

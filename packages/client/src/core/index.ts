@@ -12,6 +12,7 @@ export * from "./link/client.js";
 export type * from "./link/conversation.js";
 export type { ClientEvent, ClientState, Notice } from "./link/event.js";
 export * from "./link/feed.js";
+export type { ClientConfig } from "./link/hello.js";
 export type { Unsent } from "./link/outbox.js";
 export * from "./link/reconnect.js";
 export * from "./message.js";

@@ -1,40 +1,16 @@
 /** A viewer's end of the link: where it is in the output, what it typed, and what it owes the server. */
 import { MALFORMED, SILENT } from "../close.js";
-import { COMMANDS, OUTBOX, RENDERED_EVERY, UNPOLLED, UNSENT_AFTER } from "../config.js";
+import { OUTBOX, RENDERED_EVERY, UNPOLLED, UNSENT_AFTER } from "../config.js";
 import { decodeBinary, encodeBinary, type Frame } from "../frame.js";
-import { readServerMessage, VERSION } from "../message.js";
-import type { Attached, ClientId, ClientMessage, Cursor, Hello, Lag, ServerMessage, Size, Theme, You } from "../wire.js";
+import { readServerMessage } from "../message.js";
+import type { Attached, ClientMessage, Cursor, Lag, ServerMessage, Size, You } from "../wire.js";
+import { Commands } from "./commands.js";
 import type { Conversation, Transmit } from "./conversation.js";
 import { type ClientEvent, type ClientState, isStream, weight } from "./event.js";
+import { type ClientConfig, makeHello } from "./hello.js";
 import { Outbox } from "./outbox.js";
 import { Pulse } from "./pulse.js";
 import { Rendered } from "./rendered.js";
-
-/** Who a viewer is and what it wants. */
-export interface ClientConfig {
-  /** This run of this client. */
-  readonly client: ClientId;
-  /** Its id before a page reload. */
-  readonly was?: ClientId | undefined;
-  /** Where to go on from. */
-  readonly cursor?: Cursor | undefined;
-  /** The size of its window, if it has one. */
-  readonly size?: Size | undefined;
-  /** What it wants when it cannot keep up; `skip` by default. */
-  readonly lag?: Lag | undefined;
-  /** Lines of scrollback in a whole snapshot; 1000 by default. */
-  readonly scrollback?: number | undefined;
-  /** Look only. */
-  readonly observe?: boolean | undefined;
-  /** Answers for colour queries. */
-  readonly theme?: Theme | undefined;
-  /** See {@link OUTBOX}. */
-  readonly outbox?: number | undefined;
-  /** See {@link RENDERED_EVERY}. */
-  readonly renderedEvery?: number | undefined;
-  /** See {@link UNSENT_AFTER}. */
-  readonly unsentAfter?: number | undefined;
-}
 
 /** Why something was not taken: no more can be kept now, the viewer may not type, the session is over. */
 export type NotTaken = "full" | "read-only" | "ended";
@@ -46,6 +22,7 @@ export class Client implements Conversation {
   readonly #renderedEvery: number;
   readonly #outbox: Outbox;
   readonly #pulse = new Pulse();
+  readonly #commands = new Commands();
   #state: ClientState = "detached";
   #dials = 0;
   #key: string | undefined;
@@ -62,9 +39,6 @@ export class Client implements Conversation {
   #rendered: Rendered;
   /** Since when there is nobody to send input to. */
   #away: number | undefined;
-  #commands: { id: string; command: unknown }[] = [];
-  /** How many of the commands this connection has carried. */
-  #commanded = 0;
   #resize: Size | undefined;
   #claim = false;
   #repaint = false;
@@ -146,7 +120,7 @@ export class Client implements Conversation {
     if (this.#state === "attached") this.#away = this.#now;
     this.#outbox.disconnected();
     this.#pulse.handleDisconnected();
-    this.#commanded = 0;
+    this.#commands.disconnected();
     this.#hello = this.#repaint = false;
     this.#deaf = true;
     this.#givingUp = undefined;
@@ -190,9 +164,8 @@ export class Client implements Conversation {
   /** Give a command. It is repeated on the next connection until it is answered. Returns why it was not taken, if so. */
   command(id: string, command: unknown): NotTaken | undefined {
     if (this.#state === "ended") return "ended";
-    if (this.#commands.length >= COMMANDS) return "full";
+    if (!this.#commands.push({ id, command })) return "full";
     if (this.#state !== "attached") this.#away ??= this.#now;
-    this.#commands.push({ id, command });
     return undefined;
   }
 
@@ -333,14 +306,9 @@ export class Client implements Conversation {
         });
         return this.#end();
       case "accepted":
-      case "rejected": {
-        const at = this.#commands.findIndex((command) => command.id === message.id);
-        if (at >= 0) {
-          this.#commands.splice(at, 1);
-          if (at < this.#commanded) this.#commanded -= 1;
-        }
+      case "rejected":
+        this.#commands.answered(message.id);
         break;
-      }
       case "presence": {
         const me = message.clients.find((present) => present.client === this.#config.client);
         if (me) this.#you = { ...this.#you, size: me.size };
@@ -439,7 +407,8 @@ export class Client implements Conversation {
   #nextMessage(): ClientMessage | undefined {
     if (this.#hello) {
       this.#hello = false;
-      return { type: "hello", ...this.#makeHello() };
+      const now = { conn: this.#dials, cursor: this.#cursor, size: this.#size, key: this.#key };
+      return { type: "hello", ...makeHello(this.#config, now) };
     }
     const beat = this.#pulse.pollTransmit();
     if (beat) return beat;
@@ -460,27 +429,8 @@ export class Client implements Conversation {
     }
     const output = this.#rendered.pollAck(this.#now);
     if (output !== undefined) return { type: "ack", output };
-    const command = this.#commands[this.#commanded];
-    if (!command) return undefined;
-    this.#commanded += 1;
-    return { type: "command", ...command };
-  }
-
-  #makeHello(): Hello {
-    const { client, was, theme, scrollback = 1000, observe = false } = this.#config;
-    return {
-      version: VERSION,
-      client,
-      conn: this.#dials,
-      ...(was === undefined ? {} : { was }),
-      cursor: this.#cursor ?? null,
-      ...(this.#size === undefined ? {} : { size: this.#size }),
-      lag: this.#lag,
-      scrollback,
-      observe,
-      ...(theme === undefined ? {} : { theme }),
-      ...(this.#key === undefined ? {} : { key: this.#key }),
-    };
+    const command = this.#commands.pop();
+    return command && { type: "command", ...command };
   }
 
   #tick(now: number): void {
@@ -508,7 +458,7 @@ export class Client implements Conversation {
   }
 
   #dropCommands(): void {
-    for (const { id } of this.#commands.splice(0)) this.#events.push({ kind: "command_unsent", id });
+    for (const { id } of this.#commands.takeAll()) this.#events.push({ kind: "command_unsent", id });
   }
 }
 

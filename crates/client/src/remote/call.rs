@@ -1,0 +1,213 @@
+//! Asking a gateway something over HTTP, and its answers.
+
+use std::io::Read;
+use std::time::Duration;
+
+use http::{HeaderMap, Method, Request};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use ureq::Body;
+
+use super::gateway::Gateway;
+
+/// The longest answer that is taken whole; a longer one is an error.
+const MAX_ANSWER: u64 = 64 << 20;
+/// The longest refusal that is read.
+const MAX_PROBLEM: u64 = 64 << 10;
+
+/// Why a call did not do what it was to do.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// No answer came, or only part of one: whether the call was heard is not known.
+    #[error("{address} cannot be reached: {why}")]
+    Unreachable {
+        /// The gateway.
+        address: String,
+        /// In the words of whoever noticed.
+        why: String,
+    },
+    /// The gateway refused.
+    #[error("{detail}")]
+    Refused {
+        /// A problem code of the protocol.
+        code: String,
+        /// For people.
+        detail: String,
+        /// `Content-Range`: what there is instead.
+        range: Option<String>,
+    },
+    /// Something else answered: a proxy, or another program.
+    #[error("what answers at {address} is not Bowline, or cannot reach it (HTTP status {status})")]
+    NotOurs {
+        /// The gateway's address.
+        address: String,
+        /// The status.
+        status: u16,
+    },
+}
+
+impl CallError {
+    /// Whether the same call may do better a moment later.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            CallError::Unreachable { .. } => true,
+            CallError::Refused { code, .. } => matches!(code.as_str(), "unreachable" | "too_many"),
+            CallError::NotOurs { status, .. } => matches!(status, 408 | 425 | 429 | 502..=504),
+        }
+    }
+
+    /// The problem code, if the gateway itself refused.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            CallError::Refused { code, .. } => Some(code),
+            CallError::Unreachable { .. } | CallError::NotOurs { .. } => None,
+        }
+    }
+}
+
+/// What is to be asked.
+#[derive(Clone, Debug)]
+pub struct Call {
+    method: Method,
+    path: String,
+    body: Option<Value>,
+    key: Option<String>,
+    within: Option<Duration>,
+}
+
+impl Call {
+    /// Reads a path.
+    pub fn get(path: impl Into<String>) -> Call {
+        Call { method: Method::GET, path: path.into(), body: None, key: None, within: None }
+    }
+
+    /// Does something at a path.
+    pub fn new(method: Method, path: impl Into<String>) -> Call {
+        Call { method, ..Call::get(path) }
+    }
+
+    /// With this JSON.
+    pub fn body(self, body: Value) -> Call {
+        Call { body: Some(body), ..self }
+    }
+
+    /// With an `Idempotency-Key`.
+    pub fn key(self, key: &str) -> Call {
+        Call { key: Some(key.to_owned()), ..self }
+    }
+
+    /// All of it within this time.
+    pub fn within(self, within: Duration) -> Call {
+        Call { within: Some(within), ..self }
+    }
+}
+
+/// An answer that is no refusal.
+#[derive(Debug)]
+pub struct Answer {
+    address: String,
+    status: u16,
+    headers: HeaderMap,
+    body: Body,
+}
+
+/// RFC 9457, as far as it matters here.
+#[derive(Deserialize)]
+struct Problem {
+    detail: Option<String>,
+    title: Option<String>,
+}
+
+impl Gateway {
+    /// Asks, and waits for the answer's beginning. A refusal is an error.
+    pub fn call(&self, call: &Call) -> Result<Answer, CallError> {
+        let unreachable = |error: ureq::Error| self.unreachable(&error);
+        let mut request = Request::builder()
+            .method(&call.method)
+            .uri(self.address.http(&call.path))
+            .header("Authorization", &self.bearer);
+        if let Some(key) = &call.key {
+            request = request.header("Idempotency-Key", key);
+        }
+        let asked = match &call.body {
+            Some(body) => {
+                let request = request.header("Content-Type", "application/json").body(body.to_string());
+                let request = request.map_err(|error| unreachable(error.into()))?;
+                self.agent.run(self.agent.configure_request(request).timeout_global(call.within).build())
+            }
+            None => {
+                let request = request.body(()).map_err(|error| unreachable(error.into()))?;
+                self.agent.run(self.agent.configure_request(request).timeout_global(call.within).build())
+            }
+        };
+        let (parts, body) = asked.map_err(unreachable)?.into_parts();
+        let (address, status) = (self.address.to_string(), parts.status.as_u16());
+        let answer = Answer { address, status, headers: parts.headers, body };
+        if parts.status.is_success() { Ok(answer) } else { Err(answer.into_refusal()) }
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> CallError {
+        CallError::Unreachable { address: self.address.to_string(), why: words(error) }
+    }
+}
+
+/// What went wrong on the way, without the library's own prefixes.
+fn words(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) => error.to_string(),
+        ureq::Error::HostNotFound => "no such host".to_owned(),
+        ureq::Error::ConnectionFailed => "connection refused".to_owned(),
+        ureq::Error::Timeout(_) => "no answer in time".to_owned(),
+        ureq::Error::Rustls(error) => format!("TLS: {error}"),
+        other => other.to_string(),
+    }
+}
+
+impl Answer {
+    /// A header, if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The answer as JSON of this shape.
+    pub fn json<T: DeserializeOwned>(self) -> Result<T, CallError> {
+        let (address, status) = (self.address.clone(), self.status);
+        serde_json::from_slice(&self.bytes()?).map_err(|_| CallError::NotOurs { address, status })
+    }
+
+    /// The answer as it is.
+    pub fn bytes(self) -> Result<Vec<u8>, CallError> {
+        let address = self.address.clone();
+        let mut bytes = Vec::new();
+        match self.reader().take(MAX_ANSWER).read_to_end(&mut bytes) {
+            Ok(_) => Ok(bytes),
+            Err(error) => Err(CallError::Unreachable { address, why: error.to_string() }),
+        }
+    }
+
+    /// The answer as it comes. A body that is cut short is an error, not an end.
+    pub fn reader(self) -> impl Read {
+        self.body.into_with_config().limit(u64::MAX).reader()
+    }
+
+    fn into_refusal(self) -> CallError {
+        let (address, status) = (self.address.clone(), self.status);
+        // Success without our header is ours by its shape; a refusal is ours by this header alone.
+        let Some(code) = self.header("Bowline-Code").map(str::to_owned) else {
+            return CallError::NotOurs { address, status };
+        };
+        let range = self.header("Content-Range").map(str::to_owned);
+        let mut body = Vec::new();
+        let read = self.reader().take(MAX_PROBLEM).read_to_end(&mut body);
+        let words = read.ok().and_then(|_| problem_words(&body));
+        let detail = words.unwrap_or_else(|| format!("the server refused: {code}"));
+        CallError::Refused { code, detail, range }
+    }
+}
+
+/// The words for people in a problem's body.
+pub(super) fn problem_words(body: &[u8]) -> Option<String> {
+    let problem: Problem = serde_json::from_slice(body).ok()?;
+    problem.detail.or(problem.title)
+}

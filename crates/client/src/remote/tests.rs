@@ -1,0 +1,297 @@
+//! Against a gateway that follows a script.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bowline_proto::close::{Class, Closed, Permanent, classify};
+use bowline_proto::frame::{Binary, Frame, MAX_PAYLOAD};
+use bowline_proto::link::ClientTransmit;
+use bowline_proto::message::ClientMessage;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::Value;
+use tungstenite::handshake::server::{Request, Response};
+use tungstenite::protocol::CloseFrame;
+use tungstenite::{Message, WebSocket};
+
+use super::call::{Call, CallError};
+use super::gateway::Gateway;
+use super::trust::Trust;
+use super::{Address, Remote};
+use crate::transport::{Dial, Transport};
+
+/// No fact takes this long to become true, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+const TOKEN: &str = "bwl_secret";
+
+/// Plays one connection's part on a thread; the gateway to dial, below a path of a proxy.
+fn script(part: impl FnOnce(TcpStream) + Send + 'static) -> (Gateway, JoinHandle<()>) {
+    let (address, thread) = listen("http", part);
+    (Gateway::new(address, TOKEN).unwrap(), thread)
+}
+
+fn listen(scheme: &str, part: impl FnOnce(TcpStream) + Send + 'static) -> (Address, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("{scheme}://localhost:{}/under", listener.local_addr().unwrap().port());
+    let thread = std::thread::spawn(move || part(listener.accept().unwrap().0));
+    (url.parse().unwrap(), thread)
+}
+
+/// Answers one request with these bytes.
+fn answer(with: &str) -> impl FnOnce(TcpStream) + Send + 'static {
+    let with = with.to_owned();
+    move |mut stream| {
+        let mut request = Vec::new();
+        let mut byte = [0];
+        while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() > 0 {
+            request.push(byte[0]);
+        }
+        stream.write_all(with.as_bytes()).unwrap();
+    }
+}
+
+/// Accepts the upgrade as the gateway does, checking what was asked.
+#[expect(clippy::result_large_err, reason = "the signature is the library's")]
+fn accept<S: Read + Write>(stream: S) -> WebSocket<S> {
+    let check = |request: &Request, mut response: Response| {
+        assert_eq!(request.uri().path(), "/under/v1/sessions/aaaaaaaaaaaa/attach");
+        assert_eq!(request.headers()["Authorization"], format!("Bearer {TOKEN}"));
+        assert!(request.headers().get("Origin").is_none(), "only a browser has one");
+        let protocol = request.headers()["Sec-WebSocket-Protocol"].clone();
+        assert_eq!(protocol, "bowline.v1");
+        response.headers_mut().insert("Sec-WebSocket-Protocol", protocol);
+        Ok(response)
+    };
+    tungstenite::accept_hdr(stream, check).unwrap_or_else(|_| panic!("the upgrade failed"))
+}
+
+fn dial(gateway: &Gateway) -> Box<dyn Transport> {
+    Remote::new(gateway.clone(), &"aaaaaaaaaaaa".parse().unwrap()).dial(false).unwrap()
+}
+
+/// What came, and how it ended.
+struct Seen {
+    frames: Vec<String>,
+    closed: Closed,
+    refusal: Option<String>,
+}
+
+/// Reads as the viewer does until the connection ends, or until something is seen.
+fn read(transport: &mut dyn Transport, enough: impl Fn(&[String], &dyn Transport) -> bool) -> Option<Seen> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut frames = Vec::new();
+    while !enough(&frames, transport) {
+        assert!(Instant::now() < deadline, "only {frames:?}");
+        let flags = PollFlags::IN | if transport.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
+        let _ = poll(&mut [PollFd::new(&transport.fd(), flags)], Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
+        let got = transport.receive(&mut |frame| frames.push(describe(frame)));
+        if let Err(closed) = got.and_then(|()| transport.flush()) {
+            return Some(Seen { frames, closed, refusal: transport.refusal().map(str::to_owned) });
+        }
+    }
+    None
+}
+
+fn describe(frame: Frame<'_>) -> String {
+    match frame {
+        Frame::Text(text) => text.to_owned(),
+        Frame::Binary(bytes) => format!("{} bytes", bytes.len()),
+    }
+}
+
+fn end_of(gateway: &Gateway) -> Seen {
+    read(&mut *dial(gateway), |_, _| false).unwrap()
+}
+
+#[test]
+fn r1_a_refused_upgrade_tells_its_status_whose_it_is_and_when_to_come_back() {
+    let refusals = [
+        (
+            "404 Not Found\r\nBowline-Code: unknown_session\r\nContent-Length: 22\r\n\r\n{\"detail\":\"not there\"}",
+            404,
+            true,
+            None,
+        ),
+        ("404 Not Found\r\nContent-Length: 0\r\n\r\n", 404, false, None),
+        ("401 Unauthorized\r\nBowline-Code: not_authenticated\r\nContent-Length: 0\r\n\r\n", 401, true, None),
+        ("429 Too Many\r\nBowline-Code: too_many\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n", 429, true, Some(7)),
+        ("302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n", 302, false, None),
+        ("502 Bad Gateway\r\nContent-Length: 5\r\n\r\n<html", 502, false, None),
+    ];
+    for (text, status, ours, after) in refusals {
+        let (gateway, thread) = script(answer(&format!("HTTP/1.1 {text}")));
+        let seen = end_of(&gateway);
+        assert_eq!(seen.closed, Closed::Refused { status, ours, retry_after: after.map(Duration::from_secs) });
+        assert_eq!(seen.refusal.as_deref(), (status == 404 && ours).then_some("not there"));
+        let permanent = matches!(classify(&seen.closed), Class::Permanent(Permanent::Unknown));
+        assert_eq!(permanent, status == 404 && ours, "{text}");
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn frames_go_both_ways_and_leaving_closes_with_1000() {
+    let (gateway, thread) = script(|stream| {
+        let mut socket = accept(stream);
+        assert_eq!(socket.read().unwrap(), Message::text(r#"{"type":"repaint"}"#));
+        let mut input = Vec::new();
+        Binary::Input(7, b"keys").encode(&mut input);
+        assert_eq!(socket.read().unwrap(), Message::binary(input));
+        socket.send(Message::text("{}")).unwrap();
+        socket.send(Message::binary(vec![2; MAX_PAYLOAD])).unwrap();
+        let Message::Close(Some(frame)) = socket.read().unwrap() else { panic!("no close") };
+        assert_eq!(u16::from(frame.code), 1000);
+        while socket.read().is_ok() {}
+    });
+    let mut transport = dial(&gateway);
+    assert!(read(&mut *transport, |_, transport| transport.is_open()).is_none());
+    transport.send(&ClientTransmit::Text(ClientMessage::Repaint));
+    transport.send(&ClientTransmit::Input { offset: 7, bytes: b"keys".to_vec().into() });
+    transport.flush().unwrap();
+    let whole = format!("{MAX_PAYLOAD} bytes");
+    assert!(read(&mut *transport, |frames, _| frames == ["{}", &whole]).is_none());
+    transport.send(&ClientTransmit::Text(ClientMessage::Leave));
+    transport.flush().unwrap();
+    read(&mut *transport, |_, _| false).unwrap();
+    thread.join().unwrap();
+}
+
+#[test]
+fn close_codes_come_with_their_reason_after_what_was_said_before() {
+    for (code, reason) in [(4401, "revoked"), (4429, "retry_after=3"), (1001, ""), (1000, "")] {
+        let (gateway, thread) = script(move |stream| {
+            let mut socket = accept(stream);
+            socket.send(Message::text("last words")).unwrap();
+            socket.close(Some(CloseFrame { code: code.into(), reason: reason.into() })).unwrap();
+            while socket.read().is_ok() {}
+        });
+        let seen = end_of(&gateway);
+        assert_eq!(seen.frames, ["last words"]);
+        assert_eq!(seen.closed, Closed::Code { code, reason: reason.to_owned(), done: false });
+        thread.join().unwrap();
+    }
+    let (gateway, thread) = script(|stream| {
+        let mut socket = accept(stream);
+        socket.close(None).unwrap();
+        while socket.read().is_ok() {}
+    });
+    assert_eq!(end_of(&gateway).closed, Closed::Code { code: 1005, reason: String::new(), done: false });
+    thread.join().unwrap();
+}
+
+#[test]
+fn r9_a_cut_in_the_middle_of_a_frame_gives_what_was_whole_and_nothing_of_the_rest() {
+    for frame in [&b"\x81\x05whole\x82\x7e\x01\x00half"[..], b"\x81\x05whole\x82", b"\x81\x05whole"] {
+        let (gateway, thread) = script(move |stream| {
+            let mut socket = accept(stream);
+            socket.get_mut().write_all(frame).unwrap();
+        });
+        let seen = end_of(&gateway);
+        assert_eq!((seen.frames, seen.closed), (vec!["whole".to_owned()], Closed::Failed));
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn r52_a_message_past_the_bound_ends_the_connection() {
+    let (gateway, thread) = script(|stream| {
+        let mut socket = accept(stream);
+        let _ = socket.send(Message::binary(vec![1; MAX_PAYLOAD + 1]));
+        while socket.read().is_ok() {}
+    });
+    let seen = end_of(&gateway);
+    assert_eq!((seen.frames.len(), seen.closed), (0, Closed::Failed));
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_server_that_never_answers_keeps_nobody_waiting() {
+    let (gateway, thread) = script(|mut stream| while stream.read(&mut [0; 4096]).is_ok_and(|n| n > 0) {});
+    let mut transport = dial(&gateway);
+    for _ in 0..3 {
+        assert_eq!(transport.receive(&mut |_| panic!("nothing came")), Ok(()));
+        assert!(!transport.is_open() && !transport.wants_write() && !transport.has_room());
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        assert_eq!(poll(&mut [PollFd::new(&transport.fd(), PollFlags::IN)], Some(&now)), Ok(0));
+    }
+    drop(transport);
+    drop(thread); // ends with the dial's own deadline
+}
+
+#[test]
+fn r50_tls_is_believed_only_from_whom_the_machine_trusts() {
+    for trusted in [true, false] {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+        let (address, thread) = listen("https", move |tcp| {
+            let mut stream = StreamOwned::new(ServerConnection::new(Arc::new(config)).unwrap(), tcp);
+            if !trusted {
+                assert!(stream.read(&mut [0; 64]).is_err(), "nothing is said to a stranger, the token least of all");
+                return;
+            }
+            let mut socket = accept(stream);
+            for _ in 0..20 {
+                socket.send(Message::binary(vec![1; 100_000])).unwrap();
+            }
+            assert_eq!(socket.read().unwrap(), Message::text(r#"{"type":"repaint"}"#));
+            while socket.read().is_ok() {}
+        });
+        let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let root = if trusted { made.cert } else { other.cert };
+        let trust = Trust { roots: vec![root.der().clone()] };
+        let gateway = Gateway::trusting(address, TOKEN, Some(&trust)).unwrap();
+        let mut transport = dial(&gateway);
+        let seen = read(&mut *transport, |frames, _| frames.len() == 20);
+        if let Some(seen) = seen {
+            assert_eq!((trusted, seen.closed), (false, Closed::Failed));
+        } else {
+            transport.send(&ClientTransmit::Text(ClientMessage::Repaint));
+            transport.flush().unwrap();
+        }
+        drop(transport);
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn calls_tell_a_refusal_of_ours_from_a_page_of_a_proxy_and_from_silence() {
+    let ask = |gateway: &Gateway| gateway.call(&Call::get("/v1/sessions")).and_then(|answer| answer.json::<Value>());
+    let (gateway, thread) = script(answer("HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"sessions\":[]}"));
+    assert_eq!(ask(&gateway).unwrap()["sessions"], Value::Array(Vec::new()));
+    thread.join().unwrap();
+    let refusal = "HTTP/1.1 404 Not Found\r\nBowline-Code: unknown_session\r\nContent-Length: 22\r\n\r\n{\"detail\":\"not there\"}";
+    let (gateway, thread) = script(answer(refusal));
+    let error = ask(&gateway).unwrap_err();
+    assert_eq!((error.code(), error.to_string().as_str()), (Some("unknown_session"), "not there"));
+    thread.join().unwrap();
+    for page in
+        ["HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnope", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<htm"]
+    {
+        let (gateway, thread) = script(answer(page));
+        let error = ask(&gateway).unwrap_err();
+        assert!(matches!(error, CallError::NotOurs { .. }), "{error}");
+        assert!(error.to_string().contains("is not Bowline"), "{error}");
+        thread.join().unwrap();
+    }
+    let (gateway, thread) = script(drop);
+    assert!(matches!(ask(&gateway), Err(CallError::Unreachable { .. })));
+    thread.join().unwrap();
+    let refused = ask(&gateway).unwrap_err();
+    assert!(refused.is_passing() && refused.to_string().contains("refused"), "{refused}");
+}
+
+#[test]
+fn r49_a_token_is_never_shown_and_never_more_than_a_token() {
+    let gateway = |token: &str| Gateway::new("http://localhost:1".parse().unwrap(), token);
+    assert_eq!(format!("{:?}", gateway(TOKEN).unwrap()), "Gateway(http://localhost:1)");
+    for bad in ["", "two words", "line\r\nHost: evil", "ü"] {
+        assert!(gateway(bad).is_err(), "{bad:?}");
+    }
+}
