@@ -70,21 +70,25 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
                 }
                 Ok(read) => metrics::output(read),
             }
-            loop {
+            let last = loop {
                 match take(&mut buf, hello.at) {
                     Ok(Some(Taken::Message(message))) => {
                         if sink.feed(message).await.is_err() {
                             return Ending::Cut;
                         }
                     }
-                    Ok(Some(Taken::Close(code, reason))) => return Ending::Close(code, reason),
-                    Ok(None) => break,
-                    Err(why) => return Ending::Close(close::INTERNAL, why),
+                    Ok(Some(Taken::Close(code, reason))) => break Some(Ending::Close(code, reason)),
+                    Ok(None) => break None,
+                    Err(why) => break Some(Ending::Close(close::INTERNAL, why)),
                 }
-            }
+            };
+            // What came before the session's last word goes out before it.
             match tokio::time::timeout(stalled_after, sink.flush()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) | Err(_) => return Ending::Cut,
+            }
+            if let Some(last) = last {
+                return last;
             }
         }
     };

@@ -1,8 +1,9 @@
 //! The gateway is killed again and again while many viewers watch and type over a bad network; nothing is lost and nothing
 //! comes twice.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::faults::{Network, Random};
@@ -30,6 +31,8 @@ done"#;
 struct Progress {
     bytes: AtomicU64,
     dials: AtomicU64,
+    /// How connections ended, and how often.
+    ends: Mutex<BTreeMap<String, u64>>,
     /// The deadline passed somewhere: everybody stops, so that the test can say who was stuck.
     stop: AtomicBool,
 }
@@ -68,15 +71,16 @@ fn r19_kill_9_under_load_loses_and_repeats_nothing() {
         while progress.bytes.load(Ordering::SeqCst) < goal && Instant::now() < patience {
             std::thread::yield_now();
         }
-        world.kill_gateway();
         // In the last third, sessions end while there is no gateway: by the local command line, which needs none.
-        if kill >= KILLS * 2 / 3 {
-            for id in &ids[ended..(ended + 5).min(ids.len())] {
-                wait_until("everything typed has been printed", || is_done(&world, id).then_some(()));
-                world.ok(&["send", id, "end", "--enter"]);
-                ended += 1;
-            }
+        let ending = if kill < KILLS * 2 / 3 { &[] } else { &ids[ended..(ended + 5).min(ids.len())] };
+        for id in ending {
+            wait_until("everything typed has been printed", || is_done(&world, id).then_some(()));
         }
+        world.kill_gateway();
+        for id in ending {
+            world.ok(&["send", id, "end", "--enter"]);
+        }
+        ended += ending.len();
         world.start_gateway();
     }
     for id in &ids[ended..] {
@@ -89,6 +93,7 @@ fn r19_kill_9_under_load_loses_and_repeats_nothing() {
         std::thread::sleep(Duration::from_millis(10));
     }
     progress.stop.store(true, Ordering::SeqCst);
+    eprintln!("{:#?}", progress.ends.lock().unwrap());
     for client in clients {
         let (number, id, viewer) = client.join().expect("a client");
         check(&world, number, &id, &viewer);
@@ -117,6 +122,8 @@ fn watch(mut viewer: Viewer, number: u64, progress: &Progress, mut random: Rando
             end = viewer.step();
             progress.bytes.fetch_add((viewer.output.len() - before) as u64, Ordering::SeqCst);
         }
+        let kind = format!("{:.60}", format!("{end:?}"));
+        *progress.ends.lock().unwrap().entry(kind).or_default() += 1;
         match end {
             Err(End::Closed(code, reason)) => {
                 let expected = [1000, 1001, 1011, 1013, 4408, 4409];
@@ -161,7 +168,7 @@ fn check(world: &World, number: u64, id: &str, viewer: &Viewer) {
 /// Every line that was typed was read once, in each client's order, and every block is whole.
 fn check_input(world: &World, id: &str) {
     let log = String::from_utf8(world.log_of(id)).unwrap().replace('\r', "");
-    let mut seen: std::collections::BTreeMap<u64, u64> = std::collections::BTreeMap::new();
+    let mut seen: BTreeMap<u64, u64> = BTreeMap::new();
     for word in log.lines().filter_map(|line| line.strip_prefix("got ")) {
         let (client, line) = word.strip_prefix('c').and_then(|word| word.split_once('-')).expect("a typed line");
         let next = seen.entry(client.parse().unwrap()).or_default();

@@ -154,7 +154,11 @@ impl Viewer {
                 }
                 self.cursor = Some((epoch.to_owned(), offset));
                 self.acked = offset;
-                self.taken = message["input"].as_u64().expect("the client is remembered") as usize;
+                match message["input"].as_u64() {
+                    Some(taken) => self.taken = taken as usize,
+                    // The session never heard of this client: its first dials did not get that far. Or it has ended.
+                    None => assert!(self.taken == 0 || self.is_all_taken(), "the client was forgotten"),
+                }
                 self.sent = self.taken;
             }
             "ack" => self.taken = message["input"].as_u64().unwrap() as usize,
