@@ -5,7 +5,7 @@ mod support;
 use serde_json::Value;
 use support::{Terminal, World};
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 16] = [
     "new",
     "attach",
     "ls",
@@ -16,8 +16,11 @@ const VERBS: [&str; 13] = [
     "rename",
     "restart",
     "prune",
+    "serve",
+    "service",
     "token",
     "login-link",
+    "config",
     "completions",
 ];
 
@@ -33,18 +36,6 @@ fn r55_every_verb_explains_itself() {
         assert!(own.contains("Usage: bowline"), "{own}");
         assert!(own.contains("Examples:"), "{verb} has no examples:\n{own}");
     }
-}
-
-#[test]
-fn r55_bowline_alone_prints_help_to_a_pipe_and_opens_a_session_in_a_terminal() {
-    let world = World::new();
-    assert!(world.ok(&[]).contains("Usage: bowline"));
-    assert!(world.ok(&["ls", "--json"]).contains("\"sessions\":[]"));
-    let mut terminal = Terminal::run(&world, &[], 80, 24);
-    terminal.wait_until("the welcome", |terminal| terminal.history().contains("Bowline keeps this terminal alive"));
-    terminal.wait_until("a prompt", |terminal| terminal.is_raw() && terminal.text().contains(['$', '#']));
-    terminal.press(b"exit 3\r");
-    assert_eq!(terminal.exit_code(), 3);
 }
 
 #[test]
@@ -91,7 +82,7 @@ fn r55_completions_are_made_for_every_shell() {
 fn r55_a_wrong_configuration_names_the_key_and_the_file() {
     let world = World::new();
     world.configure("detach_kex = \"ctrl-a\"");
-    let output = world.run(&["ls"]);
+    let output = world.run(&["config", "show"]);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("detach_kex") && message.contains("config.toml"), "{message}");

@@ -242,11 +242,11 @@ mod tests {
         leaves(&Table::try_from(Config::default()).unwrap(), "", &mut found);
         let missing: Vec<_> = found.iter().filter(|path| keys::find(path).is_none()).collect();
         assert!(missing.is_empty(), "{missing:?}");
-        // The other way round: a name in the table that the file does not take would be an error here.
+        // The other way round: what the table names, the file takes, or complains of the value.
         for key in KEYS {
             let mut table = Table::new();
             set(&mut table, key.path, Value::Datetime("1979-05-27".parse().unwrap()));
-            let error = read_table(&table).unwrap_err().to_string();
+            let error = read_table(&table).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(!error.contains("unknown field"), "{}: {error}", key.path);
         }
     }

@@ -46,7 +46,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=exec
 ExecStart={program} serve
-ExecReload=kill -HUP $MAINPID
+ExecReload=/bin/kill -HUP $MAINPID
 # Sessions outlive the gateway: a stop or a restart signals the gateway alone.
 KillMode=process
 OOMPolicy=continue

@@ -1,0 +1,211 @@
+//! `bowline serve` and what is around it: starting, stopping, configuration, certificates.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+
+mod serving;
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use serving::{Gateway, get};
+use support::{World, wait_until};
+
+#[test]
+fn r55_bowline_alone_serves_and_prints_a_link() {
+    let world = World::new();
+    world.configure("[gateway]\nlisten = \"127.0.0.1:0\"");
+    let gateway = Gateway::start(&world, world.bowline(&[]));
+    assert!(gateway.said().contains(&format!("log in with {}/#login=", gateway.url())), "{}", gateway.said());
+    assert!(get(gateway.address(), "/healthz").starts_with("HTTP/1.1 200"));
+    let file: Value = serde_json::from_slice(&std::fs::read(world.path().join("s/gateway.json")).unwrap()).unwrap();
+    assert_eq!((&file["url"], file["pid"].as_u64()), (&gateway.url().into(), Some(gateway.pid().into())));
+    assert!(file["started"].is_string() && file["listen"] == gateway.address().to_string());
+}
+
+#[test]
+fn r20_stopping_is_graceful_and_leaves_sessions_alone() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let world = World::new();
+        let id = world.start("w", "echo here; cat");
+        let mut gateway = Gateway::new(&world, &[]);
+        assert_eq!(gateway.stop(signal), Some(0), "{}", gateway.log());
+        assert!(!world.path().join("s/gateway.json").exists(), "others would look for it there");
+        assert_eq!(world.info(&id, "state"), "running");
+        assert!(world.screen("w").contains("here"));
+    }
+}
+
+#[test]
+fn r20_a_second_signal_stops_at_once() {
+    let world = World::new();
+    let mut gateway = Gateway::new(&world, &["--limit", "drain=1h", "--limit", "head_within=1h"]);
+    // Whoever never finishes asking is waited for.
+    let mut slow = TcpStream::connect(gateway.address()).unwrap();
+    slow.write_all(b"GET /healthz HTTP/1.1\r\n").unwrap();
+    assert!(get(gateway.address(), "/healthz").contains("200"), "so the slow one was accepted before");
+    gateway.signal(Signal::TERM);
+    wait_until("it stops", || gateway.log().contains("stopping"));
+    assert_eq!(gateway.stop(Signal::TERM), Some(0));
+    assert!(!world.path().join("s/gateway.json").exists());
+}
+
+#[test]
+fn r21_a_second_gateway_serves_the_same_sessions_and_says_so() {
+    let world = World::new();
+    let first = Gateway::new(&world, &[]);
+    let file = world.path().join("s/gateway.json");
+    let before = std::fs::read(&file).unwrap();
+    let mut second = Gateway::new(&world, &[]);
+    assert!(second.log().contains(&format!("Another gateway (process {}", first.pid())), "{}", second.log());
+    assert!(get(second.address(), "/healthz").contains("200"));
+    assert_eq!(second.stop(Signal::TERM), Some(0));
+    assert_eq!(std::fs::read(&file).unwrap(), before, "it is the first one's");
+}
+
+#[test]
+fn r55_a_taken_port_is_explained() {
+    let world = World::new();
+    let mut gateway = Gateway::new(&world, &[]);
+    let taken = world.run(&["serve", "--listen", &gateway.address().to_string()]);
+    let words = String::from_utf8_lossy(&taken.stderr).into_owned();
+    assert_eq!(taken.status.code(), Some(5));
+    assert!(words.contains(&format!("process {}", gateway.pid())) && words.contains("login-link"), "{words}");
+    gateway.stop(Signal::TERM);
+
+    let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = world.run(&["serve", "--listen", &stranger.local_addr().unwrap().to_string()]);
+    let words = String::from_utf8_lossy(&taken.stderr).into_owned();
+    assert!(words.contains("another program has it") && words.contains("--listen"), "{words}");
+    let nowhere = world.run(&["serve", "--listen", "192.0.2.1:7433"]);
+    assert!(String::from_utf8_lossy(&nowhere.stderr).contains("no such address"));
+}
+
+#[test]
+fn r48_the_link_is_not_given_to_the_journal() {
+    use std::os::unix::fs::MetadataExt;
+    let world = World::new();
+    let journal = std::fs::File::create(world.path().join("journal")).unwrap();
+    let meta = journal.metadata().unwrap();
+    let mut command = world.bowline(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("JOURNAL_STREAM", format!("{}:{}", meta.dev(), meta.ino())).stdout(journal).stderr(Stdio::null());
+    let mut child = serving::Guard(command.spawn().unwrap());
+    let said = || std::fs::read_to_string(world.path().join("journal")).unwrap();
+    wait_until("it has said everything", || said().contains("login-link"));
+    assert!(said().contains("listening on") && !said().contains("#login="), "{}", said());
+    child.stop(Signal::TERM);
+}
+
+#[test]
+fn r50_an_address_for_everybody_without_tls_is_warned_of() {
+    let world = World::new();
+    let warned = |flags: &[&str]| {
+        let args: Vec<&str> = ["serve", "--listen", "0.0.0.0:0"].iter().chain(flags).copied().collect();
+        let gateway = Gateway::start(&world, world.bowline(&args));
+        gateway.log().contains("without TLS")
+    };
+    assert!(warned(&[]));
+    assert!(warned(&["--public-url", "http://box.example"]));
+    assert!(!warned(&["--public-url", "https://box.example"]), "the proxy speaks TLS");
+    assert!(!Gateway::new(&world, &[]).log().contains("Warning"), "nobody else can come");
+}
+
+#[test]
+fn r50_the_public_url_decides_link_and_host() {
+    let world = World::new();
+    let gateway = Gateway::new(&world, &["--public-url", "https://box.example/term/"]);
+    assert!(gateway.said().contains("log in with https://box.example/term/#login="), "{}", gateway.said());
+    let ask = |path: &str, host: &str| serving::ask(gateway.address(), path, host);
+    assert!(ask("/term/healthz", "box.example").starts_with("HTTP/1.1 200"));
+    assert!(ask("/healthz", "box.example").starts_with("HTTP/1.1 200"), "a proxy may have taken the path off");
+    assert!(ask("/healthz", "evil.test").contains("bad_host"));
+    assert!(world.ok(&["login-link"]).starts_with("https://box.example/term/#login="));
+}
+
+#[test]
+fn r55_flag_variable_file_and_default_are_shown_with_their_place() {
+    let world = World::new();
+    world.configure("log_size = \"1M\"\n[gateway]\nhosts = [\"a.example\"]\nlisten = \"127.0.0.1:1\"");
+    let shown = |args: &[&str]| {
+        let mut command = world.bowline(args);
+        let output = command.env("BOWLINE_LISTEN", "127.0.0.1:2").env("BOWLINE_LIMITS_BODY", "2M").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let json: Value = serde_json::from_str(&shown(&["config", "show", "--json", "--limit", "streams=3"])).unwrap();
+    let key = |path: &str| (json["keys"][path]["value"].clone(), json["keys"][path]["from"].clone());
+    assert_eq!(key("log_size"), ("1M".into(), "file".into()));
+    assert_eq!(key("gateway.listen"), ("127.0.0.1:2".into(), "environment".into()));
+    assert_eq!(key("gateway.limits.body"), ("2M".into(), "environment".into()));
+    assert_eq!(key("gateway.limits.streams"), (3.into(), "flag".into()));
+    assert_eq!(key("gateway.limits.drain"), ("5s".into(), "default".into()));
+    assert_eq!(json["file"], world.path().join("config.toml").to_str().unwrap());
+    let text = shown(&["config", "show", "--listen", "127.0.0.1:3"]);
+    let line = |path: &str| text.lines().find(|line| line.starts_with(path)).unwrap().to_owned();
+    assert!(line("gateway.listen").contains("127.0.0.1:3") && line("gateway.listen").ends_with("flag"), "{text}");
+    assert!(line("gateway.limits.body").ends_with("BOWLINE_LIMITS_BODY"), "{text}");
+    assert_eq!(shown(&["config", "path"]).trim(), world.path().join("config.toml").to_str().unwrap());
+}
+
+#[test]
+fn r55_a_wrong_configuration_stops_only_what_needs_it() {
+    let world = World::new();
+    world.start("w", "cat");
+    world.configure("[gateway]\nlisen = \"127.0.0.1:1\"");
+    for args in [&["serve"][..], &["new", "-d", "cat"], &["config", "show"], &["prune"], &["service", "install"], &[]] {
+        let output = world.run(args);
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {words}");
+        assert!(words.contains("lisen") && words.contains("config.toml"), "{words}");
+    }
+    assert!(world.ok(&["ls"]).contains('w'));
+    world.ok(&["config", "path"]);
+    world.ok(&["kill", "--keep", "w"]);
+    let restarted = world.run(&["restart", "w"]);
+    assert!(restarted.status.success(), "it is warned of, and done");
+    assert!(String::from_utf8_lossy(&restarted.stderr).contains("Going on with the defaults"));
+    world.ok(&["kill", "w"]);
+    let output = world.bowline(&["serve"]).env("BOWLINE_LIMITS_DRAIN", "soon").output().unwrap();
+    world.configure("");
+    let again = world.bowline(&["serve"]).env("BOWLINE_LIMITS_DRAIN", "soon").output().unwrap();
+    assert_eq!((output.status.code(), again.status.code()), (Some(2), Some(2)));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("BOWLINE_LIMITS_DRAIN is wrong"));
+}
+
+#[test]
+fn r50_tls_serves_and_a_new_certificate_is_read_on_sighup() {
+    let world = World::new();
+    let (cert, key) = (world.path().join("cert.pem"), world.path().join("key.pem"));
+    let issue = || {
+        let made = rcgen::generate_simple_self_signed(["localhost".into()]).unwrap();
+        std::fs::write(&cert, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        made.cert.der().to_vec()
+    };
+    let first = issue();
+    let gateway = Gateway::new(&world, &["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()]);
+    assert!(gateway.url().starts_with("https://"), "{}", gateway.said());
+    assert_eq!(serving::certificate(gateway.address()), first);
+    let second = issue();
+    gateway.signal(Signal::HUP);
+    wait_until("the new certificate is served", || serving::certificate(gateway.address()) == second);
+    std::fs::write(&key, "no key").unwrap();
+    gateway.signal(Signal::HUP);
+    wait_until("the mistake is logged", || gateway.log().contains("the old one stays"));
+    assert_eq!(serving::certificate(gateway.address()), second);
+    let plain = {
+        let mut stream = TcpStream::connect(gateway.address()).unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    };
+    assert!(!plain.starts_with(b"HTTP/1.1 200"), "there is no way around TLS");
+    let missing =
+        world.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "nowhere.pem", "--tls-key", "nowhere.pem"]);
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("nowhere.pem"));
+    assert_eq!(missing.status.code(), Some(1));
+}
