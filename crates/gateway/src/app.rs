@@ -1,16 +1,19 @@
 //! What every handler shares. None of it is about a session: whatever is, its files and its process know.
 
 use std::collections::HashMap;
+use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use bowline_proto::ids::Epoch;
 use bowline_session::home::Home;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::{Auth, Caller, LoginRate};
+use crate::board::Board;
 use crate::environment::Environment;
 use crate::problem::Problem;
 use crate::rate::Rate;
@@ -29,6 +32,10 @@ pub(crate) struct Shared {
     pub(crate) home: Home,
     pub(crate) auth: Auth,
     pub(crate) environment: Environment,
+    /// This run of the gateway, told apart from others.
+    pub(crate) epoch: Epoch,
+    /// What event streams tell of.
+    pub(crate) board: Board,
     /// Set when the gateway stops.
     pub(crate) stop: CancellationToken,
     /// Streams that a stop waits for.
@@ -59,11 +66,15 @@ impl std::ops::Deref for App {
 }
 
 impl App {
-    pub(crate) fn new(settings: Settings, home: Home, auth: Auth, open_files: Option<u64>) -> App {
+    pub(crate) fn new(settings: Settings, home: Home, auth: Auth, open_files: Option<u64>) -> io::Result<App> {
+        let mut random = [0; 4];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         let rate = settings.limits.attach_rate;
-        App(Arc::new(Shared {
+        Ok(App(Arc::new(Shared {
             environment: Environment::new(),
             login_rate: LoginRate::new(settings.limits.login_rate),
+            epoch: Epoch::from_random(random),
+            board: Board::new(home.clone()),
             settings,
             home,
             auth,
@@ -74,7 +85,7 @@ impl App {
             making: tokio::sync::Mutex::default(),
             archives: Arc::new(Semaphore::new(ARCHIVES)),
             open_files,
-        }))
+        })))
     }
 
     /// Counts an attempt to attach from an address.

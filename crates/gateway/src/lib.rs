@@ -8,6 +8,7 @@
 //! - `router`, `extract`, [`problem`]: which path leads where, what is read from a request, how one is refused;
 //! - `sessions`, `history`: sessions over HTTP, what they printed and show;
 //! - `ws`, `attach`, `relay`: WebSockets, and bytes between one and a session;
+//! - `board`, `events`: which sessions there are, and telling it as it changes;
 //! - `ask`: asking session processes;
 //! - `environment`: what the sessions started here see;
 //! - [`running`]: how other processes find the gateway;
@@ -19,7 +20,9 @@ mod app;
 mod ask;
 mod attach;
 pub mod auth;
+mod board;
 mod environment;
+mod events;
 mod extract;
 mod guard;
 mod history;
@@ -66,6 +69,9 @@ pub enum ServeError {
     /// Certificate or key.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The system gave no random number.
+    #[error("cannot get a random number: {0}")]
+    Random(io::Error),
     /// Counting could not be set up.
     #[error("cannot set the metrics up: {0}")]
     Metrics(String),
@@ -92,7 +98,8 @@ impl Gateway {
         let failed = |source| ServeError::Listen { address: settings.listen, source };
         let listener = TcpListener::bind(settings.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Gateway { app: App::new(settings, home, auth, open_files), listener, address, tls, reload: Arc::default() })
+        let app = App::new(settings, home, auth, open_files).map_err(ServeError::Random)?;
+        Ok(Gateway { app, listener, address, tls, reload: Arc::default() })
     }
 
     /// Where it listens, also when any free port was asked for.

@@ -1,5 +1,6 @@
 //! What the gateway counts, for `/metrics`.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bowline_proto::message::Reason;
@@ -9,8 +10,15 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 /// Upper bounds of the resume latency's buckets, in seconds.
 const LATENCY: [f64; 12] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0];
 
+/// Counts for the whole process, however many gateways it has.
+static COUNTED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
+
 /// Starts counting, once in a process.
 pub(crate) fn install() -> Result<PrometheusHandle, metrics_exporter_prometheus::BuildError> {
+    let mut counted = COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(handle) = &*counted {
+        return Ok(handle.clone());
+    }
     let latency = Matcher::Full("bowline_resume_seconds".to_owned());
     let handle = PrometheusBuilder::new().set_buckets_for_metric(latency, &LATENCY)?.install_recorder()?;
     metrics::describe_gauge!("bowline_sessions", "Sessions, by state");
@@ -21,6 +29,7 @@ pub(crate) fn install() -> Result<PrometheusHandle, metrics_exporter_prometheus:
     metrics::describe_counter!("bowline_lagging_snapshots_total", "Snapshots for viewers that could not keep up");
     metrics::describe_counter!("bowline_refusals_total", "Refused calls and connections, by code");
     metrics::describe_histogram!("bowline_resume_seconds", "From a hello to its answer");
+    *counted = Some(handle.clone());
     Ok(handle)
 }
 
@@ -75,5 +84,21 @@ impl Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         gauge!("bowline_attachments").decrement(1.0);
+    }
+}
+
+/// An event stream, counted while it lives.
+pub(crate) struct EventStream(());
+
+impl EventStream {
+    pub(crate) fn new() -> EventStream {
+        gauge!("bowline_event_streams").increment(1.0);
+        EventStream(())
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        gauge!("bowline_event_streams").decrement(1.0);
     }
 }

@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::auth::Scope;
 use crate::extract::Json;
 use crate::problem::Problem;
-use crate::{attach, auth, guard, history, metrics, sessions};
+use crate::{attach, auth, events, guard, history, metrics, sessions};
 
 /// All routes.
 pub(crate) fn router(app: App, counted: PrometheusHandle) -> Router {
@@ -26,6 +26,7 @@ pub(crate) fn router(app: App, counted: PrometheusHandle) -> Router {
         .route("/v1/sessions/{id}/log", get(history::log))
         .route("/v1/sessions/{id}/screen", get(history::screen))
         .route("/v1/sessions/{id}/attach", get(attach::attach))
+        .route("/v1/events", get(events::events))
         .route(
             "/metrics",
             get(async move |state: State<App>, parts: http::request::Parts| show_metrics(state, parts, counted).await),

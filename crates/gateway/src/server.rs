@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutWriter;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
@@ -95,11 +96,14 @@ async fn serve(app: &App, stream: TcpStream, peer: SocketAddr, router: Router, t
     }
 }
 
-/// HTTP on one socket.
+/// HTTP on one socket. One that takes nothing for too long is cut, whatever is sent on it.
 async fn speak<S>(app: &App, stream: S, ends: Ends, router: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let mut stream = TimeoutWriter::new(stream);
+    stream.set_timeout(Some(app.settings.limits.stalled_after));
+    let stream = Box::pin(stream);
     let base = app.settings.base_path.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ends);

@@ -92,7 +92,7 @@ pub struct Limits {
     pub hello_within: Duration,
     /// Silence after which an event stream pings; 2.25 times as long without a word from the other side is the end.
     pub heartbeat: Duration,
-    /// A viewer whose connection takes nothing for this long is cut.
+    /// A connection that takes nothing of what it is sent for this long is cut.
     pub stalled_after: Duration,
     /// How long a stop waits for connections to close.
     pub drain: Duration,

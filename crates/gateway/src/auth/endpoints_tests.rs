@@ -41,7 +41,7 @@ impl Door {
         };
         change(&mut settings);
         let auth = Auth::open(&home).unwrap();
-        let app = App::new(settings, home, auth.clone(), None);
+        let app = App::new(settings, home, auth.clone(), None).unwrap();
         let door = middleware::from_fn_with_state(app.clone(), guard::check);
         Door { _temp: temp, auth, router: endpoints::routes().layer(door).with_state(app) }
     }

@@ -1,0 +1,147 @@
+//! What a stream is asked for: by whom, and which sessions' own events it is to carry.
+//!
+//! Terminals have no events of their own, so watching one is allowed and tells nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bowline_proto::ids::{ClientId, Epoch, SessionId};
+use http::request::Parts;
+
+use crate::guard::query_value;
+use crate::problem::{Problem, internal};
+
+/// Sessions watched over SSE at most, since its cursor names them all in one header; more gets 400 `bad_request`.
+const MAX_WATCHED: usize = 16;
+
+/// What a stream is asked for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) client: ClientId,
+    /// Where each watched session was left.
+    pub(super) watched: Watched,
+}
+
+/// Watched sessions, each with the next event that is wanted; from now on, where none is named.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Watched(BTreeMap<SessionId, Option<(Epoch, u64)>>);
+
+impl Asked {
+    /// Reads the query.
+    pub(super) fn of_socket(parts: &Parts) -> Result<Asked, Problem> {
+        let watched = query_value(parts, "watch").map_or(Ok(Watched::default()), |text| Watched::read(&text, ',', '@'));
+        Ok(Asked { client: client(parts)?, watched: watched? })
+    }
+
+    /// Reads the query, and where the client left.
+    pub(super) fn of_sse(parts: &Parts) -> Result<Asked, Problem> {
+        let mut asked = Asked::of_socket(parts)?;
+        let left = parts.headers.get("last-event-id").filter(|left| !left.is_empty());
+        if let Some(left) = left {
+            asked.watched = Watched::read(left.to_str().unwrap_or("?"), ';', ':')?;
+        }
+        if asked.watched.0.len() > MAX_WATCHED {
+            let detail = format!("at most {MAX_WATCHED} sessions are watched over SSE; a WebSocket has no such bound");
+            return Err(Problem::new("bad_request", detail));
+        }
+        Ok(asked)
+    }
+}
+
+fn client(parts: &Parts) -> Result<ClientId, Problem> {
+    if let Some(client) = query_value(parts, "client") {
+        return client.parse().map_err(|why| Problem::new("bad_request", format!("client: {why}")));
+    }
+    let mut random = [0; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(|error| internal(&error))?;
+    Ok(ClientId::from_random(random))
+}
+
+impl Watched {
+    /// Reads `ID`, or `ID` and its place, for each session.
+    fn read(text: &str, between: char, place: char) -> Result<Watched, Problem> {
+        let items = text.split(between).filter(|_| !text.is_empty());
+        let watched: Option<_> = items.map(|item| read_item(item, place)).collect();
+        watched.map(Watched).ok_or_else(|| {
+            let detail = format!("what to watch is ID or ID{place}EPOCH:SEQ, with {between:?} in between");
+            Problem::new("bad_request", detail)
+        })
+    }
+}
+
+fn read_item(item: &str, place: char) -> Option<(SessionId, Option<(Epoch, u64)>)> {
+    let Some((id, left)) = item.split_once(place) else { return Some((item.parse().ok()?, None)) };
+    let (epoch, seq) = left.split_once(':')?;
+    // A number would also be read with a sign.
+    let seq = seq.bytes().all(|byte| byte.is_ascii_digit()).then(|| seq.parse().ok())??;
+    Some((id.parse().ok()?, Some((epoch.parse().ok()?, seq))))
+}
+
+/// The whole cursor, as SSE's `id:` has it.
+impl fmt::Display for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, (id, place)) in self.0.iter().enumerate() {
+            write!(f, "{}{id}", if n > 0 { ";" } else { "" })?;
+            if let Some((epoch, seq)) = place {
+                write!(f, ":{epoch}:{seq}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "aaaaaaaaaaaa";
+    const B: &str = "bbbbbbbbbbbb";
+
+    fn sse(query: &str, left: Option<&str>) -> Result<Asked, Problem> {
+        let mut request = http::Request::get(format!("/v1/events?{query}"));
+        if let Some(left) = left {
+            request = request.header("Last-Event-ID", left);
+        }
+        Asked::of_sse(&request.body(()).unwrap().into_parts().0)
+    }
+
+    #[test]
+    fn r46_the_cursor_names_every_watched_session_and_overrides_the_query() {
+        let first = sse(&format!("watch={A}@9f3c61d2:7,{B}"), None).unwrap().watched;
+        assert_eq!(first.to_string(), format!("{A}:9f3c61d2:7;{B}"));
+        let again = sse(&format!("watch={A}@9f3c61d2:1"), Some(&first.to_string())).unwrap().watched;
+        assert_eq!(again, first);
+        assert_eq!(sse("", Some("")).unwrap().watched, Watched::default());
+        assert_eq!(sse("watch=", None).unwrap().watched.to_string(), "");
+    }
+
+    #[test]
+    fn r46_what_is_malformed_is_refused() {
+        for bad in [
+            "watch=x".to_owned(),
+            format!("watch={A},"),
+            format!("watch={A}@9f3c61d2"),
+            format!("watch={A}@9F3C61D2:1"),
+            format!("watch={A}@9f3c61d2:-1"),
+            format!("watch={A}@9f3c61d2:%2B1"),
+            format!("watch={A}@9f3c61d2:"),
+            format!("watch={A}@9f3c61d2:99999999999999999999"),
+            "client=".to_owned(),
+            "client=ann".to_owned(),
+            "client=00000000-0000-4000-8000-00000000000A".to_owned(),
+        ] {
+            assert_eq!(sse(&bad, None).unwrap_err().status(), 400, "{bad}");
+        }
+        assert!(sse("", Some("x")).is_err());
+        assert!(sse("client=00000000-0000-4000-8000-00000000000a", None).is_ok());
+    }
+
+    #[test]
+    fn r46_sse_watches_at_most_16() {
+        let ids: Vec<String> = (0..17).map(|n| format!("{n:0>12}")).collect();
+        assert!(sse(&format!("watch={}", ids[..16].join(",")), None).is_ok());
+        assert_eq!(sse(&format!("watch={}", ids.join(",")), None).unwrap_err().status(), 400);
+        let parts = http::Request::get(format!("/v1/events?watch={}", ids.join(","))).body(()).unwrap().into_parts().0;
+        assert_eq!(Asked::of_socket(&parts).unwrap().watched.0.len(), 17);
+    }
+}

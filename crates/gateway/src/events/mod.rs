@@ -1,0 +1,101 @@
+//! `GET /v1/events`: which sessions there are and what changes, as SSE or, on upgrade, as JSON over a WebSocket. Both say
+//! the same messages.
+
+mod asked;
+mod socket;
+mod sse;
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use bowline_proto::board::BoardMessage;
+use http::header;
+use http::request::Parts;
+
+use crate::app::{App, Place};
+use crate::auth::{Caller, HalfLogin, Scope};
+use crate::board::Subscription;
+use crate::guard::{self, Who};
+use crate::metrics;
+use crate::problem::Problem;
+use crate::reach::Reach;
+use crate::ws::{self, Upgrade};
+use asked::Asked;
+
+/// `GET /v1/events`.
+pub(crate) async fn events(State(app): State<App>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    if !parts.headers.contains_key(header::UPGRADE) {
+        return admit_sse(&app, &parts).unwrap_or_else(IntoResponse::into_response);
+    }
+    let upgrade = match Upgrade::read(&mut parts) {
+        Ok(upgrade) => upgrade,
+        Err(problem) => return problem.into_response(),
+    };
+    let browser = parts.headers.contains_key(header::ORIGIN);
+    match admit_socket(&app, &parts, &upgrade) {
+        Ok(admission) => {
+            let (max, tracker) = (app.settings.limits.message, app.streams.clone());
+            upgrade.accept(max, move |socket| tracker.track_future(socket::serve(app, socket, admission)))
+        }
+        Err(problem) => ws::refuse_upgrade(upgrade, browser, problem),
+    }
+}
+
+fn admit_sse(app: &App, parts: &Parts) -> Result<Response, Problem> {
+    check_rate(app, parts)?;
+    let caller = guard::caller(app, parts, Scope::Read)?;
+    let asked = Asked::of_sse(parts)?;
+    Ok(sse::respond(app, Told::open(app, caller, asked)?))
+}
+
+/// Who was let in.
+enum Admission {
+    /// Somebody known.
+    Whole(Box<Told>),
+    /// A browser that has yet to show the key of its origin.
+    Half(HalfLogin, Asked),
+}
+
+fn admit_socket(app: &App, parts: &Parts, upgrade: &Upgrade) -> Result<Admission, Problem> {
+    upgrade.check_version()?;
+    check_rate(app, parts)?;
+    let caller = match guard::who(app, parts)? {
+        Who::Caller(caller) => guard::allow(caller, Scope::Read)?,
+        Who::Half(login) => return Ok(Admission::Half(login, Asked::of_socket(parts)?)),
+    };
+    Ok(Admission::Whole(Box::new(Told::open(app, caller, Asked::of_socket(parts)?)?)))
+}
+
+fn check_rate(app: &App, parts: &Parts) -> Result<(), Problem> {
+    parts.extensions.get::<Reach>().map_or(Ok(()), |reach| app.check_attach_rate(reach.client))
+}
+
+/// One who is told, in whichever form.
+struct Told {
+    caller: Caller,
+    asked: Asked,
+    news: Subscription,
+    _place: Place,
+    _counted: metrics::EventStream,
+}
+
+impl Told {
+    fn open(app: &App, caller: Caller, asked: Asked) -> Result<Told, Problem> {
+        let place = app.take_place(&caller)?;
+        Ok(Told { caller, asked, news: app.board.subscribe(), _place: place, _counted: metrics::EventStream::new() })
+    }
+
+    /// The first message.
+    fn welcome(&self, app: &App) -> BoardMessage {
+        BoardMessage::Welcome {
+            client: self.asked.client.clone(),
+            epoch: app.epoch.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            heartbeat: app.settings.limits.heartbeat.as_millis() as u64,
+        }
+    }
+}
+
+fn text(message: &BoardMessage) -> String {
+    serde_json::to_string(message).unwrap_or_default()
+}

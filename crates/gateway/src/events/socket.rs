@@ -1,0 +1,161 @@
+//! The event stream as JSON over a WebSocket.
+
+use std::time::Duration;
+
+use bowline_proto::board::{BoardClientMessage, BoardMessage};
+use bowline_proto::close;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::watch;
+use tokio_websockets::{Error, Message};
+
+use super::{Admission, Told, text};
+use crate::app::App;
+use crate::auth::Scope;
+use crate::problem::Problem;
+use crate::relay::close_of;
+use crate::ws::{self, Socket};
+use crate::{guard, metrics};
+
+/// How a stream ends.
+enum Ending {
+    /// Closed with this code and reason.
+    Close(u16, String),
+    /// The client is gone, or takes nothing.
+    Cut,
+}
+
+impl From<Problem> for Ending {
+    fn from(problem: Problem) -> Ending {
+        metrics::refused(problem.code());
+        let (code, reason) = problem.close();
+        Ending::Close(code, reason)
+    }
+}
+
+/// Serves a stream to its end.
+pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission) {
+    let told = tokio::select! {
+        told = greet(&app, &mut socket, admission) => told,
+        () = app.stop.cancelled() => Err(going()),
+    };
+    let ending = match told {
+        Ok(told) => run(&app, &mut socket, *told).await,
+        Err(ending) => ending,
+    };
+    if let Ending::Close(code, reason) = ending {
+        ws::close(socket, code, &reason).await;
+    }
+}
+
+fn going() -> Ending {
+    Ending::Close(close::GOING, "the gateway is stopping".to_owned())
+}
+
+/// Who is there: a browser that came with a cookie alone says its key first.
+async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<Box<Told>, Ending> {
+    let (login, asked) = match admission {
+        Admission::Whole(told) => return Ok(told),
+        Admission::Half(login, asked) => (login, asked),
+    };
+    let silent = |_| Ending::Close(close::SILENT, "no hello in time".to_owned());
+    let said = tokio::time::timeout(app.settings.limits.hello_within, hear(socket)).await.map_err(silent)??;
+    let BoardClientMessage::Hello { key } = said else {
+        return Err(Problem::new("not_authenticated", "the first message is hello, with the login's key").into());
+    };
+    let caller = login.with_key(&key).ok_or_else(Problem::not_authenticated)?;
+    let caller = guard::allow(caller, Scope::Read)?;
+    Ok(Box::new(Told::open(app, caller, asked)?))
+}
+
+/// Both directions, until one ends.
+async fn run(app: &App, socket: &mut Socket, mut told: Told) -> Ending {
+    let heartbeat = app.settings.limits.heartbeat;
+    let caller = told.caller.clone();
+    let (sink, stream) = socket.split();
+    // Only the newest ping is answered.
+    let (asked, pings) = watch::channel(None);
+    tokio::select! {
+        ending = up(stream, heartbeat, asked) => ending,
+        ending = down(app, sink, &mut told, pings) => ending,
+        () = caller.revoked() => Ending::Close(close::NOT_AUTHENTICATED, "the token or login was revoked".to_owned()),
+        () = app.stop.cancelled() => going(),
+    }
+}
+
+async fn up(mut stream: SplitStream<&mut Socket>, heartbeat: Duration, asked: watch::Sender<Option<u64>>) -> Ending {
+    let patience = heartbeat * 9 / 4;
+    loop {
+        let Ok(message) = tokio::time::timeout(patience, stream.next()).await else {
+            return Ending::Close(close::SILENT, "nothing was heard for too long".to_owned());
+        };
+        match read(message) {
+            Ok(Some(BoardClientMessage::Ping { n })) => drop(asked.send_replace(Some(n))),
+            Ok(_) => {}
+            Err(ending) => return ending,
+        }
+    }
+}
+
+async fn down(
+    app: &App,
+    mut sink: SplitSink<&mut Socket, Message>,
+    told: &mut Told,
+    mut pings: watch::Receiver<Option<u64>>,
+) -> Ending {
+    let limits = &app.settings.limits;
+    let mut batch = vec![told.welcome(app)];
+    let mut n = 0;
+    loop {
+        for message in &batch {
+            // Nothing goes out before the flush.
+            if sink.feed(Message::text(text(message))).await.is_err() {
+                return Ending::Cut;
+            }
+        }
+        if !matches!(tokio::time::timeout(limits.stalled_after, sink.flush()).await, Ok(Ok(()))) {
+            return Ending::Cut;
+        }
+        batch = tokio::select! {
+            biased;
+            Ok(()) = pings.changed() => {
+                pings.borrow_and_update().map(|n| BoardMessage::Pong { n }).into_iter().collect()
+            }
+            news = told.news.news() => news,
+            () = tokio::time::sleep(limits.heartbeat) => {
+                n += 1;
+                vec![BoardMessage::Ping { n }]
+            }
+        };
+    }
+}
+
+/// The client's next message.
+async fn hear(socket: &mut Socket) -> Result<BoardClientMessage, Ending> {
+    loop {
+        if let Some(said) = read(socket.next().await)? {
+            return Ok(said);
+        }
+    }
+}
+
+/// Reads a message of the client's; `None` for what is only about the connection.
+fn read(message: Option<Result<Message, Error>>) -> Result<Option<BoardClientMessage>, Ending> {
+    let message = match message {
+        Some(Ok(message)) => message,
+        Some(Err(Error::Io(_))) | None => return Err(Ending::Cut),
+        Some(Err(error)) => {
+            let (code, reason) = close_of(&error);
+            return Err(Ending::Close(code, reason));
+        }
+    };
+    if message.is_close() {
+        return Err(Ending::Cut);
+    }
+    if message.is_ping() || message.is_pong() {
+        return Ok(None);
+    }
+    let malformed = |why: String| Ending::from(Problem::new("bad_request", why));
+    let text = message.as_text().ok_or_else(|| malformed("messages are JSON texts".to_owned()))?;
+    serde_json::from_str(text).map(Some).map_err(|why| malformed(why.to_string()))
+}

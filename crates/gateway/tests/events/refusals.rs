@@ -1,0 +1,130 @@
+//! Who gets no stream, and how they are told: by a status, or, for a browser's WebSocket, by a close.
+
+use std::time::Duration;
+
+use bowline_gateway::auth::Scope;
+use serde_json::json;
+
+use super::client::{Sse, Ws};
+use super::world::World;
+
+const CLIENT: &str = "00000000-0000-4000-8000-00000000000a";
+
+#[test]
+fn r2_what_is_malformed_is_a_400_for_programs_and_a_4400_for_browsers() {
+    let world = World::new();
+    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let origin = format!("http://{}", world.address);
+    let auth = ("Authorization", bearer.as_str());
+    for query in ["?client=", "?client=me", "?client=00000000-0000-4000-8000-00000000000A", "?watch=x", "?watch=a@b:c"]
+    {
+        let sse = Sse::open(world.address, query, &[auth]);
+        assert_eq!((sse.status, sse.header("bowline-code")), (400, "bad_request"), "{query}");
+        assert_eq!(Ws::open(world.address, query, &[auth]).err(), Some((400, "bad_request".to_owned())), "{query}");
+        let mut ws = Ws::open(world.address, query, &[auth, ("Origin", &origin)]).ok().unwrap();
+        assert_eq!(ws.next(), Err(4400), "{query}");
+    }
+    let sse = Sse::open(world.address, "", &[auth, ("Last-Event-ID", "x")]);
+    assert_eq!(sse.status, 400);
+}
+
+#[test]
+fn r46_a_client_id_is_kept_or_minted() {
+    let world = World::new();
+    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let auth = ("Authorization", bearer.as_str());
+    let mut sse = Sse::open(world.address, &format!("?client={CLIENT}"), &[auth]);
+    assert_eq!(sse.message()["client"], CLIENT);
+    let mut ws = Ws::open(world.address, &format!("?client={CLIENT}"), &[auth]).ok().unwrap();
+    assert_eq!(ws.message()["client"], CLIENT);
+    let minted = Sse::open(world.address, "", &[auth]).message()["client"].as_str().unwrap().to_owned();
+    assert_eq!(minted.len(), 36);
+    assert_ne!(minted, CLIENT);
+}
+
+#[test]
+fn r48_strangers_are_refused() {
+    let world = World::new();
+    let origin = format!("http://{}", world.address);
+    let sse = Sse::open(world.address, "", &[]);
+    assert_eq!((sse.status, sse.header("bowline-code")), (401, "not_authenticated"));
+    assert_eq!(Ws::open(world.address, "", &[]).err(), Some((401, "not_authenticated".to_owned())));
+    let mut ws = Ws::open(world.address, "", &[("Origin", &origin)]).ok().unwrap();
+    assert_eq!(ws.next(), Err(4401));
+    assert_eq!(Sse::open(world.address, "?ticket=spent", &[]).status, 425);
+    let mut ws = Ws::open(world.address, "?ticket=spent", &[("Origin", &origin)]).ok().unwrap();
+    assert_eq!(ws.next(), Err(4425));
+    let evil = Sse::open(world.address, "", &[("Origin", "http://evil.test")]);
+    assert_eq!((evil.status, evil.header("bowline-code")), (403, "bad_origin"));
+    let mut ws = Ws::open(world.address, "", &[("Origin", "http://evil.test")]).ok().unwrap();
+    assert_eq!(ws.next(), Err(4403));
+}
+
+#[test]
+fn r48_a_ticket_opens_a_stream_once() {
+    let world = World::new();
+    let (token, _) = world.token(Scope::Read);
+    let caller = world.auth.bearer(&token).unwrap();
+    let query = format!("?ticket={}", world.auth.issue_ticket(&caller).unwrap().ticket.reveal());
+    let mut sse = Sse::open(world.address, &query, &[]);
+    assert_eq!(sse.message()["type"], "welcome");
+    assert_eq!(Sse::open(world.address, &query, &[]).status, 425);
+}
+
+#[test]
+fn r48_a_cookie_alone_needs_its_key_first() {
+    let world = World::with(|limits| limits.hello_within = Duration::from_millis(200));
+    let code = world.auth.new_code().unwrap();
+    let login = world.auth.login(code.code.reveal(), "test").unwrap();
+    let cookie = format!("{}={}", world.auth.cookie_name(), login.cookie.reveal());
+    let origin = format!("http://{}", world.address);
+    let headers = [("Cookie", cookie.as_str()), ("Origin", origin.as_str())];
+    let open = || Ws::open(world.address, "", &headers).ok().unwrap();
+
+    let mut ws = open();
+    ws.send(&json!({ "type": "hello", "key": login.key.reveal() }));
+    assert_eq!(ws.message()["type"], "welcome");
+    assert_eq!(ws.message()["type"], "board");
+    world.auth.revoke(&login.id).unwrap();
+    assert_eq!(ws.until_close(), 4401);
+    assert_eq!(open().next(), Err(4401), "the login is gone");
+
+    let code = world.auth.new_code().unwrap();
+    let login = world.auth.login(code.code.reveal(), "test").unwrap();
+    let cookie = format!("{}={}", world.auth.cookie_name(), login.cookie.reveal());
+    let headers = [("Cookie", cookie.as_str()), ("Origin", origin.as_str())];
+    let open = || Ws::open(world.address, "", &headers).ok().unwrap();
+    for wrong in [json!({ "type": "hello", "key": "wrong" }), json!({ "type": "ping", "n": 1 })] {
+        let mut ws = open();
+        ws.send(&wrong);
+        assert_eq!(ws.next(), Err(4401), "{wrong}");
+    }
+    let mut ws = open();
+    ws.send(&json!({ "key": "no type" }));
+    assert_eq!(ws.next(), Err(4400));
+    assert_eq!(open().next(), Err(4408), "no hello came");
+    assert_eq!(Ws::open(world.address, "?client=me", &headers).ok().unwrap().next(), Err(4400));
+    assert_eq!(Sse::open(world.address, "", &headers).status, 401, "SSE has no hello");
+}
+
+#[test]
+fn r52_streams_are_bounded_for_each_token() {
+    let world = World::with(|limits| limits.streams_per_token = 2);
+    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let auth = ("Authorization", bearer.as_str());
+    let mut first = Ws::open(world.address, "", &[auth]).ok().unwrap();
+    first.message();
+    let mut second = Sse::open(world.address, "", &[auth]);
+    second.message();
+    assert_eq!(Sse::open(world.address, "", &[auth]).status, 429);
+    let origin = format!("http://{}", world.address);
+    let mut third = Ws::open(world.address, "", &[auth, ("Origin", &origin)]).ok().unwrap();
+    assert_eq!(third.next(), Err(4429));
+    drop(first);
+    let mut again = Sse::open(world.address, "", &[auth]);
+    let deadline = std::time::Instant::now() + super::world::PATIENCE;
+    while again.status != 200 && std::time::Instant::now() < deadline {
+        again = Sse::open(world.address, "", &[auth]);
+    }
+    assert_eq!(again.message()["type"], "welcome");
+}

@@ -1,0 +1,177 @@
+//! What a stream says, and how it ends.
+
+use std::time::Duration;
+
+use bowline_gateway::auth::Scope;
+use serde_json::{Value, json};
+
+use super::client::{Said, Sse, Ws};
+use super::world::World;
+
+fn both(world: &World) -> (Sse, Ws, String) {
+    let (token, id) = world.token(Scope::Read);
+    let bearer = format!("Bearer {token}");
+    let auth = [("Authorization", bearer.as_str())];
+    (Sse::open(world.address, "", &auth), Ws::open(world.address, "", &auth).ok().unwrap(), id)
+}
+
+#[test]
+fn r46_both_forms_say_the_same() {
+    let world = World::new();
+    let (mut first, second) = (world.ended(1), world.ended(2));
+    let (mut sse, mut ws, _) = both(&world);
+    assert_eq!(sse.status, 200);
+    assert_eq!(sse.header("content-type"), "text/event-stream");
+    assert_eq!(sse.header("cache-control"), "no-store");
+    assert_eq!(sse.header("x-accel-buffering"), "no");
+
+    let (mut a, mut b) = (sse.message(), ws.message());
+    assert_eq!(a["type"], "welcome");
+    assert_eq!(a["heartbeat"], 20_000);
+    assert!(a["epoch"].as_str().is_some_and(|epoch| !epoch.is_empty()));
+    assert_ne!(a["client"], b["client"]);
+    (a["client"], b["client"]) = (Value::Null, Value::Null);
+    assert_eq!(a, b);
+
+    let mut same = || {
+        let (a, b) = (sse.message(), ws.message());
+        assert_eq!(a, b);
+        a
+    };
+    let board = same();
+    assert_eq!(board["type"], "board");
+    assert_eq!(board["approvals"], json!([]));
+    let names: Vec<&Value> = board["sessions"].as_array().unwrap().iter().map(|session| &session["name"]).collect();
+    assert_eq!(names, ["s1", "s2"], "oldest first");
+    assert_eq!(board["sessions"][0]["state"], "exited");
+
+    first.rename("renamed");
+    let renamed = same();
+    assert_eq!(renamed["type"], "session");
+    assert_eq!(renamed["session"]["name"], "renamed");
+    assert_eq!(renamed["session"]["id"], first.dir.id().as_str());
+    second.forget();
+    assert_eq!(same(), json!({ "type": "session_gone", "id": second.dir.id() }));
+    let third = world.ended(3);
+    let new = same();
+    assert_eq!((&new["type"], &new["session"]["id"]), (&json!("session"), &json!(third.dir.id())));
+}
+
+#[test]
+fn r46_a_watched_terminal_tells_nothing_and_keeps_its_place() {
+    let world = World::new();
+    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let auth = ("Authorization", bearer.as_str());
+    let watch = "?watch=aaaaaaaaaaaa@9f3c61d2:7,bbbbbbbbbbbb";
+    let mut sse = Sse::open(world.address, watch, &[auth]);
+    let Some(Said::Event { id, data }) = sse.next() else { panic!("no welcome") };
+    assert_eq!((id.as_deref(), &data["type"]), (Some("aaaaaaaaaaaa:9f3c61d2:7;bbbbbbbbbbbb"), &json!("welcome")));
+    let mut again = Sse::open(world.address, "?watch=cccccccccccc", &[auth, ("Last-Event-ID", &id.clone().unwrap())]);
+    let Some(Said::Event { id: kept, .. }) = again.next() else { panic!("no welcome") };
+    assert_eq!(kept, id, "it overrides the query");
+    let mut ws = Ws::open(world.address, watch, &[auth]).ok().unwrap();
+    assert_eq!(ws.message()["type"], "welcome");
+}
+
+#[test]
+fn r46_each_side_answers_pings_and_silence_is_death() {
+    let world = World::with(|limits| limits.heartbeat = Duration::from_millis(200));
+    let (mut sse, mut ws, _) = both(&world);
+    ws.send(&json!({ "type": "ping", "n": 7 }));
+    ws.send(&json!({ "type": "of a later time", "n": 8 }));
+    let mut pinged = 0;
+    loop {
+        let message = ws.next().unwrap();
+        match message["type"].as_str() {
+            Some("ping") => {
+                pinged += 1;
+                ws.send(&json!({ "type": "pong", "n": message["n"] }));
+            }
+            Some("pong") => assert_eq!(message["n"], 7),
+            _ => {}
+        }
+        if pinged == 4 {
+            break; // longer than it would wait in silence
+        }
+    }
+    assert_eq!(ws.until_close(), 4408);
+    while sse.next().unwrap() != Said::Comment {}
+    assert_eq!(sse.next(), Some(Said::Comment), "and again");
+}
+
+#[test]
+fn r46_what_is_no_message_closes_the_stream() {
+    let world = World::new();
+    for wrong in ["", "{", "[]", "{}", r#"{"type":"ping"}"#] {
+        let (_, mut ws, _) = both(&world);
+        ws.0.send(tungstenite::Message::text(wrong)).unwrap();
+        assert_eq!(ws.until_close(), 4400, "{wrong}");
+    }
+    let (_, mut ws, _) = both(&world);
+    ws.0.send(tungstenite::Message::binary(vec![1, 2, 3])).unwrap();
+    assert_eq!(ws.until_close(), 4400);
+}
+
+#[test]
+fn r50_a_revoked_token_ends_its_streams_and_no_others() {
+    let world = World::new();
+    let (mut sse, mut ws, id) = both(&world);
+    let (mut other, _, _) = both(&world);
+    for _ in 0..2 {
+        sse.message();
+        ws.message();
+    }
+    other.message();
+    world.auth.revoke(&id).unwrap();
+    assert_eq!(ws.until_close(), 4401);
+    while sse.next().is_some() {}
+    assert_eq!(other.message()["type"], "board");
+    world.ended(1);
+    assert_eq!(other.message()["type"], "session");
+}
+
+#[test]
+fn r21_a_stop_ends_streams_in_order() {
+    let world = World::new();
+    let (mut sse, mut ws, _) = both(&world);
+    sse.message();
+    ws.message();
+    world.stop.cancel();
+    assert_eq!(ws.until_close(), 1001);
+    while sse.next().is_some() {}
+}
+
+/// The buffers of a connection are finite, so a subscriber that reads nothing stops its own stream, and only its own.
+#[test]
+fn r46_a_subscriber_that_reads_nothing_is_cut_and_delays_nobody() {
+    let world = World::with(|limits| {
+        limits.stalled_after = Duration::from_millis(500);
+        limits.heartbeat = Duration::from_millis(100);
+    });
+    let mut sessions: Vec<_> = (0..200).map(|n| world.ended_of(n, &"x".repeat(4096))).collect();
+    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let auth = [("Authorization", bearer.as_str())];
+    let mut stopped = Sse::open(world.address, "", &auth);
+    let mut well = Sse::open(world.address, "", &auth);
+    assert_eq!(well.message()["type"], "welcome");
+    assert_eq!(well.message()["sessions"].as_array().unwrap().len(), 200);
+    // The kernel takes a few megabytes before a connection is full.
+    for round in 0..20 {
+        for (n, session) in sessions.iter_mut().enumerate() {
+            session.rename(&format!("r{round}-{n}"));
+        }
+        let last = format!("r{round}-");
+        let mut seen = std::collections::HashSet::new();
+        while seen.len() < 200 {
+            let message = well.message();
+            let named =
+                |session: &Value| session["name"].as_str().filter(|name| name.starts_with(&last)).map(str::to_owned);
+            match message["type"].as_str() {
+                Some("session") => seen.extend(named(&message["session"])),
+                Some("board") => seen.extend(message["sessions"].as_array().unwrap().iter().filter_map(named)),
+                _ => {}
+            }
+        }
+    }
+    while stopped.next().is_some() {}
+}

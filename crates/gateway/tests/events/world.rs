@@ -1,0 +1,122 @@
+//! A gateway in this process, with a state directory of its own.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bowline_gateway::Gateway;
+use bowline_gateway::auth::{Auth, Scope};
+use bowline_gateway::settings::{Limits, SessionDefaults, Settings};
+use bowline_proto::ids::{Epoch, SessionId};
+use bowline_proto::size::Size;
+use bowline_session::events::{Event, Events};
+use bowline_session::home::{Home, SessionDir};
+use bowline_session::meta::{Meta, this_boot, this_host};
+use bowline_session::remove::Retention;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// No fact takes this long to become true, even on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct World {
+    _temp: TempDir,
+    pub(crate) home: Home,
+    pub(crate) auth: Auth,
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: CancellationToken,
+    gateway: Option<std::thread::JoinHandle<()>>,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World::with(|_| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut Limits)) -> World {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        let auth = Auth::open(&home).unwrap();
+        let mut limits = Limits::default();
+        change(&mut limits);
+        let settings = Settings {
+            listen: ([127, 0, 0, 1], 0).into(),
+            public_url: None,
+            base_path: String::new(),
+            hosts: Vec::new(),
+            proxies: Vec::new(),
+            forward_auth: None,
+            tls: None,
+            open_metrics: false,
+            limits,
+            sessions: SessionDefaults {
+                shell: None,
+                log_size: 1 << 20,
+                history: 0,
+                retention: Retention { max_age: Duration::MAX, max_bytes: u64::MAX },
+            },
+            program: "/nonexistent".into(),
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let gateway = runtime.block_on(Gateway::bind(settings, home.clone(), auth.clone(), None)).unwrap();
+        let (address, stop) = (gateway.address(), gateway.stop());
+        let gateway = std::thread::spawn(move || runtime.block_on(gateway.serve()).unwrap());
+        World { _temp: temp, home, auth, address, stop, gateway: Some(gateway) }
+    }
+
+    /// A token of this scope, with its id.
+    pub(crate) fn token(&self, scope: Scope) -> (String, String) {
+        let made = self.auth.create_token("test", scope, None).unwrap();
+        (made.token.reveal().to_owned(), made.id)
+    }
+
+    /// A session that has ended.
+    pub(crate) fn ended(&self, n: u16) -> Ended {
+        self.ended_of(n, "sh")
+    }
+
+    /// One of this program.
+    pub(crate) fn ended_of(&self, n: u16, program: &str) -> Ended {
+        let mut random = [0; 12];
+        random[..2].copy_from_slice(&[(n / 36) as u8, (n % 36) as u8]);
+        let dir = self.home.session(&SessionId::from_random(random));
+        std::fs::create_dir(dir.path()).unwrap();
+        let mut events = Events::open(&dir.events()).unwrap();
+        let (epoch, size) = (Epoch::from_random([0; 4]), Size::default());
+        events.record(Event::Started { epoch, offset: 0, size, pid: 1, version: "0.1.0".to_owned() }).unwrap();
+        events.record(Event::Exit { code: Some(0), signal: None, offset: 0 }).unwrap();
+        let meta = serde_json::json!({
+            "id": dir.id(), "name": format!("s{n}"), "kind": "terminal", "argv": [program], "cwd": "/", "env": [],
+            "size": size, "log_size": 1 << 20, "history": 0, "created": format!("2026-01-01T00:00:00.{n:06}Z"),
+            "host": this_host(), "boot": this_boot(),
+        });
+        let ended = Ended { meta: serde_json::from_value(meta).unwrap(), dir };
+        ended.meta.write(&ended.dir.meta()).unwrap();
+        ended
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(gateway) = self.gateway.take() {
+            let _ = gateway.join();
+        }
+    }
+}
+
+/// The files of an ended session.
+pub(crate) struct Ended {
+    pub(crate) dir: SessionDir,
+    meta: Meta,
+}
+
+impl Ended {
+    pub(crate) fn rename(&mut self, name: &str) {
+        self.meta.name = Some(name.parse().unwrap());
+        self.meta.write(&self.dir.meta()).unwrap();
+    }
+
+    pub(crate) fn forget(&self) {
+        bowline_session::remove::forget(&bowline_session::registry::read(self.dir.clone()).unwrap()).unwrap();
+    }
+}
