@@ -6,7 +6,7 @@
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::time::Instant;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bowline_proto::close;
 use bowline_proto::config::TEXT;
@@ -21,6 +21,7 @@ use tokio::net::UnixStream;
 
 use crate::app::{App, Place};
 use crate::auth::{Caller, HalfLogin, Scope};
+use crate::extract::Key;
 use crate::guard::{self, Who};
 use crate::problem::Problem;
 use crate::reach::Reach;
@@ -30,7 +31,7 @@ use crate::ws::{self, Socket, Upgrade};
 use crate::{ask, metrics};
 
 /// `GET /v1/sessions/{id}/attach`.
-pub(crate) async fn attach(State(app): State<App>, Path(id): Path<String>, request: Request) -> Response {
+pub(crate) async fn attach(State(app): State<App>, Key(id): Key, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let upgrade = match Upgrade::read(&mut parts) {
         Ok(upgrade) => upgrade,
