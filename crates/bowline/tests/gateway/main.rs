@@ -11,6 +11,7 @@ mod gone;
 mod hostile;
 mod http;
 mod login;
+mod older;
 mod refusals;
 mod viewer;
 mod ws;
