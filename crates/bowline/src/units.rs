@@ -66,7 +66,8 @@ pub(crate) fn write_duration(time: Duration) -> String {
         return format!("{}ms", time.as_millis());
     }
     let seconds = time.as_secs();
-    let unit = [(86_400, "d"), (3600, "h"), (60, "m")].into_iter().find(|(n, _)| seconds > 0 && seconds % n == 0);
+    let unit =
+        [(86_400, "d"), (3600, "h"), (60, "m")].into_iter().find(|(n, _)| seconds > 0 && seconds.is_multiple_of(*n));
     unit.map_or_else(|| format!("{seconds}s"), |(n, unit)| format!("{}{unit}", seconds / n))
 }
 

@@ -3,15 +3,17 @@
 //! The link's machines are in the session and in the client; here frames become messages and back. The gateway takes part
 //! in two things only: it says in the hello what the caller may do, and it turns the session's last word into a close.
 
+use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::time::Instant;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bowline_proto::close;
 use bowline_proto::config::TEXT;
 use bowline_proto::message::{ServerMessage, State as Life};
 use bowline_session::archive;
+use bowline_session::home::SessionDir;
 use bowline_session::registry::{self, Entry};
 use futures_util::{SinkExt, StreamExt};
 use http::header;
@@ -21,6 +23,7 @@ use tokio::net::UnixStream;
 
 use crate::app::{App, Place};
 use crate::auth::{Caller, HalfLogin, Scope};
+use crate::extract::Key;
 use crate::guard::{self, Who};
 use crate::problem::Problem;
 use crate::reach::Reach;
@@ -30,14 +33,17 @@ use crate::ws::{self, Socket, Upgrade};
 use crate::{ask, metrics};
 
 /// `GET /v1/sessions/{id}/attach`.
-pub(crate) async fn attach(State(app): State<App>, Path(id): Path<String>, request: Request) -> Response {
+pub(crate) async fn attach(State(app): State<App>, Key(id): Key, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let upgrade = match Upgrade::read(&mut parts) {
         Ok(upgrade) => upgrade,
         Err(problem) => return problem.into_response(),
     };
     let browser = parts.headers.contains_key(header::ORIGIN);
-    match admit(&app, &parts, &upgrade, id).await {
+    let admitted = admit(&app, &parts, &upgrade, id).await;
+    // A program can still be told by a status; a page hears it after its hello.
+    let admitted = if browser { admitted } else { admitted.and_then(Admission::check_reachable) };
+    match admitted {
         Ok(admission) => {
             let max = app.settings.limits.message;
             let tracker = app.streams.clone();
@@ -53,6 +59,18 @@ enum Admission {
     Whole { caller: Caller, place: Place, entry: Box<Entry> },
     /// A browser that has yet to show the key of its origin.
     Half { login: HalfLogin, id: String },
+}
+
+impl Admission {
+    fn check_reachable(self) -> Result<Admission, Problem> {
+        if let Admission::Whole { entry, .. } = &self
+            && entry.info.state == Life::Running
+            && let Err(error) = ask::connect(&entry.dir)
+        {
+            ended(&entry.dir, &error)?;
+        }
+        Ok(self)
+    }
 }
 
 async fn admit(app: &App, parts: &Parts, upgrade: &Upgrade, id: String) -> Result<Admission, Problem> {
@@ -82,7 +100,7 @@ async fn serve(app: App, mut socket: Socket, admission: Admission) {
         greeted = greet(&app, &mut socket, admission) => greeted,
         () = app.stop.cancelled() => Err(Refusal::going()),
     };
-    let (caller, _place, session, hello) = match greeted {
+    let (caller, _place, dir, session, hello) = match greeted {
         Ok(greeted) => greeted,
         Err(refusal) => return refusal.tell(socket).await,
     };
@@ -99,6 +117,10 @@ async fn serve(app: App, mut socket: Socket, admission: Admission) {
         }
         Ending::Left => relay::leave(&session).await,
         Ending::Cut => {}
+        Ending::Lost if registry::read(dir).is_none() => {
+            ws::close(socket, close::FORGOTTEN, "session_gone: the session was forgotten").await;
+        }
+        Ending::Lost => ws::close(socket, close::INTERNAL, "the session process is gone").await,
     }
 }
 
@@ -137,12 +159,10 @@ impl From<Problem> for Refusal {
     }
 }
 
-/// The hello, who sends it, and the way to the session.
-async fn greet(
-    app: &App,
-    socket: &mut Socket,
-    admission: Admission,
-) -> Result<(Caller, Place, UnixStream, relay::Hello), Refusal> {
+/// Who sends the hello, the session's files, the way to it, and the hello itself.
+type Greeted = (Caller, Place, SessionDir, UnixStream, relay::Hello);
+
+async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<Greeted, Refusal> {
     let arrived = tokio::time::timeout(app.settings.limits.hello_within, hello(socket)).await;
     let silent = |_| Refusal { code: close::SILENT, reason: "no hello in time".to_owned(), error: None };
     let mut hello = arrived.map_err(silent)??;
@@ -160,26 +180,30 @@ async fn greet(
     };
     let grant = json!({ "write": caller.allows(Scope::Write) });
     hello.insert("grant".to_owned(), grant);
+    let dir = entry.dir.clone();
     let session = connect(app, *entry)?;
     let hello = relay::Hello { text: Value::Object(hello).to_string(), at: Instant::now() };
-    Ok((caller, place, session, hello))
+    Ok((caller, place, dir, session, hello))
 }
 
 /// The first message, which has to be a hello: on the session's own socket, anything else would be a request of its owner.
 async fn hello(socket: &mut Socket) -> Result<serde_json::Map<String, Value>, Refusal> {
+    let gone = || Refusal { code: close::NORMAL, reason: String::new(), error: None };
     let message = loop {
         match socket.next().await {
-            Some(Ok(message)) if message.is_ping() || message.is_pong() => {}
+            // Its answer has to leave before more is read, so that no answers pile up.
+            Some(Ok(message)) if message.is_ping() => socket.flush().await.map_err(|_| gone())?,
+            Some(Ok(message)) if message.is_pong() => {}
             Some(Ok(message)) => break message,
             Some(Err(error)) => {
                 let (code, reason) = relay::close_of(&error);
                 return Err(Refusal { code, reason, error: None });
             }
-            None => return Err(Refusal { code: close::NORMAL, reason: String::new(), error: None }),
+            None => return Err(gone()),
         }
     };
     if message.is_close() {
-        return Err(Refusal { code: close::NORMAL, reason: String::new(), error: None });
+        return Err(gone());
     }
     let text = message.as_text().ok_or_else(|| Refusal::malformed("the first message is hello".to_owned()))?;
     if text.len() > TEXT {
@@ -195,16 +219,10 @@ async fn hello(socket: &mut Socket) -> Result<serde_json::Map<String, Value>, Re
 /// The session's socket, or one that its files are served over. Whether it is gone is for its files and its lock to say,
 /// never for a refused connection.
 fn connect(app: &App, entry: Entry) -> Result<UnixStream, Problem> {
-    let unreachable = |why: String| Problem::new("unreachable", why).retry_after(1);
-    let refused = match ask::connect(&entry.dir) {
+    let entry = match ask::connect(&entry.dir) {
         Ok(stream) => return Ok(stream),
-        Err(error) => error,
+        Err(error) => ended(&entry.dir, &error)?,
     };
-    let entry =
-        registry::read(entry.dir.clone()).ok_or_else(|| Problem::new("session_gone", "the session was forgotten"))?;
-    if entry.info.state == Life::Running {
-        return Err(unreachable(format!("the session process cannot be reached: {refused}")));
-    }
     let Ok(permit) = app.archives.clone().try_acquire_owned() else {
         return Err(unreachable("too many viewers of ended sessions at a time".to_owned()));
     };
@@ -218,5 +236,18 @@ fn connect(app: &App, entry: Entry) -> Result<UnixStream, Problem> {
         })?;
         UnixStream::from_std(ours)
     };
-    pair().map_err(|error: std::io::Error| unreachable(error.to_string()))
+    pair().map_err(|error: io::Error| unreachable(error.to_string()))
+}
+
+/// The session that did not take a connection, if that is because it has ended.
+fn ended(dir: &SessionDir, refused: &io::Error) -> Result<Entry, Problem> {
+    let entry = registry::read(dir.clone()).ok_or_else(|| Problem::new("session_gone", "the session was forgotten"))?;
+    if entry.info.state == Life::Running {
+        return Err(unreachable(format!("the session process cannot be reached: {refused}")));
+    }
+    Ok(entry)
+}
+
+fn unreachable(why: String) -> Problem {
+    Problem::new("unreachable", why).retry_after(1)
 }

@@ -18,6 +18,18 @@ pub(crate) struct Json<T>(pub(crate) T);
 /// A JSON body that may be left out.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
+/// The part of the address that says which: a session's id or name, or a token's id.
+pub(crate) struct Key(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Key {
+    type Rejection = std::convert::Infallible;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let part = axum::extract::Path::<String>::from_request_parts(parts, state).await;
+        // What is not even text is nobody's id, and is refused as such: after everything that comes first.
+        Ok(Key(part.map(|axum::extract::Path(part)| part).unwrap_or_default()))
+    }
+}
+
 /// The query of the address.
 pub(crate) struct Query<T>(pub(crate) T);
 

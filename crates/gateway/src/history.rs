@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bowline_proto::Offset;
 use bowline_proto::control::{Reply, Request, ScreenFormat};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::ask;
-use crate::extract::Query;
+use crate::extract::{Key, Query};
 use crate::guard::Reader;
 use crate::problem::{Problem, internal};
 use crate::sessions::{blocking, find};
@@ -36,7 +36,7 @@ pub(crate) struct Range {
 pub(crate) async fn log(
     State(app): State<App>,
     _: Reader,
-    Path(id): Path<String>,
+    Key(id): Key,
     Query(range): Query<Range>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
@@ -106,7 +106,7 @@ fn text() -> ScreenFormat {
 pub(crate) async fn screen(
     State(app): State<App>,
     _: Reader,
-    Path(id): Path<String>,
+    Key(id): Key,
     Query(show): Query<Show>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;

@@ -11,6 +11,7 @@ use bowline_proto::message::{ClientMessage, Reason, ServerMessage, Verdict};
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::UnixStream;
+use tokio::sync::{Notify, Semaphore};
 use tokio_websockets::{Error, Message};
 
 use crate::metrics;
@@ -18,6 +19,9 @@ use crate::ws::Socket;
 
 /// How much is read from a session at a time: two full frames.
 const READ: usize = 64 << 10;
+
+/// Pings that may wait for their answers to leave; another one makes us read nothing more until they have.
+const PONGS: usize = 16;
 
 /// How an attachment ended.
 pub(crate) enum Ending {
@@ -27,6 +31,8 @@ pub(crate) enum Ending {
     Left,
     /// It is gone already.
     Cut,
+    /// The session's side broke off without a last word.
+    Lost,
 }
 
 /// The first frame for the session.
@@ -39,6 +45,8 @@ pub(crate) struct Hello {
 /// Relays until one side ends.
 pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello, stalled_after: Duration) -> Ending {
     let (mut sink, mut stream) = socket.split();
+    // The library answers pings, and keeps the answers until somebody sends them.
+    let (pinged, pongs) = (Notify::new(), Semaphore::new(PONGS));
     let up = async {
         let mut wire = Vec::new();
         frame::put_text(&mut wire, &hello.text);
@@ -52,6 +60,12 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
                 Some(Ok(message)) if message.is_close() => return left(&message),
                 Some(Ok(message)) if message.is_text() => frame::put_payload(&mut wire, true, message.as_payload()),
                 Some(Ok(message)) if message.is_binary() => frame::put_payload(&mut wire, false, message.as_payload()),
+                Some(Ok(message)) if message.is_ping() => {
+                    pinged.notify_one();
+                    if let Ok(place) = pongs.acquire().await {
+                        place.forget();
+                    }
+                }
                 Some(Ok(_)) => {}
                 Some(Err(Error::Io(_))) | None => return Ending::Cut,
                 Some(Err(error)) => {
@@ -64,11 +78,12 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
     let down = async {
         let mut buf = BytesMut::new();
         loop {
-            match receive(session, &mut buf).await {
-                Ok(0) | Err(_) => {
-                    return Ending::Close(close::INTERNAL, "the session process is gone".to_owned());
-                }
-                Ok(read) => metrics::output(read),
+            tokio::select! {
+                read = receive(session, &mut buf) => match read {
+                    Ok(0) | Err(_) => return Ending::Lost,
+                    Ok(read) => metrics::output(read),
+                },
+                () = pinged.notified() => {}
             }
             let last = loop {
                 match take(&mut buf, hello.at) {
@@ -84,7 +99,7 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
             };
             // What came before the session's last word goes out before it.
             match tokio::time::timeout(stalled_after, sink.flush()).await {
-                Ok(Ok(())) => {}
+                Ok(Ok(())) => pongs.add_permits(PONGS - pongs.available_permits()),
                 Ok(Err(_)) | Err(_) => return Ending::Cut,
             }
             if let Some(last) = last {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::ask;
-use crate::extract::{Json, OptionalJson, Query};
+use crate::extract::{Json, Key, OptionalJson, Query};
 use crate::guard::{Reader, Writer};
 use crate::problem::{Problem, internal};
 
@@ -41,7 +41,7 @@ pub(crate) async fn find(app: &App, key: &str) -> Result<Entry, Problem> {
     let (home, key) = (app.home.clone(), key.to_owned());
     blocking(move || {
         if key.parse::<SessionId>().is_err() && key.parse::<SessionName>().is_err() {
-            return Err(Problem::new("unknown_session", format!("{key:?} is neither an id nor a name")));
+            return Err(Problem::new("bad_name", format!("{key:?} is neither an id nor a name")));
         }
         Ok(registry::find(&home, &key)?)
     })
@@ -67,7 +67,7 @@ pub(crate) async fn all(app: &App) -> Result<Vec<SessionInfo>, Problem> {
 }
 
 /// One session.
-pub(crate) async fn get(State(app): State<App>, _: Reader, Path(id): Path<String>) -> Result<Response, Problem> {
+pub(crate) async fn get(State(app): State<App>, _: Reader, Key(id): Key) -> Result<Response, Problem> {
     describe(&app, &id, StatusCode::OK).await
 }
 
@@ -234,7 +234,7 @@ pub(crate) struct Change {
 pub(crate) async fn change(
     State(app): State<App>,
     _: Writer,
-    Path(id): Path<String>,
+    Key(id): Key,
     Json(change): Json<Change>,
 ) -> Result<Response, Problem> {
     let name = change.name.map(|name| name.parse::<SessionName>());
@@ -269,7 +269,7 @@ pub(crate) struct End {
 pub(crate) async fn end(
     State(app): State<App>,
     _: Writer,
-    Path(id): Path<String>,
+    Key(id): Key,
     Query(how): Query<End>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
@@ -288,7 +288,7 @@ pub(crate) struct Restart {
 pub(crate) async fn restart(
     State(app): State<App>,
     _: Writer,
-    Path(id): Path<String>,
+    Key(id): Key,
     OptionalJson(restart): OptionalJson<Restart>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
@@ -308,7 +308,7 @@ pub(crate) struct Command {
 pub(crate) async fn command(
     State(app): State<App>,
     _: Writer,
-    Path(id): Path<String>,
+    Key(id): Key,
     Json(command): Json<Command>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;

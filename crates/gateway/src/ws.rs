@@ -11,6 +11,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use sha1::{Digest, Sha1};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_websockets::{CloseCode, Config, Limits, Message, ServerBuilder, WebSocketStream};
 
 use crate::problem::Problem;
@@ -127,8 +128,15 @@ pub(crate) fn refuse_upgrade(upgrade: Upgrade, browser: bool, problem: Problem) 
 /// Closes with a code, waits a moment for the answer, and lets go.
 pub(crate) async fn close(mut socket: Socket, code: u16, reason: &str) {
     let last = async {
-        socket.send(close_message(code, reason)).await.ok()?;
+        let sent = socket.send(close_message(code, reason)).await;
         while let Some(Ok(_)) = socket.next().await {}
+        if sent.is_err() {
+            // The other side broke the rules, and was told so by the library. What more it sends is read and dropped: closing
+            // before that would reset the connection, and our close would be lost with it.
+            let io = socket.get_mut();
+            io.shutdown().await.ok()?;
+            while io.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {}
+        }
         Some(())
     };
     let _ = tokio::time::timeout(CLOSE_WITHIN, last).await;

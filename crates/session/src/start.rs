@@ -24,6 +24,8 @@ use crate::remove;
 pub const DEFAULT_HISTORY: u32 = 1000;
 /// The most lines; at 200 columns they cost some 480 MB, which a user must ask for.
 pub const MAX_HISTORY: u32 = 100_000;
+/// The longest time without a viewer, in seconds: ten years.
+pub const MAX_TTL: u64 = 10 * 366 * 24 * 3600;
 
 /// What the terminal around a starter says of itself. In the session it would be a lie.
 pub const OUTER_TERMINAL: [&str; 16] = [
@@ -223,6 +225,9 @@ fn check(spec: &Spec) -> Result<(), StartError> {
     }
     if spec.history > MAX_HISTORY {
         return Err(StartError::Limit(format!("a screen keeps at most {MAX_HISTORY} lines of scrollback")));
+    }
+    if spec.detached_ttl > MAX_TTL {
+        return Err(StartError::Limit("a session waits for a viewer at most ten years; 0 is for ever".into()));
     }
     Ok(())
 }

@@ -4,8 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::http::{self, Response};
@@ -23,6 +25,8 @@ pub(crate) struct World {
     pub(crate) address: SocketAddr,
     /// A token that may do everything.
     pub(crate) token: String,
+    /// What must not be written anywhere.
+    secrets: Arc<Mutex<Vec<String>>>,
 }
 
 impl World {
@@ -37,7 +41,8 @@ impl World {
         std::fs::write(temp.path().join("config.toml"), config).unwrap();
         let flags = flags.iter().map(ToString::to_string).collect();
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut world = World { temp, flags, gateway: None, address: nowhere, token: String::new() };
+        let mut world =
+            World { temp, flags, gateway: None, address: nowhere, token: String::new(), secrets: Arc::default() };
         world.token = world.new_token("test", "admin");
         world.start_gateway();
         world
@@ -82,12 +87,80 @@ impl World {
     }
 
     pub(crate) fn new_token(&self, name: &str, scope: &str) -> String {
-        self.ok(&["token", "create", "--name", name, "--scope", scope])
+        let token = self.ok(&["token", "create", "--name", name, "--scope", scope]);
+        // What comes before, `bwl_ID_`, is no secret.
+        self.keep_secret(&token["bwl_k3v9x0q2m7aa_".len()..]);
+        token
+    }
+
+    /// From now on, this must not be found in the gateway's log or in any file of the state directory.
+    pub(crate) fn keep_secret(&self, secret: &str) {
+        assert!(secret.len() > 20, "{secret:?} may be found by chance");
+        self.secrets.lock().unwrap().push(secret.to_owned());
+    }
+
+    /// A code of a login link.
+    pub(crate) fn login_code(&self) -> String {
+        let link = self.ok(&["login-link"]);
+        let (_, code) = link.split_once("#login=").expect("a code");
+        self.keep_secret(code);
+        code.to_owned()
+    }
+
+    /// Logs a browser in; its cookie, as it sends it, and its key.
+    #[track_caller]
+    pub(crate) fn log_in(&self) -> (String, String) {
+        let body = json!({"code": self.login_code()}).to_string();
+        let headers = [("Content-Type", "application/json")];
+        let answer = http::request(self.address, "POST", "/v1/login", &headers, body.as_bytes()).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        self.login(&answer)
+    }
+
+    /// The cookie and the key of a login.
+    pub(crate) fn login(&self, answer: &Response) -> (String, String) {
+        let cookie = answer.header("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a cookie");
+        let (_, secret) = cookie.rsplit_once('.').expect("a secret after the login's id");
+        let key = answer.json()["key"].as_str().expect("a key").to_owned();
+        self.keep_secret(secret);
+        self.keep_secret(&key);
+        (cookie.to_owned(), key)
+    }
+
+    /// A file with something that was to be kept secret.
+    fn find_secret(&self) -> Option<PathBuf> {
+        let secrets = self.secrets.lock().unwrap();
+        let mut files = vec![self.log_path()];
+        let mut folders = vec![self.state()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                    Ok(kind) if kind.is_file() => files.push(entry.path()),
+                    _ => {}
+                }
+            }
+        }
+        files.into_iter().find(|file| {
+            let content = std::fs::read(file).unwrap_or_default();
+            secrets.iter().any(|secret| has(&content, secret.as_bytes()))
+        })
     }
 
     /// Starts the gateway, at the address that it had before.
     pub(crate) fn start_gateway(&mut self) {
-        let listen = self.address.to_string();
+        let (gateway, address) = self.spawn_gateway(self.address);
+        (self.gateway, self.address) = (Some(gateway), address);
+    }
+
+    /// One more gateway of the same sessions.
+    pub(crate) fn another_gateway(&self) -> Another {
+        let (gateway, address) = self.spawn_gateway(SocketAddr::from(([127, 0, 0, 1], 0)));
+        Another { gateway, address }
+    }
+
+    fn spawn_gateway(&self, listen: SocketAddr) -> (Child, SocketAddr) {
+        let listen = listen.to_string();
         let mut args = vec!["serve", "--listen", &listen];
         args.extend(self.flags.iter().map(String::as_str));
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log_path()).unwrap();
@@ -99,10 +172,14 @@ impl World {
             let (_, url) = line.split_once("listening on ")?;
             url.trim_end_matches('/').rsplit("//").next()?.split('/').next()?.parse().ok()
         });
-        self.address = listening.unwrap_or_else(|| panic!("the gateway did not start: {}", self.log()));
-        self.gateway = Some(child);
-        // Whatever else it says must not fill the pipe.
-        std::thread::spawn(move || lines.for_each(drop));
+        let address = listening.unwrap_or_else(|| panic!("the gateway did not start: {}", self.log()));
+        // Whatever else it says must not fill the pipe. The link in it is a secret, too.
+        let secrets = self.secrets.clone();
+        std::thread::spawn(move || {
+            let codes = lines.map_while(Result::ok).filter_map(|line| Some(line.split_once("#login=")?.1.to_owned()));
+            codes.for_each(|code| secrets.lock().unwrap().push(code));
+        });
+        (child, address)
     }
 
     pub(crate) fn log_path(&self) -> PathBuf {
@@ -129,8 +206,7 @@ impl World {
     /// Asks the gateway to stop, and waits for it.
     pub(crate) fn stop_gateway(&mut self) -> std::process::ExitStatus {
         let mut gateway = self.gateway.take().expect("a gateway");
-        let pid = rustix::process::Pid::from_raw(gateway.id().cast_signed()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        signal(gateway.id(), Signal::TERM);
         gateway.wait().unwrap()
     }
 
@@ -167,6 +243,18 @@ impl World {
         ws::open(self.address, &format!("/v1/sessions/{id}/attach"), &all).unwrap()
     }
 
+    pub(crate) fn session_dir(&self, id: &str) -> PathBuf {
+        self.state().join("sessions").join(id)
+    }
+
+    /// The process of a session, as its files tell.
+    pub(crate) fn session_pid(&self, id: &str) -> u32 {
+        let events = std::fs::read_to_string(self.session_dir(id).join("events.jsonl")).unwrap();
+        let mut events = events.lines().rev().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let started = events.find(|event| event["event"]["type"] == "started").expect("a start");
+        started["event"]["pid"].as_u64().expect("a pid") as u32
+    }
+
     /// The bytes that a session printed, from the files.
     pub(crate) fn log_of(&self, id: &str) -> Vec<u8> {
         let output = self.run(&["log", id]);
@@ -178,8 +266,43 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         self.kill_gateway();
+        let leaked = self.find_secret();
         let _ = self.run(&["kill", "--all", "--grace", "0s"]);
+        if !std::thread::panicking() {
+            assert_eq!(leaked, None, "r49: a secret was written");
+        }
     }
+}
+
+/// A further gateway, killed when dropped.
+pub(crate) struct Another {
+    gateway: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Drop for Another {
+    fn drop(&mut self) {
+        let _ = self.gateway.kill();
+        let _ = self.gateway.wait();
+    }
+}
+
+/// Signals one process.
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+}
+
+/// Whether the bytes have these in them; quick enough for a long log.
+fn has(bytes: &[u8], wanted: &[u8]) -> bool {
+    let first = wanted[0];
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| *byte == first) {
+        if rest[at..].starts_with(wanted) {
+            return true;
+        }
+        rest = &rest[at + 1..];
+    }
+    false
 }
 
 /// Waits for a fact, and says which one never came true.

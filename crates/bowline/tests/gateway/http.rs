@@ -57,14 +57,32 @@ pub(crate) fn request(
     stream.write_all(format!("{head}\r\n").as_bytes())?;
     stream.write_all(body)?;
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
+    let mut piece = [0; 16 << 10];
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => answer.extend_from_slice(&piece[..read]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        // A stream of events has no end; that it began is all that is asked here.
+        if let Some(head) = whole_head(&answer).filter(|head| head.to_lowercase().contains("text/event-stream")) {
+            return parse(format!("{head}\r\n\r\n").as_bytes()).ok_or_else(|| std::io::ErrorKind::InvalidData.into());
+        }
+    }
     parse(&answer).ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
+}
+
+/// The head of an answer, once it is whole.
+fn whole_head(answer: &[u8]) -> Option<String> {
+    let end = answer.windows(4).take(16 << 10).position(|part| part == b"\r\n\r\n")?;
+    Some(String::from_utf8_lossy(&answer[..end]).into_owned())
 }
 
 /// Reads an answer whose body ends with the connection, in chunks or not.
 pub(crate) fn parse(answer: &[u8]) -> Option<Response> {
+    let head = whole_head(answer)?;
     let end = answer.windows(4).position(|part| part == b"\r\n\r\n")?;
-    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
     let mut lines = head.split("\r\n");
     let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
     let header = |line: &str| line.split_once(':').map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()));

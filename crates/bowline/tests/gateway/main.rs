@@ -2,9 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
 
+mod api;
 mod chaos;
 mod faults;
+mod flood;
 mod gateway;
+mod gone;
+mod hostile;
 mod http;
+mod login;
+mod older;
+mod refusals;
 mod viewer;
 mod ws;

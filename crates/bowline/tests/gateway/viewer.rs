@@ -40,6 +40,11 @@ pub(crate) struct Viewer {
     pub(crate) taken: usize,
     pub(crate) verdicts: Vec<String>,
     pub(crate) exit: Option<Value>,
+    /// Bytes of output and snapshots that came, over all connections.
+    pub(crate) received: u64,
+    /// The newest snapshot, and how much of it has yet to come.
+    pub(crate) snapshot: Vec<u8>,
+    snapshot_left: u64,
     /// Texts other than those that are handled here.
     pub(crate) texts: Vec<Value>,
 }
@@ -62,6 +67,9 @@ impl Viewer {
             taken: 0,
             verdicts: Vec::new(),
             exit: None,
+            received: 0,
+            snapshot: Vec::new(),
+            snapshot_left: 0,
             texts: Vec::new(),
         }
     }
@@ -119,6 +127,7 @@ impl Viewer {
     }
 
     fn binary(&mut self, payload: &[u8]) -> io::Result<()> {
+        self.received += payload.len() as u64;
         match payload[0] {
             1 => {
                 let offset = u64::from_be_bytes(*payload[1..].first_chunk().unwrap());
@@ -128,7 +137,12 @@ impl Viewer {
                 self.output.extend_from_slice(&payload[9..]);
                 if *next - self.acked >= 16 << 10 { self.ack() } else { Ok(()) }
             }
-            2 => self.ack(),
+            2 => {
+                self.snapshot.extend_from_slice(&payload[1..]);
+                self.snapshot_left =
+                    self.snapshot_left.checked_sub(payload.len() as u64 - 1).expect("no more than said");
+                if self.snapshot_left == 0 { self.ack() } else { Ok(()) }
+            }
             other => panic!("kind {other} from the server"),
         }
     }
@@ -154,12 +168,20 @@ impl Viewer {
                 }
                 self.cursor = Some((epoch.to_owned(), offset));
                 self.acked = offset;
+                self.expect_snapshot(message["snapshot"]["bytes"].as_u64().unwrap_or(0));
                 match message["input"].as_u64() {
                     Some(taken) => self.taken = taken as usize,
                     // The session never heard of this client: its first dials did not get that far. Or it has ended.
                     None => assert!(self.taken == 0 || self.is_all_taken(), "the client was forgotten"),
                 }
                 self.sent = self.taken;
+            }
+            "snapshot" => {
+                let offset = message["offset"].as_u64().unwrap();
+                if let Some((_, next)) = &mut self.cursor {
+                    *next = offset;
+                }
+                self.expect_snapshot(message["bytes"].as_u64().unwrap());
             }
             "ack" => self.taken = message["input"].as_u64().unwrap() as usize,
             "ping" => self.send(&json!({"type": "pong", "n": message["n"]}))?,
@@ -175,6 +197,11 @@ impl Viewer {
             _ => self.texts.push(message),
         }
         Ok(())
+    }
+
+    fn expect_snapshot(&mut self, bytes: u64) {
+        self.snapshot.clear();
+        self.snapshot_left = bytes;
     }
 
     fn send_typed(&mut self) -> io::Result<()> {

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{FromRequestParts, Path, State};
+use axum::extract::{FromRequestParts, State};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use http::request::Parts;
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use super::{AuthError, LoginError, Scope, Secret, TokenInfo};
 use crate::app::App;
-use crate::extract::{Json, OptionalJson};
+use crate::extract::{Json, Key, OptionalJson};
 use crate::guard::{Admin, Reader};
 use crate::problem::{Problem, internal};
 use crate::reach::Reach;
@@ -200,7 +200,7 @@ pub(crate) async fn create_token(
 pub(crate) async fn revoke_token(
     State(app): State<App>,
     Admin(caller): Admin,
-    Path(id): Path<String>,
+    Key(id): Key,
 ) -> Result<StatusCode, Problem> {
     let auth = app.auth.clone();
     blocking(move || {

@@ -15,9 +15,8 @@ use super::typed::MAX_COMMANDS;
 use crate::emulator::Ask;
 use crate::events::Event;
 use crate::remove::{DEFAULT_GRACE, MAX_GRACE};
+use crate::start::MAX_TTL;
 
-/// The longest time without a viewer, in seconds: ten years.
-const MAX_TTL: u64 = 10 * 366 * 24 * 3600;
 /// The longest id that a command may have.
 const MAX_COMMAND_ID: usize = 64;
 

@@ -1,0 +1,280 @@
+//! Sessions over HTTP: made once, found by id and by name, changed, commanded, read, ended, and nothing left behind.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::gateway::{World, signal, wait_until};
+use super::http::{self, Response};
+use super::refusals::check_problem;
+use super::viewer::contains;
+
+fn make(world: &World, body: &Value, key: Option<&str>) -> Response {
+    let bearer = world.bearer();
+    let mut headers = vec![("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    headers.extend(key.map(|key| ("Idempotency-Key", key)));
+    http::request(world.address, "POST", "/v1/sessions", &headers, body.to_string().as_bytes()).unwrap()
+}
+
+fn count(world: &World) -> usize {
+    world.call("GET", "/v1/sessions", &Value::Null).json()["sessions"].as_array().unwrap().len()
+}
+
+fn info(world: &World, key: &str) -> Value {
+    let answer = world.call("GET", &format!("/v1/sessions/{key}"), &Value::Null);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()
+}
+
+/// Waits until a session is in this state.
+#[track_caller]
+fn until_state(world: &World, key: &str, state: &str) -> Value {
+    wait_until(state, || Some(info(world, key)).filter(|info| info["state"] == state))
+}
+
+#[test]
+fn r28_what_cannot_be_made_leaves_nothing_behind() {
+    let world = World::new();
+    let file = world.path().join("config.toml").display().to_string();
+    for (wanted, status, code) in [
+        (json!({"cwd": "/no/such/place"}), 422, "bad_cwd"),
+        (json!({"cwd": "relative"}), 422, "bad_cwd"),
+        (json!({"cwd": file}), 422, "bad_cwd"),
+        (json!({"argv": ["no-such-program"]}), 422, "no_program"),
+        (json!({"argv": ["/"]}), 422, "no_program"),
+        (json!({"argv": [""]}), 400, "bad_request"),
+        (json!({"argv": ["a\u{0}b"]}), 400, "bad_request"),
+        (json!({"argv": "sh"}), 400, "bad_request"),
+        (json!({"name": ""}), 400, "bad_name"),
+        (json!({"name": "../up"}), 400, "bad_name"),
+        (json!({"name": "-x"}), 400, "bad_name"),
+        (json!({"name": "x".repeat(65)}), 400, "bad_name"),
+        (json!({"size": {"cols": 0, "rows": 24}}), 400, "bad_size"),
+        (json!({"size": {"cols": 80, "rows": 70_000}}), 400, "bad_size"),
+        (json!({"size": "big"}), 400, "bad_size"),
+        (json!({"env": {"A=B": "c"}}), 400, "bad_request"),
+        (json!({"env": {"": "c"}}), 400, "bad_request"),
+        (json!({"env": {"A": "\u{0}"}}), 400, "bad_request"),
+        (json!({"log_size": 1}), 400, "bad_request"),
+        (json!({"scrollback": 4_000_000_000_u64}), 400, "bad_request"),
+        (json!({"detached_ttl": u64::MAX}), 400, "bad_request"),
+        (json!({"if_exists": "maybe"}), 400, "bad_request"),
+        (json!({"kind": "robot"}), 400, "bad_request"),
+    ] {
+        let mut body = json!({"kind": "terminal", "argv": ["cat"]});
+        wanted.as_object().unwrap().iter().for_each(|(name, value)| body[name] = value.clone());
+        check_problem(&make(&world, &body, None), status, code);
+        check_problem(&make(&world, &body, Some("a key")), status, code);
+    }
+    for body in ["", "{", "[]", "null", "{\"kind\":\"terminal\",\"kind\":\"terminal\"", &"[".repeat(100_000)] {
+        let bearer = world.bearer();
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        let answer = http::request(world.address, "POST", "/v1/sessions", &headers, body.as_bytes()).unwrap();
+        check_problem(&answer, 400, "bad_request");
+        let form = [headers[0], ("Content-Type", "text/plain")];
+        let answer = http::request(world.address, "POST", "/v1/sessions", &form, b"{\"kind\":\"terminal\"}").unwrap();
+        check_problem(&answer, 400, "bad_request");
+    }
+    assert_eq!(count(&world), 0);
+    let left = std::fs::read_dir(world.state().join("sessions")).unwrap().flatten().count();
+    assert_eq!(left, 0, "folders");
+    // A mistake does not use the key up.
+    assert_eq!(make(&world, &json!({"kind": "terminal", "argv": ["cat"]}), Some("a key")).status, 201);
+}
+
+#[test]
+fn r28_a_key_makes_one_session_however_often() {
+    let mut world = World::new();
+    let body = json!({"kind": "terminal", "argv": ["cat"]});
+    let ids: std::collections::BTreeSet<String> = std::thread::scope(|scope| {
+        let racing: Vec<_> = (0..8).map(|_| scope.spawn(|| make(&world, &body, Some("k")))).collect();
+        racing.into_iter().map(|one| one.join().unwrap().json()["id"].as_str().unwrap().to_owned()).collect()
+    });
+    assert_eq!((ids.len(), count(&world)), (1, 1));
+    world.kill_gateway();
+    world.start_gateway();
+    let again = make(&world, &body, Some("k"));
+    assert_eq!(again.status, 201);
+    assert_eq!(Some(again.json()["id"].as_str().unwrap()), ids.first().map(String::as_str));
+    let other = json!({"kind": "terminal", "argv": ["cat", "-"]});
+    check_problem(&make(&world, &other, Some("k")), 409, "id_reused");
+    let elses = world.new_token("other", "write");
+    let bearer = format!("Bearer {elses}");
+    let headers = [("Authorization", bearer.as_str()), ("Idempotency-Key", "k"), ("Content-Type", "application/json")];
+    let theirs =
+        http::request(world.address, "POST", "/v1/sessions", &headers, body.to_string().as_bytes()).unwrap().json();
+    assert!(!ids.contains(theirs["id"].as_str().unwrap()), "keys are each caller's own");
+    for bad in ["", &"x".repeat(300)] {
+        check_problem(&make(&world, &body, Some(bad)), 400, "bad_request");
+    }
+    assert_eq!(count(&world), 2);
+}
+
+#[test]
+fn r28_a_name_is_a_key() {
+    let world = World::new();
+    let body = |if_exists: Option<&str>| {
+        let mut body = json!({"kind": "terminal", "name": "build", "argv": ["cat"]});
+        if let Some(how) = if_exists {
+            body["if_exists"] = json!(how);
+        }
+        body
+    };
+    let first = make(&world, &body(None), None).json()["id"].clone();
+    for how in [None, Some("fail")] {
+        check_problem(&make(&world, &body(how), None), 409, "name_taken");
+    }
+    let returned = make(&world, &body(Some("return")), None);
+    assert_eq!((returned.status, &returned.json()["id"]), (200, &first));
+    let restarted = make(&world, &body(Some("restart")), None);
+    assert_eq!(restarted.status, 201);
+    let second = restarted.json()["id"].clone();
+    assert_ne!(second, first);
+    assert_eq!((info(&world, "build")["id"].clone(), count(&world)), (second, 1));
+
+    // By its name, a session can be had for everything.
+    let call = |method: &str, path: &str, body: &Value| world.call(method, &format!("/v1/sessions/{path}"), body);
+    assert_eq!(call("GET", "build/screen", &Value::Null).status, 200);
+    assert_eq!(call("GET", "build/log", &Value::Null).status, 200);
+    let command = json!({"id": "c", "command": {"type": "input", "text": "hi\n"}});
+    assert_eq!(call("POST", "build/commands", &command).status, 202);
+    assert_eq!(call("PATCH", "build", &json!({"name": "other", "detached_ttl": 1000})).json()["name"], "other");
+    check_problem(&call("GET", "build", &Value::Null), 404, "unknown_session");
+    make(&world, &json!({"kind": "terminal", "name": "third", "argv": ["cat"]}), None);
+    check_problem(&call("PATCH", "third", &json!({"name": "other"})), 409, "name_taken");
+    check_problem(&call("PATCH", "third", &json!({"name": "a b"})), 400, "bad_name");
+    check_problem(&call("PATCH", "third", &json!({"detached_ttl": u64::MAX})), 400, "bad_request");
+    check_problem(&call("PATCH", "nobody", &json!({"name": "x"})), 404, "unknown_session");
+    assert_eq!(call("PATCH", "third", &json!({})).status, 200);
+    assert_eq!(call("DELETE", "third?keep=true&grace=0", &Value::Null).status, 204);
+    assert_eq!(info(&world, "third")["state"], "exited");
+    assert_eq!(call("DELETE", "third?grace=18446744073709551615", &Value::Null).status, 204);
+    check_problem(&call("DELETE", "third", &Value::Null), 404, "unknown_session");
+    check_problem(&call("DELETE", "other?keep=perhaps", &Value::Null), 400, "bad_request");
+    assert_eq!(call("DELETE", "other?grace=0", &Value::Null).status, 204);
+    assert_eq!(count(&world), 0);
+}
+
+#[test]
+fn r21_an_ended_session_lives_again_once() {
+    let world = World::new();
+    let id = world.shell("echo a life; exit 3");
+    let exited = until_state(&world, &id, "exited");
+    assert_eq!(exited["exit"], json!({"code": 3, "signal": null}));
+    let path = format!("/v1/sessions/{id}/restart");
+    let old = exited["epoch"].clone();
+    let lives: Vec<Value> = std::thread::scope(|scope| {
+        let racing: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| world.call("POST", &path, &json!({"epoch": old})))).collect();
+        racing.into_iter().map(|one| one.join().unwrap()).map(|answer| answer.json()["epoch"].clone()).collect()
+    });
+    assert!(lives.iter().all(|epoch| *epoch == lives[0] && *epoch != old), "{lives:?}");
+    until_state(&world, &id, "exited");
+    let stale = world.call("POST", &path, &json!({"epoch": old}));
+    assert_eq!((stale.status, &stale.json()["epoch"], &stale.json()["state"]), (200, &lives[0], &json!("exited")));
+    check_problem(&world.call("POST", &path, &json!({"epoch": "no epoch"})), 400, "bad_request");
+    let again = world.call("POST", &path, &Value::Null);
+    assert_eq!(again.status, 200, "{}", again.text());
+    let log = wait_until("its third life is over", || {
+        let log = world.call("GET", &format!("/v1/sessions/{id}/log"), &Value::Null).text();
+        (log.matches("a life").count() == 3).then_some(log)
+    });
+    assert_eq!(info(&world, &id)["offset"], log.len(), "offsets go on");
+}
+
+#[test]
+fn r30_a_screen_and_a_log_are_there_in_every_state() {
+    let mut world = World::new();
+    let script = "printf 'caf\\303\\251 \\033[1mbold\\033[m\\r\\n'; read -r line; exit 4";
+    let (running, lost) = (world.shell(script), world.shell(script));
+    let (ended, down) = (world.shell(script), world.shell(script));
+    let screen = |world: &World, id: &str, format: &str| {
+        world.call("GET", &format!("/v1/sessions/{id}/screen?format={format}"), &Value::Null)
+    };
+    for id in [&running, &lost, &ended, &down] {
+        wait_until("it is drawn", || screen(&world, id, "text").text().contains("café bold").then_some(()));
+        // What a killed process leaves.
+        wait_until("it is saved", || {
+            let saved = std::fs::read(world.session_dir(id).join("screen")).unwrap_or_default();
+            contains(&saved, "bold").then_some(())
+        });
+    }
+    signal(world.session_pid(&lost), Signal::KILL);
+    world.ok(&["send", &ended, "", "--enter"]);
+    world.kill_gateway();
+    world.ok(&["send", &down, "", "--enter"]);
+    wait_until("it ended while there was no gateway", || world.ok(&["ls", "--json"]).contains("exited").then_some(()));
+    world.start_gateway();
+    for (id, state, exit) in [
+        (&running, "running", Value::Null),
+        (&lost, "lost", Value::Null),
+        (&ended, "exited", json!({"code": 4, "signal": null})),
+        (&down, "exited", json!({"code": 4, "signal": null})),
+    ] {
+        assert_eq!(until_state(&world, id, state)["exit"], exit);
+        let text = screen(&world, id, "text");
+        assert_eq!(text.header("content-type"), Some("text/plain; charset=utf-8"));
+        assert!(text.text().starts_with("café bold"), "{state}: {}", text.text());
+        assert!(screen(&world, id, "ansi").text().contains('\u{1b}'), "{state}");
+        let json = screen(&world, id, "json");
+        assert_eq!(json.header("content-type"), Some("application/json"));
+        assert!(json.json().to_string().contains("café"), "{state}: {}", json.text());
+        check_problem(&screen(&world, id, "gif"), 400, "bad_request");
+        let command = json!({"id": "c1", "command": {"type": "signal", "name": "WINCH"}});
+        let commands = format!("/v1/sessions/{id}/commands");
+        if state == "running" {
+            check_commands(&world, &commands);
+        } else {
+            check_problem(&world.call("POST", &commands, &command), 410, "session_gone");
+        }
+    }
+}
+
+fn check_commands(world: &World, path: &str) {
+    let command = |id: &str, command: Value| world.call("POST", path, &json!({"id": id, "command": command}));
+    let winch = json!({"type": "signal", "name": "WINCH"});
+    let first = command("c1", winch.clone());
+    assert_eq!((first.status, &first.json()["status"]), (202, &json!("accepted")));
+    let again = command("c1", winch.clone());
+    assert_eq!((again.status, &again.json()["status"]), (200, &json!("duplicate")));
+    assert_eq!(again.json()["seq"], first.json()["seq"]);
+    check_problem(&command("c1", json!({"type": "input", "text": "x"})), 409, "id_reused");
+    for bad in [json!({"type": "dance"}), json!({}), json!(7), json!({"type": "signal", "name": "SIGNOPE"})] {
+        let answer = command("c2", bad.clone());
+        assert_eq!((answer.status, answer.code()), (400, "bad_request"), "{bad}: {}", answer.text());
+    }
+    for id in ["", &"x".repeat(300)] {
+        check_problem(&command(id, winch.clone()), 400, "bad_request");
+    }
+    check_problem(&world.call("POST", path, &json!({"id": "c3"})), 400, "bad_request");
+}
+
+#[test]
+fn r30_a_log_is_read_in_parts_as_far_as_it_is_kept() {
+    let world = World::new();
+    let body = json!({"kind": "terminal", "log_size": 262_144, "argv": ["sh", "-c", "stty -opost; seq -w 1 100000; echo end"]});
+    let id = make(&world, &body, None).json()["id"].as_str().unwrap().to_owned();
+    let end = until_state(&world, &id, "exited")["offset"].as_u64().unwrap();
+    assert_eq!(end, 700_004);
+    let log = |query: &str| world.call("GET", &format!("/v1/sessions/{id}/log{query}"), &Value::Null);
+    let kept = log("");
+    assert_eq!(kept.status, 200);
+    let start = end - kept.body.len() as u64;
+    assert!(start > 0, "it was trimmed");
+    assert_eq!(kept.header("content-range"), Some(&*format!("bytes {start}-{}/{end}", end - 1)));
+    let part = log(&format!("?from={}&to={}", start + 10, start + 20));
+    assert_eq!((part.status, &part.body[..]), (206, &kept.body[10..20]));
+    assert_eq!(log(&format!("?from={}", end - 4)).body, b"end\n");
+    let beyond = log(&format!("?to={}", u64::MAX));
+    assert_eq!(beyond.body, kept.body);
+    let empty = log(&format!("?from={end}"));
+    assert_eq!((empty.status, empty.body.len()), (200, 0));
+    for query in ["?from=0".to_owned(), format!("?from={}", end + 1), format!("?from={}&to={start}", start + 1)] {
+        let refused = log(&query);
+        check_problem(&refused, 416, "out_of_range");
+        assert_eq!(refused.header("content-range"), Some(&*format!("bytes */{end}")));
+        assert_eq!(refused.json()["retained"], json!({"from": start, "to": end}));
+    }
+    for query in ["?from=-1", "?from=x", "?to=1e3", "?from=99999999999999999999"] {
+        check_problem(&log(query), 400, "bad_request");
+    }
+}

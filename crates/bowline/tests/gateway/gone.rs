@@ -1,0 +1,127 @@
+//! Sessions and gateways that go away under their viewers: who is gone for good, who is not, and who says so.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::gateway::{World, signal, wait_until};
+use super::refusals::{attached, check_problem, hello, open, until_type};
+
+#[test]
+fn r1_a_session_that_was_forgotten_meanwhile_is_gone_for_good() {
+    let world = World::new();
+    for browser in [true, false] {
+        let id = world.shell("cat");
+        let mut waiting = open(&world, &id, browser);
+        let mut watching = attached(&world, &id, browser, &hello(1, 1, &json!({})));
+        assert_eq!(world.call("DELETE", &format!("/v1/sessions/{id}?grace=0"), &Value::Null).status, 204);
+        until_type(&mut watching, "exit");
+        assert_eq!(watching.until_close().0, 1000, "it saw the end");
+        waiting.send_text(&hello(2, 1, &json!({}))).unwrap();
+        let (code, reason) = waiting.until_close();
+        assert_eq!((code, reason.is_empty()), (4410, false), "{reason}");
+        // The process died, and its files were removed before anybody could say so.
+        let id = world.shell("cat");
+        let mut watching = attached(&world, &id, browser, &hello(1, 1, &json!({})));
+        let pid = world.session_pid(&id);
+        signal(pid, Signal::STOP);
+        std::fs::rename(world.session_dir(&id), world.path().join(format!("gone-{id}"))).unwrap();
+        signal(pid, Signal::KILL);
+        let (code, reason) = watching.until_close();
+        assert_eq!((code, reason.is_empty()), (4410, false), "{reason}");
+    }
+}
+
+#[test]
+fn r1_a_session_that_cannot_be_reached_is_not_gone() {
+    let world = World::new();
+    let id = world.shell("echo ready; cat");
+    // Stopped, it does not notice that its socket is gone; its lock says that it lives.
+    signal(world.session_pid(&id), Signal::STOP);
+    std::fs::remove_file(world.session_dir(&id).join("sock")).unwrap();
+    check_unreachable(&world, &id);
+    let listed = world.call("GET", "/v1/sessions", &Value::Null);
+    assert_eq!((listed.status, &listed.json()["sessions"][0]["state"]), (200, &json!("running")));
+    let command = json!({"id": "c", "command": {"type": "input", "text": "x"}});
+    let refused = world.call("POST", &format!("/v1/sessions/{id}/commands"), &command);
+    check_problem(&refused, 503, "unreachable");
+    assert!(refused.header("retry-after").is_some());
+    signal(world.session_pid(&id), Signal::CONT);
+    wait_until("it listens again", || world.session_dir(&id).join("sock").exists().then_some(()));
+    let _ws = attached(&world, &id, true, &hello(1, 1, &json!({})));
+
+    // One whose queue is full; nobody waits for it.
+    signal(world.session_pid(&id), Signal::STOP);
+    let crowd = fill_queue(&world.session_dir(&id).join("sock"));
+    if crowd.full {
+        check_unreachable(&world, &id);
+    }
+    signal(world.session_pid(&id), Signal::CONT);
+    drop(crowd);
+
+    // One whose process was killed is lost, and can be looked at.
+    signal(world.session_pid(&id), Signal::KILL);
+    wait_until("it is lost", || {
+        let info = world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null).json();
+        (info["state"] == "lost").then_some(())
+    });
+    let mut ws = attached(&world, &id, true, &hello(2, 1, &json!({})));
+    let exit = until_type(&mut ws, "exit");
+    assert_eq!((&exit["code"], &exit["signal"]), (&Value::Null, &Value::Null));
+    assert_eq!(ws.until_close().0, 1000);
+}
+
+/// A program is told by the status, a page after its hello.
+#[track_caller]
+fn check_unreachable(world: &World, id: &str) {
+    check_problem(&world.attach(id, &[]).refused(), 503, "unreachable");
+    let mut ws = open(world, id, true);
+    ws.send_text(&hello(7, 1, &json!({}))).unwrap();
+    let (code, reason) = ws.until_close();
+    assert_eq!(code, 1013, "{reason}");
+    assert!(reason.contains("retry_after=") && reason.contains("unreachable"), "{reason}");
+}
+
+struct Crowd {
+    _sockets: Vec<std::os::fd::OwnedFd>,
+    full: bool,
+}
+
+/// Connects until the queue of a stopped process is full, or until this process may open no more files.
+fn fill_queue(path: &std::path::Path) -> Crowd {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    let address = SocketAddrUnix::new(path).unwrap();
+    let mut sockets = Vec::new();
+    loop {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        match rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None) {
+            Ok(socket) => match rustix::net::connect(&socket, &address) {
+                Ok(()) => sockets.push(socket),
+                Err(_) => return Crowd { _sockets: sockets, full: true },
+            },
+            Err(_) => {
+                sockets.truncate(sockets.len() / 2); // the test itself needs some
+                return Crowd { _sockets: sockets, full: false };
+            }
+        }
+    }
+}
+
+#[test]
+fn r1_a_gateway_that_stops_says_so_and_leaves_sessions_alone() {
+    let mut world = World::new();
+    let id = world.shell("echo ready; cat");
+    let mut viewers =
+        [true, false].map(|browser| attached(&world, &id, browser, &hello(u64::from(browser), 1, &json!({}))));
+    let mut unheard = open(&world, &id, true);
+    let waiting = std::thread::scope(|scope| {
+        let stopped = scope.spawn(|| world.stop_gateway());
+        let mut codes: Vec<u16> = viewers.iter_mut().map(|ws| ws.until_close().0).collect();
+        codes.push(unheard.until_close().0);
+        assert!(stopped.join().unwrap().success());
+        codes
+    });
+    assert_eq!(waiting, [1001; 3]);
+    assert!(world.ok(&["ls"]).contains(&id));
+    world.start_gateway();
+    let _again = attached(&world, &id, true, &hello(1, 2, &json!({})));
+}

@@ -1,0 +1,383 @@
+//! Bad input of every kind: a clear close or refusal each, a gateway that stays well, and sessions that notice nothing.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::{Value, json};
+
+use super::gateway::{World, wait_until};
+use super::http;
+use super::refusals::{check_problem, hello, until_type};
+use super::viewer::Viewer;
+use super::ws::{self, BINARY, PING, TEXT, Ws, frame};
+
+/// Somebody with a session of their own, who must not notice anything.
+struct Neighbour {
+    viewer: Viewer,
+    typed: u32,
+}
+
+impl Neighbour {
+    fn new(world: &World) -> Neighbour {
+        let id = world.shell("exec cat");
+        let mut viewer = Viewer::new(world.address, &world.token, &id, 0xbeef);
+        viewer.dial(Duration::from_secs(30)).unwrap();
+        Neighbour { viewer, typed: 0 }
+    }
+
+    /// Still types and sees, and the gateway is well.
+    #[track_caller]
+    fn check(&mut self, world: &World) {
+        self.typed += 1;
+        let line = format!("undisturbed {}\n", self.typed);
+        self.viewer.type_in(&line);
+        self.viewer.until_output(&line.replace('\n', "\r\n").repeat(2));
+        let health = http::request(world.address, "GET", "/healthz", &[], b"").unwrap();
+        assert_eq!(health.status, 200, "{}", health.text());
+    }
+}
+
+/// A connection that was greeted.
+#[track_caller]
+fn attached(world: &World, id: &str, client: u64) -> Ws {
+    let mut ws = world.attach(id, &[]).open();
+    ws.send_text(&hello(client, 1, &json!({}))).unwrap();
+    until_type(&mut ws, "attached");
+    ws
+}
+
+#[track_caller]
+fn check_closed(mut ws: Ws, wanted: &[u16], what: &str) {
+    let (code, reason) = ws.until_close();
+    assert!(wanted.contains(&code), "{what}: closed {code} {reason}");
+}
+
+/// What no library would send, and how it is closed.
+fn malformed() -> Vec<(&'static str, Vec<u8>, &'static [u16])> {
+    let two = |one: Vec<u8>, other: Vec<u8>| [one, other].concat();
+    let close = |code: u16, reason: &[u8]| frame(0x88, &[&code.to_be_bytes(), reason].concat());
+    let mut endless = vec![0x82, 0x80 | 127];
+    endless.extend_from_slice(&(u64::MAX >> 1).to_be_bytes());
+    endless.extend_from_slice(&[1, 2, 3, 4]);
+    let mut negative = vec![0x82, 0x80 | 127];
+    negative.extend_from_slice(&u64::MAX.to_be_bytes());
+    negative.extend_from_slice(&[1, 2, 3, 4]);
+    let fragments = (0..6).flat_map(|n| frame(if n == 0 { BINARY } else { 0 }, &[3; 60_000])).collect();
+    vec![
+        ("unmasked", vec![0x81, 2, b'h', b'i'], &[1002]),
+        ("the first reserved bit", frame(0xc1, b"{}"), &[1002]),
+        ("the last reserved bit", frame(0x91, b"{}"), &[1002]),
+        ("an opcode that is none", frame(0x83, b"{}"), &[1002]),
+        ("a control opcode that is none", frame(0x8b, b""), &[1002]),
+        ("text that is not UTF-8", frame(0x81, &[b'{', 0xff, 0xfe]), &[1007]),
+        ("half a letter, and then no other half", two(frame(1, &[0xc3]), frame(0x80, b"x")), &[1007]),
+        ("a surrogate", frame(0x81, &[0xed, 0xa0, 0x80]), &[1007]),
+        ("a continuation of nothing", frame(0x80, b"x"), &[1002]),
+        ("a message within a message", two(frame(1, b"{"), frame(0x81, b"}")), &[1002]),
+        ("a ping in parts", frame(PING, b"x"), &[1002]),
+        ("a ping that is too long", frame(0x80 | PING, &[0; 126]), &[1002]),
+        ("half a close code", frame(0x88, &[3]), &[1002]),
+        ("a close code below all", close(999, b""), &[1002]),
+        ("a close code that is never sent", close(1005, b""), &[1002]),
+        ("a close code above all", close(65_535, b""), &[1002]),
+        ("a reason that is not UTF-8", close(1000, &[0xff]), &[1007, 1002]),
+        ("a frame of 8 EiB", endless, &[1009]),
+        ("a frame of a negative length", negative, &[1002, 1009]),
+        ("a frame over the limit", frame(0x82, &vec![3; 300_000]), &[1009]),
+        ("a message over the limit in parts below it", fragments, &[1009]),
+    ]
+}
+
+#[test]
+fn r52_malformed_frames_end_their_own_connection() {
+    let world = World::new();
+    let mut neighbour = Neighbour::new(&world);
+    let id = world.shell("exec cat");
+    for (n, (what, bytes, wanted)) in malformed().into_iter().enumerate() {
+        let mut before = world.attach(&id, &[]).open();
+        // The other side may have had enough before everything is written.
+        let _ = before.stream.write_all(&bytes);
+        check_closed(before, wanted, &format!("{what}, before the hello"));
+        let mut after = attached(&world, &id, n as u64);
+        let _ = after.stream.write_all(&bytes);
+        check_closed(after, wanted, &format!("{what}, after the hello"));
+    }
+    neighbour.check(&world);
+    wait_until("the strangers are gone", || {
+        let info = world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null).json();
+        (info["clients"] == 0 && info["state"] == "running").then_some(())
+    });
+}
+
+#[test]
+fn r52_fragments_with_control_frames_between_them_are_a_message() {
+    let world = World::new();
+    let id = world.shell("exec cat");
+    let mut ws = world.attach(&id, &[]).open();
+    let hello = hello(1, 1, &json!({"theme": {"fg": "#ffffff", "bg": "#000000"}}));
+    let mut bytes = Vec::new();
+    for (n, part) in hello.as_bytes().chunks(7).enumerate() {
+        bytes.extend(frame(if n == 0 { TEXT } else { 0 }, part));
+        bytes.extend(frame(0x80 | PING, b"are you there?"));
+        bytes.extend(frame(0x8a, b"nobody asked"));
+    }
+    bytes.extend(frame(0x80, b""));
+    // Also byte by byte, as a slow network would bring it.
+    bytes.iter().for_each(|byte| ws.stream.write_all(&[*byte]).unwrap());
+    until_type(&mut ws, "attached");
+}
+
+#[test]
+fn r52_a_first_message_is_a_hello_and_nothing_of_the_owners() {
+    let world = World::new();
+    let mut neighbour = Neighbour::new(&world);
+    let id = world.shell("exec cat");
+    let name = |world: &World| world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null).json()["name"].clone();
+    let deep = format!("{{\"type\":\"hello\",\"x\":{}", "[".repeat(100_000));
+    let long = hello(1, 1, &json!({"x": "x".repeat(200_000)}));
+    let firsts = [
+        r#"{"type":"end","grace_ms":0}"#,
+        r#"{"type":"status","follow":true}"#,
+        r#"{"type":"set","name":"stolen"}"#,
+        r#"{"type":"screen","format":"text","scrollback":0}"#,
+        r#"{"type":"command","id":"c","command":{"type":"input","text":"stolen\n"}}"#,
+        r#"{"type":"hello","type":"end","grace_ms":0}"#,
+        r#"{"type":"end","grace_ms":0,"type":"hello"}"#,
+        r#" {"grace_ms":0,"type":"end"}"#,
+        r#"[{"type":"end","grace_ms":0}]"#,
+        r#"{"type":["hello"]}"#,
+        r#"{"type":"hello"}"#,
+        r#"{"type":"hello","version":1e400}"#,
+        "hello",
+        "",
+        "null",
+        &deep,
+        &long,
+    ];
+    for first in firsts {
+        let mut ws = world.attach(&id, &[]).open();
+        ws.send_text(first).unwrap();
+        // Whatever comes after it is not heard either.
+        let _ = ws.send_text(r#"{"type":"end","grace_ms":0}"#);
+        let (code, _) = ws.until_close();
+        assert!([4400, 4426].contains(&code), "{code}: {}", &first[..first.len().min(99)]);
+    }
+    for first in [&b""[..], b"\0", &[3, 0, 0, 0, 0, 0, 0, 0, 0, b'x'], &[0xff; 1000]] {
+        let mut ws = world.attach(&id, &[]).open();
+        ws.send(BINARY, first).unwrap();
+        check_closed(ws, &[4400], "binary before the hello");
+    }
+    let mut ws = attached(&world, &id, 2);
+    for request in [r#"{"type":"end","grace_ms":0}"#, r#"{"type":"set","name":"stolen"}"#, r#"{"type":"status"}"#] {
+        ws.send_text(request).unwrap();
+    }
+    ws.send_text(r#"{"type":"ping","n":77}"#).unwrap();
+    assert_eq!(until_type(&mut ws, "pong")["n"], 77, "it went on");
+    assert_eq!(name(&world), Value::Null);
+    assert!(!String::from_utf8_lossy(&world.log_of(&id)).contains("stolen"));
+    neighbour.check(&world);
+}
+
+#[test]
+fn r48_what_a_viewer_may_do_is_not_for_it_to_say() {
+    let world = World::new();
+    let id = world.shell("exec cat");
+    let bearer = format!("Bearer {}", world.new_token("reader", "read"));
+    let plain = hello(1, 1, &json!({}));
+    let rest = plain.strip_prefix('{').unwrap();
+    let before = format!(r#"{{"grant":{{"write":true}},{rest}"#);
+    let twice = format!(r#"{{"grant":{{"write":true}},"grant":{{"write":true}},{rest}"#);
+    let escaped = format!(r#"{{"gr\u0061nt":{{"write":true}},{rest}"#);
+    let after = format!(r#"{},"grant":{{"write":true}}}}"#, plain.strip_suffix('}').unwrap());
+    for (n, hello) in [before, twice, escaped, after].into_iter().enumerate() {
+        let path = format!("/v1/sessions/{id}/attach");
+        let mut ws = ws::open(world.address, &path, &[("Authorization", &bearer)]).unwrap().open();
+        ws.send_text(&hello.replace("\"conn\":1", &format!("\"conn\":{}", n + 1))).unwrap();
+        assert_eq!(until_type(&mut ws, "attached")["you"], json!({"write": false, "size": false}), "{hello}");
+    }
+}
+
+#[test]
+fn r52_mistakes_after_the_hello_are_named_and_then_it_is_enough() {
+    let world = World::new();
+    let id = world.shell("exec cat");
+    for (n, garbage) in [&b""[..], &[9, 9, 9], &[3], &[3, 0, 0], &[1, 0, 0, 0, 0, 0, 0, 0, 0, b'x']].iter().enumerate()
+    {
+        let mut ws = attached(&world, &id, n as u64);
+        ws.send(BINARY, garbage).unwrap();
+        assert_eq!(until_type(&mut ws, "error")["fatal"], false, "{garbage:?}");
+        for _ in 0..16 {
+            let _ = ws.send(BINARY, garbage);
+        }
+        check_closed(ws, &[4400], "one mistake too many");
+    }
+    let mut ws = attached(&world, &id, 90);
+    ws.send(BINARY, &[&[3, 0, 0, 0, 0, 0, 0, 0, 9], &b"a hole"[..]].concat()).unwrap();
+    assert_eq!(until_type(&mut ws, "error")["code"], "input_hole");
+    let mut ws = attached(&world, &id, 91);
+    ws.send(BINARY, &[&[3_u8; 1][..], &[0; 8], &[b'x'; 17_000]].concat()).unwrap();
+    check_closed(ws, &[1009], "input over the limit");
+    assert!(!String::from_utf8_lossy(&world.log_of(&id)).contains('x'));
+}
+
+/// Pings are answered by the library, which keeps the answers: somebody who reads none of them must not fill our memory.
+#[test]
+fn r52_a_flood_of_pings_that_nobody_reads_the_answers_of_is_not_kept() {
+    let world = World::new();
+    let mut neighbour = Neighbour::new(&world);
+    let id = world.shell("exec cat");
+    let mut floods: Vec<Ws> = vec![attached(&world, &id, 1), world.attach(&id, &[]).open()];
+    neighbour.check(&world);
+    let before = memory(world.gateway_pid());
+    let pings: Vec<u8> = (0..500).flat_map(|_| frame(0x80 | PING, &[b'x'; 125])).collect();
+    for flood in &mut floods {
+        flood.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+        // Until it takes no more, which is well: 64 MB is far more than sockets hold.
+        (0..1000).take_while(|_| flood.stream.write_all(&pings).is_ok()).count();
+    }
+    let grown = memory(world.gateway_pid()).saturating_sub(before);
+    assert!(grown < 32 << 20, "{grown} bytes");
+    neighbour.check(&world);
+}
+
+/// The resident memory of a process.
+pub(crate) fn memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn r52_two_thousand_idle_connections_are_in_nobodys_way() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
+    let world = World::new();
+    let mut neighbour = Neighbour::new(&world);
+    let idle: Vec<TcpStream> = (0..2000).map(|_| TcpStream::connect(world.address).unwrap()).collect();
+    neighbour.check(&world);
+    let id = world.shell("exec cat");
+    attached(&world, &id, 1);
+    drop(idle);
+    neighbour.check(&world);
+}
+
+#[test]
+fn r52_sockets_are_counted() {
+    let world = World::with(&[], "[gateway.limits]\nsockets = 20\n");
+    let idle: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(world.address).unwrap()).collect();
+    let refused = wait_until("one was too many", || {
+        let mut stream = TcpStream::connect(world.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok()?;
+        http::parse(&answer)
+    });
+    check_problem(&refused, 503, "too_many");
+    assert!(refused.header("retry-after").is_some());
+    drop(idle);
+    wait_until("there is room again", || {
+        let health = http::request(world.address, "GET", "/healthz", &[], b"");
+        health.ok().filter(|health| health.status == 200)
+    });
+}
+
+#[test]
+fn r52_who_is_slow_on_purpose_is_not_waited_for() {
+    let world = World::with(&[], "[gateway.limits]\nhead_within = \"500ms\"\nbody_within = \"500ms\"\n");
+    let mut neighbour = Neighbour::new(&world);
+    let host = world.address;
+    let heads = ["", "G", "GET / HT", &format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nX-Slow: ")];
+    for head in heads {
+        let mut stream = TcpStream::connect(world.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(!answer.starts_with(b"HTTP/1.1 2"), "{head:?}");
+    }
+    let mut stream = TcpStream::connect(world.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let head = format!(
+        "POST /v1/sessions HTTP/1.1\r\nHost: {host}\r\nAuthorization: {}\r\nContent-Length: 1000\r\n\r\n{{",
+        world.bearer()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    check_problem(&http::parse(&answer).expect("an answer"), 408, "too_slow");
+    neighbour.check(&world);
+}
+
+#[test]
+fn r52_who_half_leaves_has_left() {
+    let world = World::new();
+    let id = world.shell("exec cat");
+    let half: Vec<Ws> = (0..10)
+        .map(|n| {
+            let ws = attached(&world, &id, n);
+            ws.stream.shutdown(Shutdown::Write).unwrap();
+            ws
+        })
+        .collect();
+    wait_until("nobody is here", || {
+        let info = world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null).json();
+        (info["clients"] == 0).then_some(())
+    });
+    drop(half);
+}
+
+#[test]
+fn r52_absurd_requests_are_refused() {
+    let world = World::with(&[], "[gateway.limits]\nhead_within = \"500ms\"\n");
+    let mut neighbour = Neighbour::new(&world);
+    let bearer = world.bearer();
+    let exchange = |bytes: &[u8]| {
+        let mut stream = TcpStream::connect(world.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        http::parse(&answer).map(|answer| answer.status)
+    };
+    let host = world.address;
+    let start = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+    assert_eq!(exchange(format!("{start}\r\n").as_bytes()), Some(200));
+    let refused = [
+        format!("{start}X: {}\r\n\r\n", "x".repeat(200_000)).into_bytes(),
+        format!("{start}{}\r\n", "X: y\r\n".repeat(5000)).into_bytes(),
+        format!("GET /{} HTTP/1.1\r\nHost: {host}\r\n\r\n", "x".repeat(200_000)).into_bytes(),
+        format!("{start}Bad Name: x\r\n\r\n").into_bytes(),
+        format!("{start}Content-Length: -1\r\n\r\n").into_bytes(),
+        format!("{start}Content-Length: 1\r\nContent-Length: 2\r\n\r\n").into_bytes(),
+        b"GET /healthz HTTP/1.1\r\n\r\n".to_vec(),
+        b"GET /healthz HTTP/9.9\r\n\r\n".to_vec(),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 is TLS".to_vec(),
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        (0..=255).cycle().take(10_000).collect(),
+    ];
+    for bytes in refused {
+        let status = exchange(&bytes);
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
+        assert!(status.is_none_or(|status| (400..500).contains(&status)), "{status:?}: {shown}");
+    }
+    let big = vec![b' '; (1 << 20) + 1];
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    // The answer may overtake the body, whose rest nobody reads.
+    if let Ok(answer) = http::request(world.address, "POST", "/v1/sessions", &headers, &big) {
+        check_problem(&answer, 413, "too_large");
+    }
+    std::fs::write(world.path().join("outside"), "a secret").unwrap();
+    for id in
+        ["..", "%2e%2e", "..%2f..%2foutside", "%2fetc%2fpasswd", "..%5c..", "%00", "%c0%ae%c0%ae", "sock", "a/../b"]
+    {
+        for part in ["", "/log", "/screen", "/../../../outside"] {
+            let path = format!("/v1/sessions/{id}{part}");
+            let answer = http::request(world.address, "GET", &path, &headers[..1], b"").unwrap();
+            assert!([400, 404].contains(&answer.status), "{path}: {} {}", answer.status, answer.text());
+            assert!(!answer.code().is_empty(), "{path}");
+        }
+    }
+    neighbour.check(&world);
+}

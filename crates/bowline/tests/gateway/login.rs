@@ -1,0 +1,235 @@
+//! Browsers and tokens come and go: codes that work once, cookies that need their key, tickets, revocation, proxies.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::gateway::{World, wait_until};
+use super::http::{self, Response};
+use super::refusals::{check_problem, hello, origin, until_type};
+use super::viewer::Viewer;
+use super::ws::{self, Ws};
+
+fn log_in_with(world: &World, code: &str, headers: &[(&str, &str)]) -> Response {
+    log_in_at(world.address, code, headers)
+}
+
+fn log_in_at(address: SocketAddr, code: &str, headers: &[(&str, &str)]) -> Response {
+    let all: Vec<_> = [("Content-Type", "application/json")].iter().chain(headers).copied().collect();
+    http::request(address, "POST", "/v1/login", &all, json!({"code": code}).to_string().as_bytes()).unwrap()
+}
+
+fn get(world: &World, path: &str, headers: &[(&str, &str)]) -> Response {
+    http::request(world.address, "GET", path, headers, b"").unwrap()
+}
+
+/// A page's WebSocket, attached by its cookie and key.
+#[track_caller]
+fn browser(world: &World, id: &str, cookie: &str, key: &str) -> Ws {
+    let origin = origin(world.address);
+    let path = format!("/v1/sessions/{id}/attach");
+    let mut ws = ws::open(world.address, &path, &[("Cookie", cookie), ("Origin", &origin)]).unwrap().open();
+    ws.send_text(&hello(1, 1, &json!({"key": key}))).unwrap();
+    until_type(&mut ws, "attached");
+    ws
+}
+
+#[test]
+fn r48_a_code_works_once_whoever_is_quickest() {
+    let world = World::with(&[], "[gateway.limits]\nlogin_rate = 1000\n");
+    let another = world.another_gateway();
+    let code = world.login_code();
+    let answers: Vec<Response> = std::thread::scope(|scope| {
+        let at = |n| if n % 2 == 0 { world.address } else { another.address };
+        let code = &code;
+        let racing: Vec<_> = (0..16).map(|n| scope.spawn(move || log_in_at(at(n), code, &[]))).collect();
+        racing.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    assert_eq!(won.len(), 1);
+    lost.iter().for_each(|answer| check_problem(answer, 401, "not_authenticated"));
+    let (cookie, key) = world.login(won[0]);
+    assert_eq!(get(&world, "/v1/sessions", &[("Cookie", &cookie), ("Bowline-Key", &key)]).status, 200);
+    check_problem(&get(&world, "/v1/sessions", &[("Cookie", &cookie)]), 401, "not_authenticated");
+    check_problem(&get(&world, "/v1/sessions", &[("Bowline-Key", &key)]), 401, "not_authenticated");
+    let there =
+        http::request(another.address, "GET", "/v1/sessions", &[("Cookie", &cookie), ("Bowline-Key", &key)], b"");
+    assert_eq!(there.unwrap().status, 200, "a login is good at every gateway of its sessions");
+    for wrong in ["", "x", &code.to_lowercase(), &code[1..]] {
+        check_problem(&log_in_with(&world, wrong, &[]), 401, "not_authenticated");
+    }
+}
+
+#[test]
+fn r48_an_old_code_does_not_work() {
+    let world = World::new();
+    let code = world.login_code();
+    let file = world.state().join("auth.json");
+    let mut auth: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    for code in auth["codes"].as_array_mut().expect("codes") {
+        code["expires"] = json!("2020-01-01T00:00:00Z");
+    }
+    std::fs::write(file.with_extension("edited"), auth.to_string()).unwrap();
+    std::fs::rename(file.with_extension("edited"), &file).unwrap();
+    check_problem(&log_in_with(&world, &code, &[]), 401, "not_authenticated");
+}
+
+#[test]
+fn r49_logins_are_limited() {
+    let world = World::with(&[], "[gateway.limits]\nlogin_rate = 3\n");
+    let code = world.login_code();
+    let refused = wait_until("it was once too often", || {
+        let answer = log_in_with(&world, "wrong", &[]);
+        (answer.status != 401).then_some(answer)
+    });
+    check_problem(&refused, 429, "too_many");
+    assert!(refused.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok()).is_some_and(|s| s >= 1));
+    assert_eq!(log_in_with(&world, &code, &[]).status, 429, "also with the right code");
+}
+
+#[test]
+fn r48_r49_a_cookie_is_for_our_path_and_for_no_script() {
+    let traits = |answer: &Response| {
+        let cookie = answer.header("set-cookie").expect("a cookie").to_owned();
+        cookie.split(';').skip(1).map(|part| part.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let world = World::new();
+    let answer = log_in_with(&world, &world.login_code(), &[]);
+    world.login(&answer);
+    let plain = traits(&answer);
+    for wanted in ["Path=/", "HttpOnly", "SameSite=Strict"] {
+        assert!(plain.iter().any(|part| part == wanted), "{plain:?}");
+    }
+    assert!(!plain.iter().any(|part| part == "Secure"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+
+    let world = World::with(&["--public-url", "https://box.test/term", "--base-path", "/term"], "");
+    let headers = [("Host", "box.test"), ("Origin", "https://box.test")];
+    let answer = log_in_with(&world, &world.login_code(), &headers);
+    let secure = traits(&answer);
+    for wanted in ["Path=/term", "Secure", "HttpOnly", "SameSite=Strict"] {
+        assert!(secure.iter().any(|part| part == wanted), "{secure:?}");
+    }
+    let (cookie, key) = world.login(&answer);
+    for path in ["/term/v1/sessions", "/v1/sessions"] {
+        let headers = [("Host", "box.test"), ("Cookie", cookie.as_str()), ("Bowline-Key", key.as_str())];
+        assert_eq!(get(&world, path, &headers).status, 200, "with the base path, or stripped by the proxy: {path}");
+    }
+    check_problem(&get(&world, "/termv1/sessions", &[]), 404, "not_found");
+    check_problem(&get(&world, "/v1/sessions", &[("Origin", "http://box.test")]), 403, "bad_origin");
+}
+
+#[test]
+fn r48_logins_live_through_a_kill_and_end_with_a_logout() {
+    let mut world = World::new();
+    let id = world.shell("cat");
+    let (cookie, key) = world.log_in();
+    let (other_cookie, other_key) = world.log_in();
+    world.kill_gateway();
+    world.start_gateway();
+    let headers = [("Cookie", cookie.as_str()), ("Bowline-Key", key.as_str())];
+    let mixed = [("Cookie", cookie.as_str()), ("Bowline-Key", other_key.as_str())];
+    assert_eq!(get(&world, "/v1/sessions", &headers).status, 200);
+    check_problem(&get(&world, "/v1/sessions", &mixed), 401, "not_authenticated");
+    let mut page = browser(&world, &id, &cookie, &key);
+    let answer = http::request(world.address, "POST", "/v1/logout", &headers, b"").unwrap();
+    assert_eq!(answer.status, 204);
+    assert!(answer.header("set-cookie").is_some_and(|cookie| cookie.contains("Max-Age=0")));
+    let (code, reason) = page.until_close();
+    assert_eq!((code, reason.is_empty()), (4401, false));
+    check_problem(&get(&world, "/v1/sessions", &headers), 401, "not_authenticated");
+    browser(&world, &id, &other_cookie, &other_key);
+}
+
+#[test]
+fn r48_who_is_revoked_is_out_at_once() {
+    let world = World::new();
+    let id = world.shell("while :; do echo going on and on; done");
+    let by_http = |token: &str| {
+        let made = world.call("DELETE", &format!("/v1/tokens/{}", &token[4..16]), &Value::Null);
+        assert_eq!(made.status, 204, "{}", made.text());
+    };
+    let by_command_line = |token: &str| drop(world.ok(&["token", "revoke", &token[4..16]]));
+    for (number, revoke) in [&by_http as &dyn Fn(&str), &by_command_line].into_iter().enumerate() {
+        let token = world.new_token("temporary", "write");
+        let mut viewer = Viewer::new(world.address, &token, &id, number as u64);
+        viewer.dial_with(Duration::from_secs(30), json!({})).unwrap();
+        viewer.until_output("going on");
+        let ticket = world.call_as(&token, "POST", "/v1/tickets", &json!({})).json();
+        revoke(&token);
+        // In the middle of a flood, which it need not read to its end.
+        let (code, reason) = viewer.ws.as_mut().unwrap().until_close();
+        assert_eq!((code, reason.is_empty()), (4401, false));
+        check_problem(&world.call_as(&token, "GET", "/v1/sessions", &Value::Null), 401, "not_authenticated");
+        let ticket = ticket["ticket"].as_str().unwrap().to_owned();
+        let path = format!("/v1/sessions/{id}/attach?ticket={ticket}");
+        let refused = ws::open(world.address, &path, &[]).unwrap().refused();
+        check_problem(&refused, 425, "bad_ticket");
+    }
+}
+
+#[test]
+fn r48_a_ticket_opens_one_connection() {
+    let world = World::new();
+    let id = world.shell("cat");
+    let reader = world.new_token("reader", "read");
+    let page = origin(world.address);
+    let made = world.call_as(&reader, "POST", "/v1/tickets", &json!({})).json();
+    let ticket = made["ticket"].as_str().expect("a ticket").to_owned();
+    world.keep_secret(&ticket);
+    let path = format!("/v1/sessions/{id}/attach?ticket={ticket}");
+    let mut ws = ws::open(world.address, &path, &[("Origin", &page)]).unwrap().open();
+    ws.send_text(&hello(1, 1, &json!({}))).unwrap();
+    assert_eq!(until_type(&mut ws, "attached")["you"]["write"], false, "its maker may only look");
+    for path in [&path, &format!("/v1/sessions/{id}/attach?ticket="), &format!("/v1/sessions/{id}/attach?ticket=x")] {
+        check_problem(&ws::open(world.address, path, &[]).unwrap().refused(), 425, "bad_ticket");
+        let (code, reason) = ws::open(world.address, path, &[("Origin", &page)]).unwrap().open().until_close();
+        assert_eq!(code, 4425);
+        assert!(reason.contains("bad_ticket"), "{reason}");
+    }
+}
+
+#[test]
+fn r50_what_a_proxy_says_is_believed_from_ours_alone() {
+    let forward = "[gateway.forward_auth]\nheader = \"X-Forwarded-User\"\nusers = [\"ann\"]\n";
+    let said = [
+        ("Host", "inner.test"),
+        ("X-Forwarded-Host", "box.test"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Prefix", "/a/b"),
+    ];
+    let ours = World::with(&[], &format!("[gateway]\nproxies = [\"127.0.0.0/8\"]\nhosts = [\"box.test\"]\n{forward}"));
+    let headers: Vec<_> = said.iter().copied().chain([("Origin", "https://box.test")]).collect();
+    let answer = log_in_with(&ours, &ours.login_code(), &headers);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    ours.login(&answer);
+    let cookie = answer.header("set-cookie").unwrap();
+    assert!(cookie.contains("Path=/a/b;") && cookie.ends_with("Secure"), "{cookie}");
+    let user = |name| said.iter().copied().chain([("X-Forwarded-User", name)]).collect::<Vec<_>>();
+    assert_eq!(get(&ours, "/v1/sessions", &user("ann")).status, 200);
+    check_problem(&get(&ours, "/v1/sessions", &user("eve")), 403, "not_allowed");
+    check_problem(&get(&ours, "/v1/sessions", &said), 401, "not_authenticated");
+
+    let nobodys =
+        World::with(&[], &format!("[gateway]\nproxies = [\"192.0.2.0/24\"]\nhosts = [\"box.test\"]\n{forward}"));
+    check_problem(&get(&nobodys, "/v1/sessions", &user("ann")), 403, "bad_host");
+    let named: Vec<_> = user("ann").into_iter().filter(|(name, _)| *name != "Host").collect();
+    check_problem(&get(&nobodys, "/v1/sessions", &named), 401, "not_authenticated");
+    let answer = log_in_with(&nobodys, &nobodys.login_code(), &named);
+    nobodys.login(&answer);
+    let cookie = answer.header("set-cookie").unwrap();
+    assert!(cookie.contains("Path=/;") && !cookie.contains("Secure"), "{cookie}");
+}
+
+/// Whoever is behind a proxy of ours has tries of its own; whoever only says so has not.
+#[test]
+fn r50_tries_are_counted_by_the_address_that_can_be_believed() {
+    let refused = |world: &World| {
+        let from = |n: u32| format!("198.51.100.7, 203.0.113.{n}");
+        (0..6).any(|n| log_in_with(world, "wrong", &[("X-Forwarded-For", &from(n))]).status == 429)
+    };
+    let limits = "[gateway.limits]\nlogin_rate = 3\n";
+    assert!(!refused(&World::with(&[], &format!("[gateway]\nproxies = [\"127.0.0.1/32\"]\n{limits}"))));
+    assert!(refused(&World::with(&[], limits)));
+}
