@@ -54,7 +54,7 @@ impl World {
                 history: 0,
                 retention: Retention { max_age: Duration::MAX, max_bytes: u64::MAX },
             },
-            program: "/nonexistent".into(),
+            launcher: bowline_session::launch::Launcher::new("/nonexistent"),
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let gateway = runtime.block_on(Gateway::bind(settings, home.clone(), auth.clone(), None)).unwrap();
