@@ -23,6 +23,9 @@ const READ: usize = 64 << 10;
 /// Pings that may wait for their answers to leave; another one makes us read nothing more until they have.
 const PONGS: usize = 16;
 
+/// What a connection keeps for the next message of its client; a paste may take more for a moment.
+const WIRE: usize = 4 << 10;
+
 /// How an attachment ended.
 pub(crate) enum Ending {
     /// Close with this code and reason.
@@ -56,6 +59,7 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
                 std::future::pending::<()>().await;
             }
             wire.clear();
+            wire.shrink_to(WIRE);
             match stream.next().await {
                 Some(Ok(message)) if message.is_close() => return left(&message),
                 Some(Ok(message)) if message.is_text() => frame::put_payload(&mut wire, true, message.as_payload()),
