@@ -65,6 +65,7 @@ pub(crate) enum Verb {
     Token(crate::token::Token),
     LoginLink(crate::login_link::LoginLink),
     Config(crate::config::show::ConfigVerb),
+    Doctor(crate::doctor::Doctor),
     Completions(Completions),
     /// Runs a session; started by `new` and `restart`, which tell it what to run over a pipe.
     #[command(hide = true)]

@@ -9,6 +9,7 @@ mod args;
 mod attach;
 mod completions;
 mod config;
+mod doctor;
 mod failure;
 mod kill;
 mod log;
@@ -91,6 +92,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(Verb::LoginLink(verb)) => login_link::run(verb),
         Some(Verb::Config(verb)) => config::show::run(verb),
         Some(Verb::Service(verb)) => service::run(&verb),
+        Some(Verb::Doctor(verb)) => doctor::run(&verb),
         Some(Verb::Completions(verb)) => completions::run(&verb),
         Some(Verb::SessionProcess { .. }) => Ok(ExitCode::SUCCESS),
     }

@@ -5,7 +5,7 @@ mod support;
 use serde_json::Value;
 use support::{Terminal, World};
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "new",
     "attach",
     "ls",
@@ -21,6 +21,7 @@ const VERBS: [&str; 16] = [
     "token",
     "login-link",
     "config",
+    "doctor",
     "completions",
 ];
 

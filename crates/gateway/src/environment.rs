@@ -54,15 +54,19 @@ impl Environment {
 }
 
 async fn find() -> Variables {
+    login_environment().await.unwrap_or_else(|shell| {
+        tracing::warn!(?shell, "the login shell does not tell its environment; sessions get the gateway's own");
+        own()
+    })
+}
+
+/// The environment of a login, or the login shell that does not tell it.
+pub async fn login_environment() -> Result<Vec<(OsString, OsString)>, OsString> {
     let own = own();
-    let shell = own.iter().find(|(name, _)| name == "SHELL").map(|(_, value)| value.clone());
-    let Some(shell) = shell else { return own };
+    let shell = own.iter().find(|(name, _)| name == "SHELL").map(|(_, value)| value.clone()).unwrap_or_default();
     match tokio::time::timeout(WITHIN, ask(&shell, &own)).await {
-        Ok(Some(found)) => found,
-        _ => {
-            tracing::warn!(?shell, "the login shell does not tell its environment; sessions get the gateway's own");
-            own
-        }
+        Ok(Some(found)) => Ok(found),
+        _ => Err(shell),
     }
 }
 

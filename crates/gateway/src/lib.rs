@@ -50,6 +50,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::Auth;
+pub use crate::environment::login_environment;
 pub use crate::reach::is_path;
 use crate::settings::Settings;
 use crate::tls::Tls;

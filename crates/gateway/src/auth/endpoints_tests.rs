@@ -37,7 +37,7 @@ impl Door {
             open_metrics: false,
             limits: Limits::default(),
             sessions: SessionDefaults { shell: None, log_size: 1 << 20, history: 0, retention },
-            launcher: bowline_session::launch::Launcher::new("/proc/self/exe"),
+            launcher: bowline_session::launch::Launcher::this_program(),
         };
         change(&mut settings);
         let auth = Auth::open(&home).unwrap();

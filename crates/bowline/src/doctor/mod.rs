@@ -1,0 +1,68 @@
+//! `bowline doctor`: looks for what is wrong, and says what to do about it.
+//!
+//! `files` and `machine` look at this machine, `loopback` attaches through a gateway of its own, `reach` goes the way that a
+//! browser goes. `probe` is the viewer of both; `report` is what was found.
+
+mod files;
+mod loopback;
+mod machine;
+mod probe;
+mod reach;
+mod report;
+
+use std::process::ExitCode;
+
+use bowline_session::home::Home;
+
+use self::report::Report;
+use crate::config::Config;
+
+/// Look for what is wrong with Bowline on this machine, or on the way to it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline doctor
+  bowline doctor --url https://box.example     also the way that a browser goes, with its proxies
+  bowline doctor --json | jq '.checks[] | select(.grade != \"ok\")'
+
+The exit code is 1 if something is broken. With --url, it stays connected for 70 seconds to see whether a proxy cuts quiet \
+connections; --quick leaves that out. If the URL is not that of this machine's gateway, BOWLINE_TOKEN opens it.")]
+pub(crate) struct Doctor {
+    /// What browsers call the gateway
+    #[arg(long)]
+    url: Option<String>,
+    /// Do not wait for a proxy to lose its patience
+    #[arg(long)]
+    quick: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(verb: &Doctor) -> anyhow::Result<ExitCode> {
+    let mut report = Report::new(verb.json);
+    let config = Config::load();
+    match &config {
+        Ok(_) => report.ok("configuration", "can be read"),
+        Err(error) => report.fail("configuration", error, "correct it; `bowline config path` says where it is"),
+    }
+    let config = config.unwrap_or_default();
+    match Home::from_env() {
+        Err(error) => {
+            report.fail("state directory", &error, "set HOME, or BOWLINE_STATE_DIR to a directory of your own")
+        }
+        Ok(home) => {
+            let usable = files::check(&mut report, &home);
+            machine::check(&mut report);
+            machine::check_running(&mut report, &home);
+            match usable {
+                true => loopback::check(&mut report, &home, &config),
+                false => report.fail("attach", "not tried: sessions have no place", "see to the state directory first"),
+            }
+            if let Some(url) = &verb.url {
+                reach::check(&mut report, &home, url, verb.quick);
+            }
+        }
+    }
+    Ok(report.finish())
+}

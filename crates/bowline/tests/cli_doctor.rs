@@ -1,0 +1,126 @@
+//! `bowline doctor`, in healthy worlds and in broken ones.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+
+mod serving;
+mod support;
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+use serving::Gateway;
+use support::World;
+
+/// What the doctor finds: its exit code, and the checks by name.
+fn examine(world: &World, args: &[&str]) -> (Option<i32>, Value) {
+    let all: Vec<&str> = ["doctor", "--json"].iter().chain(args).copied().collect();
+    let output = world.run(&all);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["ok"].as_bool(), Some(output.status.success()));
+    (output.status.code(), found["checks"].clone())
+}
+
+fn grade<'a>(checks: &'a Value, name: &str) -> &'a str {
+    let found = checks.as_array().unwrap().iter().find(|check| check["name"] == name);
+    found.unwrap_or_else(|| panic!("{name} was not looked at: {checks}"))["grade"].as_str().unwrap()
+}
+
+fn check<'a>(checks: &'a Value, name: &str) -> &'a Value {
+    checks.as_array().unwrap().iter().find(|check| check["name"] == name).unwrap()
+}
+
+#[test]
+fn r55_a_healthy_machine_passes_and_nothing_is_left_behind() {
+    let world = World::new();
+    let (code, checks) = examine(&world, &[]);
+    assert_eq!(code, Some(0), "{checks}");
+    for name in ["configuration", "state directory", "space", "socket path", "clock", "attach", "Host", "Origin"] {
+        assert_eq!(grade(&checks, name), "ok", "{checks}");
+    }
+    assert!(world.ok(&["ls", "--json"]).contains("\"sessions\":[]"));
+    assert!(world.ok(&["token", "ls", "--json"]).contains("\"tokens\":[]"));
+    let text = world.ok(&["doctor"]);
+    assert!(text.contains("ok    attach: ") && text.contains(" 0 failures"), "{text}");
+}
+
+#[test]
+fn r55_every_failure_has_a_remedy() {
+    let world = World::new();
+    world.configure("[gateway]\nlisen = 1");
+    std::fs::write(world.path().join("s"), "in the way").unwrap();
+    let (code, checks) = examine(&world, &[]);
+    assert_eq!(code, Some(1));
+    for name in ["configuration", "state directory", "attach"] {
+        assert_eq!(grade(&checks, name), "fail", "{checks}");
+    }
+    let told =
+        |check: &Value| check["grade"] == "ok" || check["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty());
+    assert!(checks.as_array().unwrap().iter().all(told), "{checks}");
+    std::fs::remove_file(world.path().join("s")).unwrap();
+    world.configure("");
+}
+
+#[test]
+fn r51_what_others_can_read_is_noticed() {
+    let world = World::new();
+    world.ok(&["token", "create", "--name", "t", "--scope", "read"]);
+    let (state, auth) = (world.path().join("s"), world.path().join("s/auth.json"));
+    std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(&auth, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let (code, checks) = examine(&world, &[]);
+    assert_eq!(
+        (code, grade(&checks, "state directory"), grade(&checks, "tokens")),
+        (Some(1), "warn", "fail"),
+        "{checks}"
+    );
+    assert!(check(&checks, "tokens")["remedy"].as_str().unwrap().contains("chmod 600"));
+    std::fs::set_permissions(&auth, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let (code, checks) = examine(&world, &[]);
+    assert_eq!((code, grade(&checks, "state directory")), (Some(0), "ok"), "it was closed");
+}
+
+#[test]
+fn r55_a_missing_place_for_state_is_made_or_explained() {
+    let world = World::new();
+    let output = world.bowline(&["doctor", "--json"]).env("BOWLINE_STATE_DIR", "/proc/nowhere/s").output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), grade(&found["checks"], "state directory")), (Some(1), "fail"));
+    let output =
+        world.bowline(&["doctor", "--json"]).env_remove("BOWLINE_STATE_DIR").env_remove("HOME").output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), grade(&found["checks"], "state directory")), (Some(1), "fail"));
+}
+
+#[test]
+fn r55_the_way_to_a_gateway_is_examined() {
+    let world = World::new();
+    let gateway = Gateway::new(&world, &[]);
+    let (code, checks) = examine(&world, &["--quick", "--url", gateway.url()]);
+    assert_eq!(code, Some(0), "{checks}");
+    for name in ["gateway", "url", "clocks", "WebSocket"] {
+        assert_eq!(grade(&checks, name), "ok", "{checks}");
+    }
+    let (_, checks) = examine(&World::new(), &["--quick", "--url", gateway.url()]);
+    assert_eq!(grade(&checks, "WebSocket"), "warn", "no token of this machine goes to a stranger: {checks}");
+    let token = world.ok(&["token", "create", "--name", "t", "--scope", "read"]);
+    let mut command = world.bowline(&["doctor", "--json", "--quick", "--url", gateway.url()]);
+    let output = command.env("BOWLINE_TOKEN", token.trim()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "this token may not make the session");
+    assert!(!String::from_utf8_lossy(&output.stdout).contains(token.trim()), "a token is nobody's to print");
+}
+
+#[test]
+fn r55_what_does_not_answer_is_named() {
+    let world = World::new();
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (code, checks) = examine(&world, &["--quick", "--url", &format!("http://{gone}")]);
+    assert_eq!((code, grade(&checks, "url")), (Some(1), "fail"), "{checks}");
+    let (code, checks) = examine(&world, &["--quick", "--url", "ftp://here"]);
+    assert_eq!((code, grade(&checks, "url")), (Some(1), "fail"), "{checks}");
+    let gateway = Gateway::new(&world, &[]);
+    gateway.signal(rustix::process::Signal::STOP);
+    let (code, checks) = examine(&world, &[]);
+    gateway.signal(rustix::process::Signal::CONT);
+    assert_eq!((code, grade(&checks, "gateway")), (Some(1), "fail"), "{checks}");
+}
