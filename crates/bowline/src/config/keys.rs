@@ -40,7 +40,7 @@ const fn key(path: &'static str, flag: &'static str, about: &'static str) -> Key
 pub(crate) const KEYS: &[Key] = &[
     key("detach_key", "attach --detach-key", "the key that starts a command to bowline; `none` for none"),
     key("shell", "", "the program of a session without a command; your login shell if unset"),
-    key("log_size", "new --log-size", "output that a session keeps, 64K to 4G; the oldest goes"),
+    key("log_size", "new --log-size", "output that a session keeps, 256K to 64G; the oldest goes"),
     key("scrollback", "new --scrollback", "lines that a session keeps above its screen, at most 100000; the oldest go"),
     key("reconnect_tries", "", "dials after which `attach` gives up and waits for a key; `\"never\"` for never"),
     key("retention.exited_days", "", "days after which an ended session is forgotten"),
@@ -70,7 +70,11 @@ pub(crate) const KEYS: &[Key] = &[
         "serve --forward-auth-header",
         "the header in which a trusted proxy names the user",
     ),
-    key("gateway.forward_auth.users", "serve --forward-auth-user", "the users who may come in by it; others get 401"),
+    key(
+        "gateway.forward_auth.users",
+        "serve --forward-auth-user",
+        "the users who may come in by it; others get 403 `not_allowed`",
+    ),
     key("gateway.tls.cert", "serve --tls-cert", "the certificate and its chain, PEM; read again when it changes"),
     key("gateway.tls.key", "serve --tls-key", "its private key, PEM"),
     key("gateway.limits.sockets", "", "open sockets, whatever they do; one more gets 503 `too_many` and is closed"),
@@ -95,3 +99,33 @@ pub(crate) const KEYS: &[Key] = &[
     key("gateway.limits.stalled_after", "", "a viewer whose connection takes nothing for this long is cut"),
     key("gateway.limits.drain", "", "how long a stop waits for connections to close; then they are cut"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use toml::Table;
+
+    use super::super::Config;
+    use super::super::layers::get;
+    use super::*;
+
+    /// A key's row in docs/CONFIG.md.
+    fn row(key: &Key, defaults: &Table) -> String {
+        let default = get(defaults, key.path).map_or_else(|| "unset".into(), |value| format!("`{value}`"));
+        let flag = match (key.flag, key.limit()) {
+            (Some(flag), _) => format!("`{flag}`"),
+            (None, Some(limit)) => format!("`serve --limit {limit}=`"),
+            (None, None) => String::new(),
+        };
+        format!("| `{}` | {default} | `{}` | {flag} | {} |", key.path, key.variable(), key.about)
+    }
+
+    #[test]
+    fn r55_the_documentation_has_every_key_as_it_is() {
+        let defaults = Table::try_from(Config::default()).unwrap();
+        let expected: Vec<String> = KEYS.iter().map(|key| row(key, &defaults)).collect();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CONFIG.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let found: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
+        assert!(found == expected, "docs/CONFIG.md should have these rows:\n{}", expected.join("\n"));
+    }
+}

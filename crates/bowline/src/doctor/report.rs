@@ -74,7 +74,7 @@ impl Report {
         if self.json {
             println!("{}", serde_json::json!({ "ok": failed == 0, "checks": self.findings }));
         } else {
-            println!("{} checks, {warned} warnings, {failed} failures", self.findings.len());
+            println!("{} checks; warnings: {warned}; failures: {failed}", self.findings.len());
         }
         if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
