@@ -126,6 +126,20 @@ fn r50_the_public_url_decides_link_and_host() {
 }
 
 #[test]
+fn r50_a_terminal_shows_a_qr_code_when_a_phone_could_come() {
+    let world = World::new();
+    let blocks = |text: &str| text.chars().filter(|c| matches!(c, '█' | '▀' | '▄')).count();
+    for (flags, expected) in [(&["--public-url", "https://box.example"][..], true), (&[], false)] {
+        let args: Vec<&str> = ["serve", "--listen", "127.0.0.1:0"].iter().chain(flags).copied().collect();
+        let mut terminal = support::Terminal::run(&world, &args, 120, 60);
+        terminal.wait_until("it listens", |terminal| terminal.history().contains("Ctrl-C stops"));
+        assert_eq!(blocks(&terminal.history()) > 100, expected, "{}", terminal.history());
+        terminal.press(b"\x03");
+        assert_eq!(terminal.exit_code(), 0, "Ctrl-C stops it");
+    }
+}
+
+#[test]
 fn r55_flag_variable_file_and_default_are_shown_with_their_place() {
     let world = World::new();
     world.configure("log_size = \"1M\"\n[gateway]\nhosts = [\"a.example\"]\nlisten = \"127.0.0.1:1\"");
