@@ -8,17 +8,19 @@ use bowline_proto::frame::{self, Frame};
 use bowline_proto::message::{SessionInfo, State};
 use bowline_session::control::{self, ControlError};
 use bowline_session::home::SessionDir;
-use bowline_session::registry::Entry;
+use bowline_session::registry::{self, Entry};
 use futures_util::stream::{self, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+
+use crate::problem::Problem;
 
 /// How long a list waits for one session: a process that hangs must not hang it.
 const STATUS_WITHIN: Duration = Duration::from_millis(250);
 /// Sessions asked at a time.
 const AT_A_TIME: usize = 128;
 /// The longest a session may take for anything else.
-pub(crate) const WITHIN: Duration = Duration::from_secs(10);
+const WITHIN: Duration = Duration::from_secs(10);
 
 /// A control connection.
 #[derive(Debug)]
@@ -85,6 +87,22 @@ pub(crate) async fn ask(dir: &SessionDir, request: &Request, within: Duration) -
         asking.reply().await
     };
     tokio::time::timeout(within, asked).await.unwrap_or(Err(ControlError::Silent))
+}
+
+/// Asks a running session; `None` when it has ended, also if that was while it was asked.
+pub(crate) async fn ask_running(entry: &Entry, request: &Request) -> Result<Option<Reply>, Problem> {
+    if entry.info.state != State::Running {
+        return Ok(None);
+    }
+    match ask(&entry.dir, request, WITHIN).await {
+        Ok(reply) => Ok(Some(reply)),
+        Err(error @ ControlError::Unreachable(_)) => match registry::read(entry.dir.clone()) {
+            Some(entry) if entry.info.state == State::Running => Err(error.into()),
+            Some(_) => Ok(None),
+            None => Err(Problem::new("session_gone", "the session was forgotten")),
+        },
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The session as its process describes it, or as its files do.

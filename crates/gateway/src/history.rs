@@ -7,7 +7,6 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bowline_proto::Offset;
 use bowline_proto::control::{Reply, Request, ScreenFormat};
-use bowline_proto::message::State as Life;
 use bowline_session::archive::{self, ArchiveError, LogFile};
 use bytes::Bytes;
 use futures_util::stream;
@@ -110,22 +109,21 @@ pub(crate) async fn screen(
     Query(show): Query<Show>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
-    let shown = if entry.info.state == Life::Running {
-        let request = Request::Screen { format: show.format, scrollback: show.scrollback };
-        match ask::ask(&entry.dir, &request, ask::WITHIN).await? {
-            Reply::Screen { screen } => screen,
-            _ => return Err(Problem::new("unreachable", "the session process answered with something unexpected")),
-        }
-    } else {
-        blocking(move || {
-            let saved = archive::read_screen(&entry.dir)?;
-            Ok(match show.format {
-                ScreenFormat::Text => saved.text.into(),
-                ScreenFormat::Ansi => saved.ansi.into(),
-                ScreenFormat::Json => saved.json,
+    let request = Request::Screen { format: show.format, scrollback: show.scrollback };
+    let shown = match ask::ask_running(&entry, &request).await? {
+        Some(Reply::Screen { screen }) => screen,
+        Some(_) => return Err(Problem::new("unreachable", "the session process answered with something unexpected")),
+        None => {
+            blocking(move || {
+                let saved = archive::read_screen(&entry.dir)?;
+                Ok(match show.format {
+                    ScreenFormat::Text => saved.text.into(),
+                    ScreenFormat::Ansi => saved.ansi.into(),
+                    ScreenFormat::Json => saved.json,
+                })
             })
-        })
-        .await?
+            .await?
+        }
     };
     let (kind, body) = match shown {
         Value::String(text) => ("text/plain; charset=utf-8", text),

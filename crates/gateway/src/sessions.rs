@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
-use bowline_proto::message::{SessionInfo, State as Life};
+use bowline_proto::message::SessionInfo;
 use bowline_proto::size::Size;
 use bowline_session::registry::{self, Entry};
 use bowline_session::start::{self, IfExists, Spec};
@@ -242,11 +242,9 @@ pub(crate) async fn change(
     let entry = find(&app, &id).await?;
     let id = entry.info.id.clone();
     if let Some(seconds) = change.detached_ttl {
-        if entry.info.state != Life::Running {
-            return Err(Problem::new("session_gone", "only a running session can be given a TTL"));
-        }
         let request = Request::Set { name: None, detached_ttl: Some(seconds) };
-        ask::ask(&entry.dir, &request, ask::WITHIN).await?;
+        let set = ask::ask_running(&entry, &request).await?;
+        set.ok_or_else(|| Problem::new("session_gone", "only a running session can be given a TTL"))?;
     }
     if let Some(name) = name {
         let home = app.home.clone();
@@ -312,16 +310,14 @@ pub(crate) async fn command(
     Json(command): Json<Command>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
-    if entry.info.state != Life::Running {
-        return Err(Problem::new("session_gone", "the session has ended"));
-    }
     let request = Request::Command { id: command.id, command: command.command };
-    match ask::ask(&entry.dir, &request, ask::WITHIN).await? {
-        Reply::Accepted { id, seq, duplicate } => {
+    match ask::ask_running(&entry, &request).await? {
+        Some(Reply::Accepted { id, seq, duplicate }) => {
             let (code, status) =
                 if duplicate { (StatusCode::OK, "duplicate") } else { (StatusCode::ACCEPTED, "accepted") };
             Ok((code, Json(serde_json::json!({ "id": id, "seq": seq, "status": status }))).into_response())
         }
-        _ => Err(Problem::new("unreachable", "the session process answered with something unexpected")),
+        Some(_) => Err(Problem::new("unreachable", "the session process answered with something unexpected")),
+        None => Err(Problem::new("session_gone", "the session has ended")),
     }
 }

@@ -67,7 +67,8 @@ pub(crate) fn request(
         }
         // A stream of events has no end; that it began is all that is asked here.
         if let Some(head) = whole_head(&answer).filter(|head| head.to_lowercase().contains("text/event-stream")) {
-            return parse(format!("{head}\r\n\r\n").as_bytes()).ok_or_else(|| std::io::ErrorKind::InvalidData.into());
+            return parse(format!("{head}\r\n\r\n0\r\n\r\n").as_bytes())
+                .ok_or_else(|| std::io::ErrorKind::InvalidData.into());
         }
     }
     parse(&answer).ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
