@@ -11,17 +11,13 @@ use bowline_proto::message::{ClientMessage, Reason, ServerMessage, Verdict};
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::UnixStream;
-use tokio::sync::{Notify, Semaphore};
 use tokio_websockets::{Error, Message};
 
 use crate::metrics;
-use crate::ws::Socket;
+use crate::ws::{Pongs, Socket};
 
 /// How much is read from a session at a time: two full frames.
 const READ: usize = 64 << 10;
-
-/// Pings that may wait for their answers to leave; another one makes us read nothing more until they have.
-const PONGS: usize = 16;
 
 /// What a connection keeps for the next message of its client; a paste may take more for a moment.
 const WIRE: usize = 4 << 10;
@@ -48,8 +44,7 @@ pub(crate) struct Hello {
 /// Relays until one side ends.
 pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello, stalled_after: Duration) -> Ending {
     let (mut sink, mut stream) = socket.split();
-    // The library answers pings, and keeps the answers until somebody sends them.
-    let (pinged, pongs) = (Notify::new(), Semaphore::new(PONGS));
+    let pongs = Pongs::new();
     let up = async {
         let mut wire = Vec::new();
         frame::put_text(&mut wire, &hello.text);
@@ -64,12 +59,7 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
                 Some(Ok(message)) if message.is_close() => return left(&message),
                 Some(Ok(message)) if message.is_text() => frame::put_payload(&mut wire, true, message.as_payload()),
                 Some(Ok(message)) if message.is_binary() => frame::put_payload(&mut wire, false, message.as_payload()),
-                Some(Ok(message)) if message.is_ping() => {
-                    pinged.notify_one();
-                    if let Ok(place) = pongs.acquire().await {
-                        place.forget();
-                    }
-                }
+                Some(Ok(message)) if message.is_ping() => pongs.queued().await,
                 Some(Ok(_)) => {}
                 Some(Err(Error::Io(_))) | None => return Ending::Cut,
                 Some(Err(error)) => {
@@ -87,7 +77,7 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
                     Ok(0) | Err(_) => return Ending::Lost,
                     Ok(read) => metrics::output(read),
                 },
-                () = pinged.notified() => {}
+                () = pongs.due() => {}
             }
             let last = loop {
                 match take(&mut buf, hello.at) {
@@ -103,7 +93,7 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
             };
             // What came before the session's last word goes out before it.
             match tokio::time::timeout(stalled_after, sink.flush()).await {
-                Ok(Ok(())) => pongs.add_permits(PONGS - pongs.available_permits()),
+                Ok(Ok(())) => pongs.sent(),
                 Ok(Err(_)) | Err(_) => return Ending::Cut,
             }
             if let Some(last) = last {

@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use sha1::{Digest, Sha1};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{Notify, Semaphore};
 use tokio_websockets::{CloseCode, Config, Limits, Message, ServerBuilder, WebSocketStream};
 
 use crate::problem::Problem;
@@ -140,6 +141,40 @@ pub(crate) async fn close(mut socket: Socket, code: u16, reason: &str) {
         Some(())
     };
     let _ = tokio::time::timeout(CLOSE_WITHIN, last).await;
+}
+
+/// Pings whose answers wait to be sent; another one makes us read nothing more until they have left.
+const PONGS: usize = 16;
+
+/// The answers to pings. The library queues them, and only a flush sends them: whoever pings and never reads must not be
+/// able to fill our memory with them.
+pub(crate) struct Pongs {
+    due: Notify,
+    room: Semaphore,
+}
+
+impl Pongs {
+    pub(crate) fn new() -> Pongs {
+        Pongs { due: Notify::new(), room: Semaphore::new(PONGS) }
+    }
+
+    /// A ping was read. Waits for room for the next one.
+    pub(crate) async fn queued(&self) {
+        self.due.notify_one();
+        if let Ok(place) = self.room.acquire().await {
+            place.forget();
+        }
+    }
+
+    /// Waits until there is something to flush.
+    pub(crate) async fn due(&self) {
+        self.due.notified().await;
+    }
+
+    /// Everything has been flushed.
+    pub(crate) fn sent(&self) {
+        self.room.add_permits(PONGS - self.room.available_permits());
+    }
 }
 
 /// A close, with as much of the reason as fits.

@@ -228,7 +228,8 @@ fn r52_a_flood_of_pings_that_nobody_reads_the_answers_of_is_not_kept() {
     let world = World::new();
     let mut neighbour = Neighbour::new(&world);
     let id = world.shell("exec cat");
-    let mut floods: Vec<Ws> = vec![attached(&world, &id, 1), world.attach(&id, &[]).open()];
+    let board = ws::open(world.address, "/v1/events", &[("Authorization", &world.bearer())]).unwrap().open();
+    let mut floods: Vec<Ws> = vec![attached(&world, &id, 1), world.attach(&id, &[]).open(), board];
     neighbour.check(&world);
     let before = memory(world.gateway_pid());
     let pings: Vec<u8> = (0..500).flat_map(|_| frame(0x80 | PING, &[b'x'; 125])).collect();

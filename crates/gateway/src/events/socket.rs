@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::auth::Scope;
 use crate::problem::Problem;
 use crate::relay::close_of;
-use crate::ws::{self, Socket};
+use crate::ws::{self, Pongs, Socket};
 use crate::{guard, metrics};
 
 /// How a stream ends.
@@ -75,20 +75,29 @@ async fn run(app: &App, socket: &mut Socket, mut told: Told) -> Ending {
     let (sink, stream) = socket.split();
     // Only the newest ping is answered.
     let (asked, pings) = watch::channel(None);
+    let pongs = Pongs::new();
     tokio::select! {
-        ending = up(stream, heartbeat, asked) => ending,
-        ending = down(app, sink, &mut told, pings) => ending,
+        ending = up(stream, heartbeat, asked, &pongs) => ending,
+        ending = down(app, sink, &mut told, pings, &pongs) => ending,
         () = caller.revoked() => Ending::Close(close::NOT_AUTHENTICATED, "the token or login was revoked".to_owned()),
         () = app.stop.cancelled() => going(),
     }
 }
 
-async fn up(mut stream: SplitStream<&mut Socket>, heartbeat: Duration, asked: watch::Sender<Option<u64>>) -> Ending {
+async fn up(
+    mut stream: SplitStream<&mut Socket>,
+    heartbeat: Duration,
+    asked: watch::Sender<Option<u64>>,
+    pongs: &Pongs,
+) -> Ending {
     let patience = heartbeat * 9 / 4;
     loop {
         let Ok(message) = tokio::time::timeout(patience, stream.next()).await else {
             return Ending::Close(close::SILENT, "nothing was heard for too long".to_owned());
         };
+        if is_ping(&message) {
+            pongs.queued().await;
+        }
         match read(message) {
             Ok(Some(BoardClientMessage::Ping { n })) => drop(asked.send_replace(Some(n))),
             Ok(_) => {}
@@ -102,6 +111,7 @@ async fn down(
     mut sink: SplitSink<&mut Socket, Message>,
     told: &mut Told,
     mut pings: watch::Receiver<Option<u64>>,
+    pongs: &Pongs,
 ) -> Ending {
     let limits = &app.settings.limits;
     let mut batch = vec![told.welcome(app)];
@@ -116,11 +126,13 @@ async fn down(
         if !matches!(tokio::time::timeout(limits.stalled_after, sink.flush()).await, Ok(Ok(()))) {
             return Ending::Cut;
         }
+        pongs.sent();
         batch = tokio::select! {
             biased;
             Ok(()) = pings.changed() => {
                 pings.borrow_and_update().map(|n| BoardMessage::Pong { n }).into_iter().collect()
             }
+            () = pongs.due() => Vec::new(),
             news = told.news.news() => news,
             () = tokio::time::sleep(limits.heartbeat) => {
                 n += 1;
@@ -133,10 +145,19 @@ async fn down(
 /// The client's next message.
 async fn hear(socket: &mut Socket) -> Result<BoardClientMessage, Ending> {
     loop {
-        if let Some(said) = read(socket.next().await)? {
+        let message = socket.next().await;
+        // An answer leaves before more is read, so that none pile up.
+        if is_ping(&message) && socket.flush().await.is_err() {
+            return Err(Ending::Cut);
+        }
+        if let Some(said) = read(message)? {
             return Ok(said);
         }
     }
+}
+
+fn is_ping(message: &Option<Result<Message, Error>>) -> bool {
+    matches!(message, Some(Ok(message)) if message.is_ping())
 }
 
 /// Reads a message of the client's; `None` for what is only about the connection.
