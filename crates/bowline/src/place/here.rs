@@ -28,6 +28,8 @@ use crate::{args, new, send};
 const DEADLINE: Duration = Duration::from_secs(10);
 /// How long to wait for a change of a log before looking all the same.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often to look where nothing tells of a change.
+const LOOK_UNWATCHED: Duration = Duration::from_millis(100);
 
 /// This machine.
 pub(super) struct Here {
@@ -117,11 +119,7 @@ impl Place for Here {
 
     fn log(&self, session: &Session, _config: &Config) -> anyhow::Result<Box<dyn Log>> {
         let dir = self.entry(session)?.dir;
-        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-        for file in [dir.log(), dir.events()] {
-            inotify::add_watch(&watch, &file, inotify::WatchFlags::MODIFY)?;
-        }
-        Ok(Box::new(LogHere { log: LogFile::open(&dir)?, dir, watch }))
+        Ok(Box::new(LogHere { log: LogFile::open(&dir)?, watch: watch(&dir).ok(), dir }))
     }
 
     fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dial>> {
@@ -156,11 +154,19 @@ fn saved_screen(dir: &SessionDir, format: ScreenFormat) -> Result<Value, Archive
     })
 }
 
-/// A log file, and a watch on it.
+/// A log file, and a watch on it where the kernel has one to spare: a user has few, and every session takes one.
 struct LogHere {
     log: LogFile,
     dir: SessionDir,
-    watch: OwnedFd,
+    watch: Option<OwnedFd>,
+}
+
+fn watch(dir: &SessionDir) -> std::io::Result<OwnedFd> {
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+    for file in [dir.log(), dir.events()] {
+        inotify::add_watch(&watch, &file, inotify::WatchFlags::MODIFY)?;
+    }
+    Ok(watch)
 }
 
 impl Log for LogHere {
@@ -183,10 +189,14 @@ impl Log for LogHere {
     }
 
     fn wait(&self) -> anyhow::Result<()> {
-        let mut fds = [PollFd::new(&self.watch, PollFlags::IN)];
+        let Some(watch) = &self.watch else {
+            std::thread::sleep(LOOK_UNWATCHED);
+            return Ok(());
+        };
+        let mut fds = [PollFd::new(watch, PollFlags::IN)];
         let _ = poll(&mut fds, Some(&LOOK.try_into()?));
         let mut drain = [0; 4096];
-        while rustix::io::read(&self.watch, &mut drain).is_ok_and(|n| n > 0) {}
+        while rustix::io::read(watch, &mut drain).is_ok_and(|n| n > 0) {}
         Ok(())
     }
 }
