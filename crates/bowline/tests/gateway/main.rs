@@ -4,6 +4,7 @@
 
 mod api;
 mod chaos;
+mod events;
 mod faults;
 mod flood;
 mod gateway;
