@@ -32,7 +32,24 @@ use crate::sessions::find;
 use crate::ws::{self, Socket, Upgrade};
 use crate::{ask, metrics};
 
-/// `GET /v1/sessions/{id}/attach`.
+/// Attaches to a session, over a WebSocket.
+///
+/// A browser, known by its `Origin`, gets each refusal as a close with 4000 + the status.
+#[utoipa::path(
+    get, path = "/v1/sessions/{id}/attach", tag = "streams", operation_id = "attach_session", security(("token" = []), ("cookie" = [], "key" = []), ("ticket" = [])),
+    params(("id" = String, Path, description = "The session's id or name")),
+    responses(
+        (status = 101, description = "The WebSocket is open"),
+        (status = 400, description = "`bad_request`: not a WebSocket request; `bad_name`"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `read`"),
+        (status = 404, description = "`unknown_session`"),
+        (status = 425, description = "`bad_ticket`"),
+        (status = 426, description = "`no_version`"),
+        (status = 429, description = "`too_many`: streams, or attempts from this address"),
+        (status = 503, description = "`unreachable`"),
+    )
+)]
 pub(crate) async fn attach(State(app): State<App>, Key(id): Key, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let upgrade = match Upgrade::read(&mut parts) {

@@ -13,6 +13,7 @@ use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::ask;
@@ -25,13 +26,29 @@ use crate::sessions::{blocking, find};
 const PIECE: u64 = 256 << 10;
 
 /// A part of the log.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 pub(crate) struct Range {
+    /// The first byte; the oldest kept if absent.
+    #[param(value_type = Option<u64>)]
     from: Option<Offset>,
+    /// Behind the last byte; the end if absent.
+    #[param(value_type = Option<u64>)]
     to: Option<Offset>,
 }
 
 /// The bytes that a session printed, as far as they are kept.
+#[utoipa::path(
+    get, path = "/v1/sessions/{id}/log", tag = "sessions", operation_id = "get_log", params(Range, ("id" = String, Path, description = "The session's id or name")),
+    responses(
+        (status = 200, description = "All of it", content_type = "application/octet-stream", body = String),
+        (status = 206, description = "The part that was asked for", content_type = "application/octet-stream", body = String),
+        (status = 400, description = "`bad_request`, `bad_name`"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `read`"),
+        (status = 404, description = "`unknown_session`"),
+        (status = 416, description = "`out_of_range`, with the range that is kept in `retained`"),
+    )
+)]
 pub(crate) async fn log(
     State(app): State<App>,
     _: Reader,
@@ -89,10 +106,12 @@ fn pieces(log: LogFile, from: Offset, to: Offset) -> impl stream::Stream<Item = 
 }
 
 /// How to show a screen.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 pub(crate) struct Show {
+    /// `text` if absent.
     #[serde(default = "text")]
     format: ScreenFormat,
+    /// Lines above the screen.
     #[serde(default)]
     scrollback: u32,
 }
@@ -102,6 +121,19 @@ fn text() -> ScreenFormat {
 }
 
 /// What a session shows now, or showed last.
+#[utoipa::path(
+    get, path = "/v1/sessions/{id}/screen", tag = "sessions", operation_id = "get_screen", params(Show, ("id" = String, Path, description = "The session's id or name")),
+    responses(
+        (status = 200, description = "The screen", content((String = "text/plain"), (serde_json::Value = "application/json"))),
+        (status = 400, description = "`bad_request`, `bad_name`"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `read`"),
+        (status = 404, description = "`unknown_session`"),
+        (status = 410, description = "`session_gone`: it left no screen"),
+        (status = 413, description = "`too_large`: ask for less scrollback"),
+        (status = 503, description = "`unreachable`: the session process does not answer"),
+    )
+)]
 pub(crate) async fn screen(
     State(app): State<App>,
     _: Reader,

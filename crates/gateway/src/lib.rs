@@ -12,6 +12,7 @@
 //! - `ask`: asking session processes;
 //! - `environment`: what the sessions started here see;
 //! - [`running`]: how other processes find the gateway;
+//! - `openapi`: all paths, described for programs;
 //! - `metrics`, `rate`: counting, and bounding.
 //!
 //! [`settings`] has everything that can be set, and all limits.
@@ -27,6 +28,7 @@ mod extract;
 mod guard;
 mod history;
 mod metrics;
+mod openapi;
 pub mod problem;
 mod rate;
 mod reach;

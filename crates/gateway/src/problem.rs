@@ -23,7 +23,7 @@ pub struct Problem {
 }
 
 /// Every code, with the status that goes with it.
-const CODES: [(&str, u16); 23] = [
+pub(crate) const CODES: [(&str, u16); 23] = [
     ("bad_request", 400),
     ("bad_name", 400),
     ("bad_size", 400),

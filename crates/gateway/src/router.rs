@@ -4,49 +4,76 @@ use axum::Router;
 use axum::extract::State;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use bowline_proto::message::State as Life;
 use http::header;
+use http::request::Parts;
 use metrics_exporter_prometheus::PrometheusHandle;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::auth::Scope;
 use crate::extract::Json;
 use crate::problem::Problem;
-use crate::{attach, auth, events, guard, history, metrics, sessions};
+use crate::{attach, auth, events, guard, history, metrics, openapi, sessions};
 
-/// All routes.
+/// A path, and what each method does there.
+pub(crate) type Route = (&'static str, MethodRouter<App>);
+
+/// The gateway's service.
 pub(crate) fn router(app: App, counted: PrometheusHandle) -> Router {
-    Router::new()
-        .route("/v1/sessions", get(sessions::list).post(sessions::create))
-        .route("/v1/sessions/{id}", get(sessions::get).patch(sessions::change).delete(sessions::end))
-        .route("/v1/sessions/{id}/restart", post(sessions::restart))
-        .route("/v1/sessions/{id}/commands", post(sessions::command))
-        .route("/v1/sessions/{id}/log", get(history::log))
-        .route("/v1/sessions/{id}/screen", get(history::screen))
-        .route("/v1/sessions/{id}/attach", get(attach::attach))
-        .route("/v1/events", get(events::events))
-        .route(
-            "/metrics",
-            get(async move |state: State<App>, parts: http::request::Parts| show_metrics(state, parts, counted).await),
-        )
-        .merge(auth::endpoints::routes())
-        .route("/healthz", get(healthy))
-        .route("/readyz", get(ready))
+    gather(routes(counted))
         .fallback(nowhere)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard::check))
         .with_state(app)
 }
 
+/// All routes. Each is described in `openapi`; a test compares the two.
+fn routes(counted: PrometheusHandle) -> Vec<Route> {
+    let mut all = vec![
+        ("/v1/sessions", get(sessions::list).post(sessions::create)),
+        ("/v1/sessions/{id}", get(sessions::get).patch(sessions::change).delete(sessions::end)),
+        ("/v1/sessions/{id}/restart", post(sessions::restart)),
+        ("/v1/sessions/{id}/commands", post(sessions::command)),
+        ("/v1/sessions/{id}/log", get(history::log)),
+        ("/v1/sessions/{id}/screen", get(history::screen)),
+        ("/v1/sessions/{id}/attach", get(attach::attach)),
+        ("/v1/events", get(events::events)),
+        ("/healthz", get(healthy)),
+        ("/readyz", get(ready)),
+        ("/metrics", get(async move |state: State<App>, parts: Parts| show_metrics(state, parts, counted).await)),
+        ("/openapi.json", get(openapi::show)),
+    ];
+    all.extend(auth::endpoints::routes());
+    all
+}
+
+/// Routes that make a router.
+pub(crate) fn gather(routes: Vec<Route>) -> Router<App> {
+    routes.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods))
+}
+
 /// The gateway runs.
-async fn healthy() -> Response {
-    Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") })).into_response()
+#[utoipa::path(get, path = "/healthz", tag = "gateway", security(()), responses((status = 200, body = Health)))]
+pub(crate) async fn healthy() -> Response {
+    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }).into_response()
+}
+
+/// That it runs, and which version.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Health {
+    status: &'static str,
+    version: &'static str,
 }
 
 /// The gateway can serve: the state directory is there.
-async fn ready(State(app): State<App>) -> Result<Response, Problem> {
+#[utoipa::path(
+    get, path = "/readyz", tag = "gateway", security(()),
+    responses((status = 200, body = Health), (status = 503, description = "`unreachable`: it is stopping, or its state is"))
+)]
+pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
     if app.stop.is_cancelled() {
         return Err(Problem::new("unreachable", "the gateway is stopping"));
     }
@@ -55,9 +82,16 @@ async fn ready(State(app): State<App>) -> Result<Response, Problem> {
 }
 
 /// What was counted, for Prometheus.
-async fn show_metrics(
+#[utoipa::path(
+    get, path = "/metrics", tag = "gateway", description = "No token is needed where the configuration says so.",
+    responses(
+        (status = 200, content_type = "text/plain", body = String),
+        (status = 401, description = "`not_authenticated`"),
+    )
+)]
+pub(crate) async fn show_metrics(
     State(app): State<App>,
-    parts: http::request::Parts,
+    parts: Parts,
     counted: PrometheusHandle,
 ) -> Result<Response, Problem> {
     if !app.settings.open_metrics {
@@ -77,3 +111,6 @@ async fn nowhere() -> Problem {
 async fn wrong_method() -> Problem {
     Problem::new("bad_method", "this path knows other methods; /openapi.json lists them")
 }
+
+#[cfg(test)]
+mod tests;

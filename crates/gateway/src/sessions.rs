@@ -17,6 +17,7 @@ use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::ask;
@@ -49,12 +50,20 @@ pub(crate) async fn find(app: &App, key: &str) -> Result<Entry, Problem> {
 }
 
 /// All sessions.
-#[derive(Serialize)]
-struct Listed {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Listed {
     sessions: Vec<SessionInfo>,
 }
 
 /// Every session there is, oldest first.
+#[utoipa::path(
+    get, path = "/v1/sessions", tag = "sessions", operation_id = "list_sessions",
+    responses(
+        (status = 200, body = Listed),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `read`"),
+    )
+)]
 pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Response, Problem> {
     Ok(Json(Listed { sessions: all(&app).await? }).into_response())
 }
@@ -67,6 +76,16 @@ pub(crate) async fn all(app: &App) -> Result<Vec<SessionInfo>, Problem> {
 }
 
 /// One session.
+#[utoipa::path(
+    get, path = "/v1/sessions/{id}", tag = "sessions", operation_id = "get_session", params(("id" = String, Path, description = "The session's id or name")),
+    responses(
+        (status = 200, body = SessionInfo),
+        (status = 400, description = "`bad_name`: neither an id nor a name"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `read`"),
+        (status = 404, description = "`unknown_session`"),
+    )
+)]
 pub(crate) async fn get(State(app): State<App>, _: Reader, Key(id): Key) -> Result<Response, Problem> {
     describe(&app, &id, StatusCode::OK).await
 }
@@ -77,7 +96,7 @@ async fn describe(app: &App, id: &str, status: StatusCode) -> Result<Response, P
 }
 
 /// What to make.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum Create {
     /// A program on a terminal.
@@ -85,25 +104,49 @@ pub(crate) enum Create {
 }
 
 /// A program on a terminal.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct CreateTerminal {
+    /// 1 to 64 of `A-Z a-z 0-9 . _ -`, and a letter or digit first.
     name: Option<String>,
+    /// The program and its arguments; the login shell if empty.
     #[serde(default)]
     argv: Vec<String>,
+    /// An absolute path; the home directory if absent.
+    #[schema(value_type = Option<String>)]
     cwd: Option<PathBuf>,
+    /// Variables beside those of a login.
     #[serde(default)]
     env: std::collections::BTreeMap<String, String>,
+    #[schema(value_type = Option<Size>)]
     size: Option<Value>,
+    /// What to do when a running session has the name.
     #[serde(default)]
     if_exists: IfExists,
     /// Seconds without a viewer after which it ends; 0 for never.
     #[serde(default)]
     detached_ttl: u64,
+    /// Bytes of output that it keeps.
     log_size: Option<u64>,
+    /// Lines that it keeps above the screen.
     scrollback: Option<u32>,
 }
 
 /// Makes a session.
+#[utoipa::path(
+    post, path = "/v1/sessions", tag = "sessions", operation_id = "create_session", request_body = Create,
+    params(("Idempotency-Key" = Option<String>, Header, description = "A repeat with the same key returns the first session")),
+    responses(
+        (status = 201, description = "Made, now or by an earlier request with the same key", body = SessionInfo),
+        (status = 200, description = "It was there before: `if_exists`", body = SessionInfo),
+        (status = 400, description = "`bad_request`, `bad_name`, `bad_size`"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `write`, or it is another machine's session"),
+        (status = 409, description = "`name_taken`; `id_reused`: another request had this key"),
+        (status = 413, description = "`too_large`"),
+        (status = 422, description = "`bad_cwd`, `no_program`"),
+        (status = 507, description = "`no_space`"),
+    )
+)]
 pub(crate) async fn create(
     State(app): State<App>,
     Writer(caller): Writer,
@@ -224,13 +267,28 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// What to change.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct Change {
+    /// A new name.
     name: Option<String>,
+    /// Seconds without a viewer after which it ends; 0 for never.
     detached_ttl: Option<u64>,
 }
 
 /// Renames a session, or sets how long it waits for a viewer.
+#[utoipa::path(
+    patch, path = "/v1/sessions/{id}", tag = "sessions", operation_id = "change_session", request_body = Change, params(("id" = String, Path, description = "The session's id or name")),
+    responses(
+        (status = 200, body = SessionInfo),
+        (status = 400, description = "`bad_request`, `bad_name`"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `write`, or it is another machine's session"),
+        (status = 404, description = "`unknown_session`"),
+        (status = 409, description = "`name_taken`"),
+        (status = 410, description = "`session_gone`: only a running session can be given a TTL"),
+        (status = 503, description = "`unreachable`: the session process does not answer"),
+    )
+)]
 pub(crate) async fn change(
     State(app): State<App>,
     _: Writer,
@@ -254,7 +312,7 @@ pub(crate) async fn change(
 }
 
 /// How to end.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 pub(crate) struct End {
     /// Its files stay.
     #[serde(default)]
@@ -264,6 +322,18 @@ pub(crate) struct End {
 }
 
 /// Ends a session and forgets it.
+#[utoipa::path(
+    delete, path = "/v1/sessions/{id}", tag = "sessions", operation_id = "end_session", params(End, ("id" = String, Path, description = "The session's id or name")),
+    responses(
+        (status = 204, description = "Ended, and forgotten unless `keep`"),
+        (status = 400, description = "`bad_request`, `bad_name`"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `write`, or it is another machine's session"),
+        (status = 404, description = "`unknown_session`"),
+        (status = 409, description = "`id_reused`: it was started again meanwhile"),
+        (status = 503, description = "`unreachable`: the session process does not answer"),
+    )
+)]
 pub(crate) async fn end(
     State(app): State<App>,
     _: Writer,
@@ -277,12 +347,26 @@ pub(crate) async fn end(
 }
 
 /// Which life is meant.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 pub(crate) struct Restart {
+    /// The life that ended; if it is not the last one any more, the session stays as it is now.
     epoch: Option<Epoch>,
 }
 
 /// Gives an exited or lost session a new life.
+#[utoipa::path(
+    post, path = "/v1/sessions/{id}/restart", tag = "sessions", operation_id = "restart_session", request_body = Option<Restart>, params(("id" = String, Path, description = "The session's id or name")),
+    responses(
+        (status = 200, body = SessionInfo),
+        (status = 400, description = "`bad_request`, `bad_name`"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `write`, or it is another machine's session"),
+        (status = 404, description = "`unknown_session`"),
+        (status = 409, description = "`name_taken`: another running session has its name"),
+        (status = 422, description = "`bad_cwd`, `no_program`"),
+        (status = 507, description = "`no_space`"),
+    )
+)]
 pub(crate) async fn restart(
     State(app): State<App>,
     _: Writer,
@@ -296,13 +380,43 @@ pub(crate) async fn restart(
 }
 
 /// Something to do once.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct Command {
+    /// Chosen by the caller, 1 to 64 bytes: a repeat is told from another command by it.
     id: String,
+    /// `{"type":"input","text"}` or `{"type":"signal","name"}`.
+    #[schema(value_type = Object)]
     command: Value,
 }
 
+/// A command that was taken.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Taken {
+    id: String,
+    /// Its place in the session's events.
+    seq: u64,
+    /// `accepted`, or `duplicate` for a repeat.
+    status: &'static str,
+}
+
 /// Does something once.
+#[utoipa::path(
+    post, path = "/v1/sessions/{id}/commands", tag = "sessions", operation_id = "command_session", request_body = Command, params(("id" = String, Path, description = "The session's id or name")),
+    responses(
+        (status = 202, description = "Accepted", body = Taken),
+        (status = 200, description = "Accepted before", body = Taken),
+        (status = 400, description = "`bad_request`, `bad_name`"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `write`, or it is another machine's session"),
+        (status = 404, description = "`unknown_session`"),
+        (status = 409, description = "`id_reused`: another command had this id"),
+        (status = 410, description = "`session_gone`"),
+        (status = 413, description = "`too_large`"),
+        (status = 429, description = "`too_many`: the program has not read what was sent before"),
+        (status = 503, description = "`unreachable`: the session process does not answer"),
+        (status = 507, description = "`no_space`"),
+    )
+)]
 pub(crate) async fn command(
     State(app): State<App>,
     _: Writer,
@@ -315,7 +429,7 @@ pub(crate) async fn command(
         Some(Reply::Accepted { id, seq, duplicate }) => {
             let (code, status) =
                 if duplicate { (StatusCode::OK, "duplicate") } else { (StatusCode::ACCEPTED, "accepted") };
-            Ok((code, Json(serde_json::json!({ "id": id, "seq": seq, "status": status }))).into_response())
+            Ok((code, Json(Taken { id, seq, status })).into_response())
         }
         Some(_) => Err(Problem::new("unreachable", "the session process answered with something unexpected")),
         None => Err(Problem::new("session_gone", "the session has ended")),

@@ -55,6 +55,7 @@ pub enum Request {
 }
 
 /// A way to show a screen.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScreenFormat {

@@ -25,6 +25,7 @@ pub enum BadId {
 /// Declares a checked string type: `new` by `FromStr`, shown and serialised as the string.
 macro_rules! checked_string {
     ($(#[$doc:meta])* $name:ident, $bad:expr, $check:expr) => {
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[cfg_attr(test, derive(ts_rs::TS))]
@@ -69,12 +70,14 @@ macro_rules! checked_string {
 
 checked_string! {
     /// A session's id: 12 of `[a-z0-9]`, the name of its directory.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[a-z0-9]{12}$"))]
     SessionId, BadId::SessionId,
     |s| s.len() == 12 && s.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
 }
 
 checked_string! {
     /// A session's name, chosen by its owner.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))]
     SessionName, BadId::SessionName,
     |s| (1..=64).contains(&s.len())
         && s[0].is_ascii_alphanumeric()
@@ -83,6 +86,7 @@ checked_string! {
 
 checked_string! {
     /// One life of a session: it changes when the terminal is restarted.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9a-f]{8}$"))]
     Epoch, BadId::Epoch,
     |s| s.len() == 8 && s.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -13,6 +13,7 @@ use crate::size::Size;
 pub const VERSION: u32 = 1;
 
 /// A session as `ls`, `GET /v1/sessions` and `attached` describe it.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SessionInfo {
@@ -29,6 +30,7 @@ pub struct SessionInfo {
     #[cfg_attr(test, ts(optional))]
     pub exit: Option<ExitStatus>,
     /// When it was created, RFC 3339 UTC.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub created: String,
     /// Where it was started, or where it is now if its shell tells (OSC 7).
     pub cwd: String,
@@ -43,6 +45,7 @@ pub struct SessionInfo {
     /// Its current life.
     pub epoch: Epoch,
     /// The end of its log.
+    #[cfg_attr(feature = "openapi", schema(value_type = u64))]
     pub offset: Offset,
     /// The log could not be written to disk and goes on in memory.
     #[serde(default)]
@@ -52,6 +55,7 @@ pub struct SessionInfo {
 }
 
 /// What runs in a session.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
@@ -63,6 +67,7 @@ pub enum Kind {
 }
 
 /// Whether a session lives.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
@@ -76,6 +81,7 @@ pub enum State {
 }
 
 /// How a program ended: a code or a signal; neither when nobody saw it.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ExitStatus {

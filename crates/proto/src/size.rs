@@ -12,11 +12,14 @@ pub const MIN_ROWS: u16 = 1;
 pub const MAX_ROWS: u16 = 500;
 
 /// Columns and rows of a terminal, always within the bounds of this module.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(try_from = "RawSize")]
 pub struct Size {
+    #[cfg_attr(feature = "openapi", schema(minimum = 2, maximum = 1000))]
     cols: u16,
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 500))]
     rows: u16,
 }
 

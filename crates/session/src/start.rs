@@ -77,6 +77,7 @@ pub struct Spec {
 }
 
 /// What to do when a running session has the name already.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IfExists {

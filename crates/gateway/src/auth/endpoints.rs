@@ -3,7 +3,6 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::extract::{FromRequestParts, State};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::routing::{delete, get, post};
@@ -20,6 +19,7 @@ use crate::extract::{Json, Key, OptionalJson};
 use crate::guard::{Admin, Reader};
 use crate::problem::{Problem, internal};
 use crate::reach::Reach;
+use crate::router::Route;
 use crate::sessions::blocking;
 
 /// How long a browser keeps the cookie: the longest that browsers allow. How long it is good for is the login's matter, and
@@ -27,13 +27,14 @@ use crate::sessions::blocking;
 const COOKIE_SECONDS: u32 = 400 * 24 * 3600;
 
 /// The paths of this file.
-pub(crate) fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/login", post(login))
-        .route("/v1/logout", post(logout))
-        .route("/v1/tokens", get(list_tokens).post(create_token))
-        .route("/v1/tokens/{id}", delete(revoke_token))
-        .route("/v1/tickets", post(issue_ticket))
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        ("/v1/login", post(login)),
+        ("/v1/logout", post(logout)),
+        ("/v1/tokens", get(list_tokens).post(create_token)),
+        ("/v1/tokens/{id}", delete(revoke_token)),
+        ("/v1/tickets", post(issue_ticket)),
+    ]
 }
 
 /// A request to log in that is not one too many. It is counted before anything of it is read.

@@ -43,7 +43,7 @@ impl Door {
         let auth = Auth::open(&home).unwrap();
         let app = App::new(settings, home, auth.clone(), None).unwrap();
         let door = middleware::from_fn_with_state(app.clone(), guard::check);
-        Door { _temp: temp, auth, router: endpoints::routes().layer(door).with_state(app) }
+        Door { _temp: temp, auth, router: crate::router::gather(endpoints::routes()).layer(door).with_state(app) }
     }
 
     async fn call(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {

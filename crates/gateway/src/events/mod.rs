@@ -21,7 +21,28 @@ use crate::reach::Reach;
 use crate::ws::{self, Upgrade};
 use asked::Asked;
 
-/// `GET /v1/events`.
+/// Tells which sessions there are and what changes: as Server-Sent Events, or over a WebSocket on upgrade.
+///
+/// A browser's WebSocket, known by its `Origin`, gets each refusal as a close with 4000 + the status.
+#[utoipa::path(
+    get, path = "/v1/events", tag = "streams", operation_id = "follow_events",
+    security(("token" = []), ("cookie" = [], "key" = []), ("ticket" = [])),
+    params(
+        ("client" = Option<String>, Query, description = "This run of the client: a UUID in lower case"),
+        ("watch" = Option<String>, Query, description = "Sessions whose own events are wanted: `ID@EPOCH:SEQ,ID2`"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Where an SSE stream was left; overrides `watch`"),
+    ),
+    responses(
+        (status = 101, description = "The WebSocket is open"),
+        (status = 200, description = "`welcome`, `board`, and then changes", content_type = "text/event-stream", body = String),
+        (status = 400, description = "`bad_request`: the client id, what to watch, or the handshake"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `read`"),
+        (status = 425, description = "`bad_ticket`"),
+        (status = 426, description = "`no_version`"),
+        (status = 429, description = "`too_many`: streams, or attempts from this address"),
+    )
+)]
 pub(crate) async fn events(State(app): State<App>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     if !parts.headers.contains_key(header::UPGRADE) {

@@ -1,0 +1,138 @@
+//! What is served is described, and what is described is served.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use axum::body::Body;
+use bowline_session::home::Home;
+use bowline_session::launch::Launcher;
+use bowline_session::remove::Retention;
+use http::{Method, Request, StatusCode};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::*;
+use crate::auth::Auth;
+use crate::reach::Ends;
+use crate::settings::{Limits, SessionDefaults, Settings};
+
+const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+
+fn app(temp: &std::path::Path) -> App {
+    let home = Home::new(temp.join("s"), temp.join("r")).unwrap();
+    let retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
+    let settings = Settings {
+        listen: ([127, 0, 0, 1], 7433).into(),
+        public_url: None,
+        base_path: String::new(),
+        hosts: Vec::new(),
+        proxies: Vec::new(),
+        forward_auth: None,
+        tls: None,
+        open_metrics: false,
+        limits: Limits::default(),
+        sessions: SessionDefaults { shell: None, log_size: 1 << 20, history: 0, retention },
+        launcher: Launcher::new("/nonexistent"),
+    };
+    let auth = Auth::open(&home).unwrap();
+    App::new(settings, home, auth, None).unwrap()
+}
+
+/// Asks, as a stranger.
+async fn ask(router: &Router, method: Method, path: &str) -> Response {
+    let request = Request::builder().method(method).uri(path.replace("{id}", "x")).header(header::HOST, "127.0.0.1");
+    let mut request = request.body(Body::empty()).unwrap();
+    let (peer, local) = (([127, 0, 0, 1], 50_000).into(), ([127, 0, 0, 1], 7433).into());
+    request.extensions_mut().insert(Ends { peer, local });
+    router.clone().oneshot(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_route_is_described_and_every_description_is_routed() {
+    let temp = tempfile::tempdir().unwrap();
+    let counted = metrics::install().unwrap();
+    let router = router(app(temp.path()), counted.clone());
+    let mut served = BTreeSet::new();
+    for (path, _) in routes(counted) {
+        for method in METHODS {
+            let status = ask(&router, method.clone(), path).await.status();
+            assert_ne!(status, StatusCode::INTERNAL_SERVER_ERROR, "{method} {path}");
+            if status != StatusCode::METHOD_NOT_ALLOWED {
+                served.insert((path.to_owned(), method.to_string()));
+            }
+        }
+    }
+    let document = crate::openapi::document();
+    let paths = document["paths"].as_object().unwrap();
+    let described: BTreeSet<(String, String)> = paths
+        .iter()
+        .flat_map(|(path, item)| {
+            item.as_object().unwrap().keys().map(move |method| (path.clone(), method.to_uppercase()))
+        })
+        .collect();
+    assert_eq!(described, served);
+}
+
+#[test]
+fn every_path_says_how_it_refuses_and_who_may_call() {
+    let document = crate::openapi::document();
+    let mut names = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name.to_owned()), "{name} is there twice");
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(
+                responses
+                    .values()
+                    .all(|response| response["description"].as_str().is_some_and(|said| !said.is_empty())),
+                "{method} {path}"
+            );
+            for (status, response) in responses.iter().filter(|(status, _)| !status.starts_with(['1', '2'])) {
+                let content = &response["content"]["application/problem+json"]["schema"]["$ref"];
+                assert_eq!(content, "#/components/schemas/Refusal", "{method} {path} {status}");
+            }
+            assert!(responses.contains_key("default"), "{method} {path}");
+            let open = operation["security"] == serde_json::json!([{}]);
+            assert!(open || responses.contains_key("401"), "{method} {path}");
+        }
+    }
+    assert_eq!(document["security"], serde_json::json!([{ "token": [] }, { "cookie": [], "key": [] }]));
+}
+
+/// Every name that is used is explained.
+#[test]
+fn no_schema_is_missing() {
+    fn check(document: &Value, part: &Value) {
+        match part {
+            Value::Object(fields) => fields.iter().for_each(|(name, part)| match part.as_str() {
+                Some(place) if name == "$ref" => assert!(document.pointer(&place[1..]).is_some(), "{place}"),
+                _ => check(document, part),
+            }),
+            Value::Array(parts) => parts.iter().for_each(|part| check(document, part)),
+            _ => {}
+        }
+    }
+    let document = crate::openapi::document();
+    check(&document, &document);
+}
+
+/// What is described of a session is what is sent.
+#[test]
+fn a_session_is_described_as_it_is_written() {
+    let session = serde_json::json!({
+        "id": "k3v9x0q2m7aa", "name": "build", "kind": "terminal", "state": "exited", "exit": { "code": 0, "signal": null },
+        "created": "2026-11-15T18:00:00Z", "cwd": "/home/dev/app", "argv": ["make"], "title": "make",
+        "size": { "cols": 120, "rows": 32 }, "clients": 0, "epoch": "9f3c61d2", "offset": 18211, "degraded": false,
+        "version": "0.1.0",
+    });
+    let info: bowline_proto::message::SessionInfo = serde_json::from_value(session).unwrap();
+    let document = crate::openapi::document();
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    let described = &document["components"]["schemas"];
+    let written = serde_json::to_value(&info).unwrap();
+    assert_eq!(keys(&described["SessionInfo"]["properties"]), keys(&written));
+    assert_eq!(keys(&described["Size"]["properties"]), keys(&written["size"]));
+    assert_eq!(keys(&described["ExitStatus"]["properties"]), keys(&written["exit"]));
+    assert_eq!(described["State"]["enum"], serde_json::json!(["running", "exited", "lost"]));
+}
