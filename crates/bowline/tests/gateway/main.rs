@@ -8,6 +8,7 @@ mod events;
 mod faults;
 mod flood;
 mod gateway;
+mod generated;
 mod gone;
 mod hostile;
 mod http;
