@@ -179,7 +179,7 @@ fn words(error: &ureq::Error) -> String {
 
 impl Answer {
     /// A header, if it is text.
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
