@@ -21,11 +21,12 @@ Examples:
   bowline send build --enter 'make test' type into it without attaching
   bowline screen build                   what it shows right now
   bowline kill build                     end it and everything it started
+  bowline --server https://host ls       the sessions of another machine
 
 Exit codes:
   0  done, or detached                   4  the name is taken
   1  failed for another reason           5  could not start (program, directory, space)
-  2  wrong usage or configuration        6  the session process does not answer
+  2  wrong usage or configuration        6  the session process or the server does not answer
   3  no such session or token
   attach and new without --detach end with the program's own code, or 128 + N when signal N ended it.
 
@@ -33,6 +34,11 @@ Files:
   $BOWLINE_STATE_DIR, or $XDG_STATE_HOME/bowline, or ~/.local/state/bowline            sessions
   $BOWLINE_RUNTIME_DIR, or $XDG_RUNTIME_DIR/bowline, or /tmp/bowline-UID               sockets with long paths
   $BOWLINE_CONFIG, or $XDG_CONFIG_HOME/bowline/config.toml, or ~/.config/bowline/...   configuration
+
+Another machine:
+  $BOWLINE_SERVER  the URL of its `bowline serve`, as --server
+  $BOWLINE_TOKEN   opens it; `bowline token create` on that machine prints one
+  $SSL_CERT_FILE   certificates to trust instead of this machine's own
 A flag goes before an environment variable, that before the configuration file, that before the default.";
 
 /// Keeps terminals alive: start a program, detach, kill anything but its session process, and come back to exactly
@@ -78,7 +84,8 @@ pub(crate) enum Verb {
 /// Start a program in a new session, and attach to it.
 ///
 /// The program gets this environment, with TERM=xterm-256color, COLORTERM=truecolor and BOWLINE_SESSION, and without the
-/// variables by which the terminal around it says what it is.
+/// variables by which the terminal around it says what it is. With --server it gets the server's environment and
+/// directory instead, and what --env and --cwd say.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -384,3 +384,17 @@ fn the_keys_are_shown_and_go_away_without_a_trace() {
     terminal.press(b"\x1c\x1c");
     wait_until("the detach key itself", || world.info("w", "state") == "exited");
 }
+
+/// Detaching used to say nothing, so that the size stayed with whoever had left for a minute.
+#[test]
+fn r23_detaching_frees_the_size_at_once() {
+    let world = World::new();
+    world.start("w", "echo here; cat");
+    let mut owner = Terminal::run(&world, &["attach", "w"], 100, 30);
+    owner.wait_for("here");
+    let mut other = Terminal::run(&world, &["attach", "w"], 60, 10);
+    other.wait_for("it is 100x30");
+    owner.press(DETACH);
+    assert_eq!(owner.exit_code(), 0);
+    wait_until("the size passed on", || world.info("w", "size")["cols"] == 60);
+}

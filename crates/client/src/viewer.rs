@@ -112,7 +112,7 @@ impl<'a> Viewer<'a> {
         loop {
             self.work()?;
             if let Some(outcome) = self.outcome.take() {
-                self.say_last_words();
+                self.say_last_words(&outcome);
                 return Ok(outcome);
             }
             self.wait()?;
@@ -340,7 +340,7 @@ impl<'a> Viewer<'a> {
     }
 
     /// What was typed before leaving goes on its way, if the connection takes it soon.
-    fn say_last_words(&mut self) {
+    fn say_last_words(&mut self, outcome: &Outcome) {
         let until = self.clock.now() + LAST_WORDS;
         self.offer_typed();
         self.transmit();
@@ -352,8 +352,9 @@ impl<'a> Viewer<'a> {
             self.transmit();
         }
         // Whoever detaches does not come back in a moment: the size is free for the next terminal.
-        if matches!(self.outcome, Some(Outcome::Detached))
+        if *outcome == Outcome::Detached
             && let Some(connection) = self.connection.as_mut().filter(|connection| connection.ended.is_none())
+            && connection.opened
         {
             connection.transport.send(&ClientTransmit::Text(ClientMessage::Leave));
             let _ = connection.transport.flush();

@@ -1,10 +1,10 @@
 //! The sessions behind a gateway, over HTTP; attaching goes over a WebSocket.
 
-use std::io::{self, Read};
+use std::cell::RefCell;
 use std::time::Duration;
 
 use bowline_client::remote::call::Call;
-use bowline_client::remote::{Answer, CallError, Gateway, Remote};
+use bowline_client::remote::{CallError, Gateway, Remote};
 use bowline_client::transport::Dial;
 use bowline_proto::backoff::Backoff;
 use bowline_proto::control::ScreenFormat;
@@ -12,6 +12,7 @@ use bowline_proto::ids::SessionName;
 use bowline_proto::message::State;
 use http::Method;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{Accepted, End, Log, Piece, Place, Pruned, Session};
@@ -21,6 +22,8 @@ use crate::{args, new, send};
 
 /// For what is to be done once, and can be asked for again: a gateway that restarts is back by then.
 const AGAIN: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(2), tries: Some(4) };
+/// How long after the grace a session may take to be gone, and the gateway to say so.
+const END_WITHIN: Duration = Duration::from_secs(30);
 /// How often a log that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -38,13 +41,18 @@ impl There {
     pub(super) fn new(gateway: Gateway) -> There {
         There { gateway }
     }
+
+    /// Has something done that may be asked for twice.
+    fn do_once<T: DeserializeOwned>(&self, call: &Call) -> Result<T, CallError> {
+        patiently(AGAIN, || self.gateway.call(call)?.json())
+    }
 }
 
-/// Asks until there is an answer, or patience ends. Only for what may be asked twice.
-fn patiently(gateway: &Gateway, call: &Call, backoff: Backoff) -> Result<Answer, CallError> {
+/// Asks until there is a whole answer, or patience ends. Only for what may be asked twice.
+fn patiently<T>(backoff: Backoff, ask: impl Fn() -> Result<T, CallError>) -> Result<T, CallError> {
     let mut tries = 0;
     loop {
-        let answer = gateway.call(call);
+        let answer = ask();
         let again = answer.as_ref().is_err_and(CallError::is_passing);
         match backoff.delay(tries, 0.0).filter(|_| again) {
             Some(delay) => std::thread::sleep(delay),
@@ -74,23 +82,22 @@ impl Place for There {
 
     fn start(&self, verb: args::New, _config: &Config) -> anyhow::Result<Session> {
         let key = send::fresh_id()?;
-        let call = Call::new(Method::POST, "/v1/sessions").body(order(verb)?).key(&key);
-        Ok(patiently(&self.gateway, &call, AGAIN)?.json()?)
+        Ok(self.do_once(&Call::new(Method::POST, "/v1/sessions").body(order(verb)?).key(&key))?)
     }
 
     fn restart(&self, session: &Session) -> anyhow::Result<Session> {
         // The epoch makes a second try harmless: it finds another one, and gets the session as it is.
-        let call = Call::new(Method::POST, path(session, "/restart")).body(json!({"epoch": session.info.epoch}));
-        Ok(patiently(&self.gateway, &call, AGAIN)?.json()?)
+        let body = json!({"epoch": session.info.epoch});
+        Ok(self.do_once(&Call::new(Method::POST, path(session, "/restart")).body(body))?)
     }
 
     fn end(&self, session: &Session, grace: Option<Duration>, keep: bool) -> anyhow::Result<()> {
-        if grace.is_some() {
-            let hint = "leave --grace out, or run bowline on that machine";
-            return Err(Failure::new(Code::Usage, "a server ends sessions with a grace of its own", hint).into());
+        let mut how = format!("?keep={keep}");
+        if let Some(grace) = grace {
+            how.push_str(&format!("&grace={}", grace.as_secs()));
         }
-        let call = Call::new(Method::DELETE, path(session, if keep { "?keep=true" } else { "" }));
-        match patiently(&self.gateway, &call, AGAIN) {
+        let call = Call::new(Method::DELETE, path(session, &how)).within(grace.unwrap_or_default() + END_WITHIN);
+        match patiently(AGAIN, || self.gateway.call(&call)) {
             // Gone since it was found: by an earlier try whose answer was lost, or by somebody else.
             Err(error) if matches!(error.code(), Some("unknown_session" | "session_gone")) => Ok(()),
             ended => Ok(ended.map(drop)?),
@@ -99,14 +106,13 @@ impl Place for There {
 
     fn rename(&self, session: &Session, name: &SessionName) -> anyhow::Result<()> {
         let call = Call::new(Method::PATCH, path(session, "")).body(json!({"name": name}));
-        Ok(patiently(&self.gateway, &call, AGAIN).map(drop)?)
+        Ok(patiently(AGAIN, || self.gateway.call(&call)).map(drop)?)
     }
 
     fn command(&self, session: &Session, command: &Value) -> anyhow::Result<Accepted> {
         // One id for all tries: a second one after a lost answer types nothing twice.
         let body = json!({"id": send::fresh_id()?, "command": command});
-        let call = Call::new(Method::POST, path(session, "/commands")).body(body);
-        Ok(patiently(&self.gateway, &call, AGAIN)?.json()?)
+        Ok(self.do_once(&Call::new(Method::POST, path(session, "/commands")).body(body))?)
     }
 
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String> {
@@ -142,10 +148,6 @@ fn order(verb: args::New) -> anyhow::Result<Value> {
             Failure::new(Code::Usage, message, "run bowline on that machine")
         })
     };
-    if verb.log_size.is_some() || verb.scrollback.is_some() {
-        let message = "a server keeps as much output and scrollback as its own configuration says";
-        return Err(Failure::new(Code::Usage, message, "leave --log-size and --scrollback out").into());
-    }
     let mut order = Map::new();
     let mut put = |name: &str, value: Value| drop(order.insert(name.to_owned(), value));
     put("kind", json!("terminal"));
@@ -166,6 +168,12 @@ fn order(verb: args::New) -> anyhow::Result<Value> {
     if let Some(ttl) = verb.ttl {
         put("detached_ttl", json!(ttl.as_secs()));
     }
+    if let Some(bytes) = verb.log_size {
+        put("log_size", json!(bytes));
+    }
+    if let Some(lines) = verb.scrollback {
+        put("scrollback", json!(lines));
+    }
     Ok(order.into())
 }
 
@@ -177,8 +185,11 @@ struct LogThere {
 }
 
 impl LogThere {
-    fn range(&self, from: u64, to: u64) -> Result<Answer, CallError> {
-        patiently(&self.gateway, &Call::get(format!("{}/log?from={from}&to={to}", self.path)), self.backoff)
+    /// Bytes from `from`, as many as `buf` takes, or as there are.
+    fn range(&self, from: u64, buf: &mut [u8]) -> Result<usize, CallError> {
+        let call = Call::get(format!("{}/log?from={from}&to={}", self.path, from + buf.len() as u64));
+        let buf = RefCell::new(buf);
+        patiently(self.backoff, || self.gateway.call(&call)?.read(&mut buf.borrow_mut()))
     }
 }
 
@@ -187,42 +198,28 @@ impl Log for LogThere {
         if self.end()?.offset == 0 {
             return Ok(0);
         }
-        match self.range(0, 1) {
+        match self.range(0, &mut [0]) {
             Err(error) => Ok(kept_from(&error).ok_or(error)?),
             Ok(_) => Ok(0),
         }
     }
 
     fn end(&self) -> anyhow::Result<End> {
-        let session: Session = patiently(&self.gateway, &Call::get(self.path.as_str()), self.backoff)?.json()?;
+        let call = Call::get(self.path.as_str());
+        let session: Session = patiently(self.backoff, || self.gateway.call(&call)?.json())?;
         Ok(End { offset: session.info.offset, is_last: session.info.state != State::Running })
     }
 
     fn read(&self, from: u64, buf: &mut [u8]) -> anyhow::Result<Piece> {
-        let answer = match self.range(from, from + buf.len() as u64) {
-            Ok(answer) => answer,
+        match self.range(from, buf) {
+            Ok(read) => Ok(Piece::Bytes(read)),
             Err(error) => match kept_from(&error) {
-                Some(start) if start > from => return Ok(Piece::Trimmed(start)),
+                Some(start) if start > from => Ok(Piece::Trimmed(start)),
                 // Told of a moment before it is written.
-                Some(_) => return Ok(Piece::Bytes(0)),
-                None => return Err(error.into()),
+                Some(_) => Ok(Piece::Bytes(0)),
+                None => Err(error.into()),
             },
-        };
-        let (mut body, mut read) = (answer.reader(), 0);
-        while read < buf.len() {
-            match body.read(&mut buf[read..]) {
-                Ok(0) => break,
-                Ok(n) => read += n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What came before the cut counts; the rest is asked for again.
-                Err(_) if read > 0 => break,
-                Err(error) => {
-                    let address = self.gateway.address().to_string();
-                    return Err(CallError::Unreachable { address, why: error.to_string() }.into());
-                }
-            }
         }
-        Ok(Piece::Bytes(read))
     }
 
     fn wait(&self) -> anyhow::Result<()> {
@@ -231,8 +228,10 @@ impl Log for LogThere {
     }
 }
 
-/// The oldest byte that is kept, where a range was refused: `Content-Range: bytes START-LAST/END`.
+/// The oldest byte that is kept, where a range was refused.
 fn kept_from(error: &CallError) -> Option<u64> {
-    let CallError::Refused { range: Some(range), .. } = error else { return None };
-    range.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
+    match error {
+        CallError::Refused { oldest, .. } => *oldest,
+        CallError::Unreachable { .. } | CallError::NotOurs { .. } => None,
+    }
 }

@@ -3,9 +3,11 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod gateway;
 mod proxy;
 mod terminal;
 
+pub(crate) use gateway::Gateway;
 pub(crate) use proxy::Proxy;
 pub(crate) use terminal::Terminal;
 
@@ -21,11 +23,20 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// A place where nothing else of Bowline is, and where nothing is left behind.
 pub(crate) struct World {
     temp: TempDir,
+    /// The gateway that everything here speaks to, and the token for it.
+    server: Option<(String, String)>,
 }
 
 impl World {
     pub(crate) fn new() -> World {
-        World { temp: tempfile::Builder::new().prefix("bwl").tempdir_in("/tmp").unwrap() }
+        World { temp: tempfile::Builder::new().prefix("bwl").tempdir_in("/tmp").unwrap(), server: None }
+    }
+
+    /// Another machine, whose `bowline` speaks to this gateway.
+    pub(crate) fn remote(url: &str, token: &str) -> World {
+        let mut world = World::new();
+        world.server = Some((url.to_owned(), token.to_owned()));
+        world
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -35,7 +46,7 @@ impl World {
     /// The environment of everything in this world.
     pub(crate) fn env(&self) -> Vec<(&'static str, PathBuf)> {
         let path = self.path();
-        vec![
+        let mut env = vec![
             ("BOWLINE_STATE_DIR", path.join("s")),
             ("BOWLINE_RUNTIME_DIR", path.join("r")),
             ("BOWLINE_CONFIG", path.join("config.toml")),
@@ -43,7 +54,11 @@ impl World {
             ("SHELL", "/bin/sh".into()),
             ("PATH", std::env::var_os("PATH").unwrap_or_default().into()),
             ("TERM", "xterm-256color".into()),
-        ]
+        ];
+        if let Some((url, token)) = &self.server {
+            env.extend([("BOWLINE_SERVER", url.into()), ("BOWLINE_TOKEN", token.into())]);
+        }
+        env
     }
 
     /// Writes the configuration file. (Without this call it is empty.)
@@ -111,7 +126,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        let _ = self.bowline(&["kill", "--all", "--grace", "0s"]).output();
+        let _ = self.bowline(&["kill", "--all", "--grace", "0s"]).env_remove("BOWLINE_SERVER").output();
     }
 }
 

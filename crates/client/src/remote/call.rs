@@ -1,6 +1,6 @@
 //! Asking a gateway something over HTTP, and its answers.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Request};
@@ -34,8 +34,8 @@ pub enum CallError {
         code: String,
         /// For people.
         detail: String,
-        /// `Content-Range`: what there is instead.
-        range: Option<String>,
+        /// The oldest byte that the log keeps, where others were asked for.
+        oldest: Option<u64>,
     },
     /// Something else answered: a proxy, or another program.
     #[error("what answers at {address} is not Bowline, or cannot reach it (HTTP status {status})")]
@@ -117,6 +117,19 @@ pub struct Answer {
 struct Problem {
     detail: Option<String>,
     title: Option<String>,
+    retained: Option<Retained>,
+}
+
+/// What the log keeps.
+#[derive(Deserialize)]
+struct Retained {
+    from: u64,
+}
+
+impl Problem {
+    fn words(self) -> Option<String> {
+        self.detail.or(self.title)
+    }
 }
 
 impl Gateway {
@@ -186,8 +199,24 @@ impl Answer {
         }
     }
 
-    /// The answer as it comes. A body that is cut short is an error, not an end.
-    pub fn reader(self) -> impl Read {
+    /// The beginning of the answer, as much as `buf` takes. Of one that is cut short, what came before the cut.
+    pub fn read(self, buf: &mut [u8]) -> Result<usize, CallError> {
+        let address = self.address.clone();
+        let (mut body, mut read) = (self.reader(), 0);
+        while read < buf.len() {
+            match body.read(&mut buf[read..]) {
+                Ok(0) => break,
+                Ok(n) => read += n,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) if read > 0 => break,
+                Err(error) => return Err(CallError::Unreachable { address, why: error.to_string() }),
+            }
+        }
+        Ok(read)
+    }
+
+    /// A body that is cut short is an error, not an end.
+    fn reader(self) -> impl Read {
         self.body.into_with_config().limit(u64::MAX).reader()
     }
 
@@ -197,17 +226,17 @@ impl Answer {
         let Some(code) = self.header("Bowline-Code").map(str::to_owned) else {
             return CallError::NotOurs { address, status };
         };
-        let range = self.header("Content-Range").map(str::to_owned);
         let mut body = Vec::new();
         let read = self.reader().take(MAX_PROBLEM).read_to_end(&mut body);
-        let words = read.ok().and_then(|_| problem_words(&body));
+        let problem = read.ok().and_then(|_| serde_json::from_slice::<Problem>(&body).ok());
+        let oldest = problem.as_ref().and_then(|problem| problem.retained.as_ref()).map(|retained| retained.from);
+        let words = problem.and_then(Problem::words);
         let detail = words.unwrap_or_else(|| format!("the server refused: {code}"));
-        CallError::Refused { code, detail, range }
+        CallError::Refused { code, detail, oldest }
     }
 }
 
 /// The words for people in a problem's body.
 pub(super) fn problem_words(body: &[u8]) -> Option<String> {
-    let problem: Problem = serde_json::from_slice(body).ok()?;
-    problem.detail.or(problem.title)
+    serde_json::from_slice::<Problem>(body).ok()?.words()
 }

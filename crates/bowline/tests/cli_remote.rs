@@ -1,0 +1,236 @@
+//! `bowline --server`: the same verbs on another machine's sessions, over HTTP and WebSocket, and over bad networks.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use std::io::Read;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use support::{Gateway, Proxy, Terminal, World, wait_until};
+
+const DETACH: &[u8] = b"\x1cd";
+
+/// What a failed run says, if it ended with this code.
+#[track_caller]
+fn fails(output: Output, code: i32) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+/// Another machine that reaches the gateway over a wire that can be cut.
+fn over_a_wire(gateway: &Gateway<'_>) -> (World, Proxy) {
+    let proxy = Proxy::before_port(gateway.port());
+    let url = format!("http://127.0.0.1:{}", proxy.port());
+    (World::remote(&url, &gateway.token("wire", "write")), proxy)
+}
+
+#[test]
+fn every_verb_works_from_another_machine() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let json = |args: &[&str]| -> Value { serde_json::from_str(&there.ok(args)).unwrap() };
+
+    let made = json(&["new", "-d", "--json", "--name", "j", "--size", "100x30", "--", "cat"]);
+    assert_eq!((&made["state"], &made["size"]["cols"]), (&"running".into(), &100.into()));
+    let keys = |list: &Value| list["sessions"][0].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let local: Value = serde_json::from_str(&here.ok(&["ls", "--json"])).unwrap();
+    assert_eq!(keys(&json(&["ls", "--json"])), keys(&local));
+    assert!(there.ok(&["ls"]).contains("running"));
+
+    assert_eq!(json(&["send", "j", "--json", "--enter", "hi"])["status"], "accepted");
+    there.wait_for_screen("j", "hi\nhi");
+    assert_eq!(json(&["screen", "j", "--format", "json"])["lines"][1]["text"], "hi");
+    assert!(there.ok(&["screen", "j", "--format", "ansi"]).contains("hi"));
+    assert_eq!(there.ok(&["log", "j"]), "hi\r\nhi\r\n");
+    assert_eq!(there.ok(&["log", "j", "--from", "4", "--to", "6"]), "hi");
+
+    there.ok(&["rename", "j", "k"]);
+    assert_eq!(json(&["kill", "--json", "--keep", "k"])["ended"][0], made["id"]);
+    assert_eq!(there.info("k", "state"), "exited");
+    assert!(there.ok(&["screen", "k"]).contains("hi"));
+    assert_eq!(json(&["restart", "--json", "k"])["id"], made["id"]);
+    there.ok(&["send", "k", "--signal", "TERM"]);
+    wait_until("it ended", || there.info("k", "state") == "exited");
+    there.ok(&["kill", "k", "--grace", "1s"]);
+    assert_eq!(json(&["ls", "--json"])["sessions"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_session_has_the_servers_environment_and_what_is_given() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let script = "echo [$FROM_LAPTOP] [$GIVEN] [$BOWLINE_TOKEN] $PWD; cat";
+    let args = ["new", "-d", "--name", "e", "--env", "GIVEN=yes", "--cwd", "/", "--", "sh", "-c", script];
+    let output = there.bowline(&args).env("FROM_LAPTOP", "1").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    there.wait_for_screen("e", "[] [yes] [] /");
+}
+
+#[test]
+fn r55_refusals_have_their_exit_codes_and_say_what_to_do() {
+    let here = World::new();
+    let mut gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    here.start("w", "cat");
+    let hint = |args: &[&str], code: i32| fails(there.run(args), code);
+    assert!(hint(&["screen", "nothing"], 3).contains("`bowline ls`"));
+    assert!(hint(&["screen", "../../etc"], 3).contains("no session is called"));
+    assert!(hint(&["new", "-d", "--name", "w", "cat"], 4).contains("--if-exists"));
+    assert!(hint(&["new", "-d", "--cwd", "/nowhere", "cat"], 5).contains("--cwd"));
+    assert!(hint(&["new", "-d", "no-such-program"], 5).contains("PATH"));
+    assert!(hint(&["restart", "w"], 1).contains("is running"));
+    assert!(hint(&["prune"], 2).contains("on that machine"));
+    assert_eq!(there.ok(&["new", "-d", "--name", "w", "--if-exists", "return", "cat"]).trim(), here.info("w", "id"));
+
+    let as_other = |token: &str| World::remote(&gateway.url(), token);
+    assert!(fails(as_other("").run(&["ls"]), 2).contains("BOWLINE_TOKEN"));
+    assert!(fails(as_other("nonsense").run(&["ls"]), 1).contains("bowline token create"));
+    let reader = as_other(&gateway.token("reader", "read"));
+    assert!(reader.ok(&["ls"]).contains("running"));
+    assert!(fails(reader.run(&["send", "w", "x"]), 1).contains("--scope write"));
+
+    let url = gateway.url();
+    gateway.kill();
+    assert!(fails(World::remote(&url, "any").run(&["ls"]), 6).contains("bowline serve"));
+}
+
+#[test]
+fn r49_a_url_with_a_secret_is_refused_and_clear_text_is_warned_of() {
+    let said = |url: &str, code: i32| fails(World::remote(url, "any").run(&["ls"]), code);
+    let secret = said("http://me:hunter2@127.0.0.1:1", 2);
+    assert!(secret.contains("BOWLINE_TOKEN") && !secret.contains("hunter2"), "{secret}");
+    assert!(said("ssh://127.0.0.1", 2).contains("http:// or https://"));
+    assert!(said("http://127.0.0.1:1/#code=x", 2).contains('#'));
+    assert!(!said("http://127.0.0.1:1", 6).contains("not encrypted"));
+    let clear = said("http://bowline.invalid:1", 6);
+    assert_eq!(clear.matches("not encrypted").count(), 1, "{clear}");
+}
+
+#[test]
+fn r6_r9_a_cut_is_one_line_in_place_and_what_was_typed_meanwhile_arrives_once() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let (there, proxy) = over_a_wire(&gateway);
+    here.start("w", "for i in $(seq 1 40); do echo line $i; done; cat");
+    here.wait_for_screen("w", "line 40");
+    let mut terminal = Terminal::attach(&there, "w");
+    terminal.wait_for("line 40");
+    let before = terminal.rows();
+    let from = terminal.raw.len();
+    proxy.cut();
+    terminal.wait_for("[bowline: connection lost, retrying in");
+    let row = |terminal: &mut Terminal| terminal.rows().iter().filter(|row| row.contains("[bowline")).count();
+    assert_eq!(row(&mut terminal), 1);
+    terminal.wait_for("(attempt 2)");
+    assert_eq!(row(&mut terminal), 1, "the notice is rewritten in place");
+    terminal.press(b"typed while away\r");
+    here.ok(&["send", "w", "from elsewhere", "--enter"]);
+    proxy.mend();
+    terminal.wait_gone("[bowline");
+    terminal.wait_for("typed while away\ntyped while away");
+    let shown = terminal.history();
+    for line in ["from elsewhere", "typed while away"] {
+        assert_eq!(shown.matches(line).count(), 2, "typed and echoed, once:\n{shown}");
+    }
+    assert!(before.iter().all(|row| shown.contains(row.as_str())), "{shown}");
+    let drawn = String::from_utf8_lossy(&terminal.raw[from..]).into_owned();
+    assert!(drawn.matches("[bowline: connection lost").count() <= 4, "a line a step: {drawn:?}");
+    assert!(here.ok(&["log", "w"]).ends_with("typed while away\r\ntyped while away\r\n"));
+    terminal.press(DETACH);
+    assert_eq!(terminal.exit_code(), 0);
+}
+
+#[test]
+fn r7_giving_up_is_quiet_and_enter_comes_back() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let (there, proxy) = over_a_wire(&gateway);
+    there.configure("reconnect_tries = 1");
+    here.start("w", "echo here; cat");
+    here.wait_for_screen("w", "here");
+    let mut terminal = Terminal::attach(&there, "w");
+    terminal.wait_for("here");
+    proxy.cut();
+    terminal.wait_for("given up; Enter retries");
+    proxy.mend();
+    terminal.press(b"\r");
+    terminal.wait_gone("[bowline");
+    terminal.press(b"back\r");
+    terminal.wait_for("back\nback");
+}
+
+#[test]
+fn r19_a_killed_gateway_loses_nothing_for_an_attach_or_a_follower() {
+    let here = World::new();
+    let mut gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    here.start("w", "read go; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo number $i; done; read x; exit 7");
+    let mut terminal = Terminal::attach(&there, "w");
+    terminal.wait_until("raw", |terminal| terminal.is_raw());
+    let mut follower = there.bowline(&["log", "w", "--follow"]).stdout(Stdio::piped()).spawn().unwrap();
+    terminal.press(b"\r");
+    terminal.wait_for("number");
+    let (mut output, mut followed) = (follower.stdout.take().unwrap(), vec![0]);
+    output.read_exact(&mut followed).unwrap();
+    gateway.kill();
+    terminal.wait_for("[bowline: connection lost");
+    terminal.press(b"\r");
+    gateway.start_again();
+    assert_eq!(terminal.exit_code(), 7);
+    output.read_to_end(&mut followed).unwrap();
+    assert!(follower.wait().unwrap().success());
+    assert!(followed == here.run(&["log", "w"]).stdout, "every byte once, and in order");
+    assert!(terminal.history().contains("number 3000"));
+}
+
+#[test]
+fn r48_a_revoked_token_ends_the_attach_and_says_how_to_get_another() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    here.start("w", "echo here; cat");
+    let mut terminal = Terminal::attach(&there, "w");
+    terminal.wait_for("here");
+    let tokens: Value = serde_json::from_str(&here.ok(&["token", "ls", "--json"])).unwrap();
+    let id = tokens["tokens"][0]["id"].as_str().unwrap();
+    here.ok(&["token", "revoke", id]);
+    assert_eq!(terminal.exit_code(), 1);
+    assert!(terminal.text().contains("bowline token create"), "{}", terminal.text());
+    assert_eq!(here.info("w", "state"), "running");
+}
+
+#[test]
+fn r3_a_session_that_was_killed_ends_its_viewers() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    here.start("w", "echo here; cat");
+    let mut terminal = Terminal::attach(&there, "w");
+    terminal.wait_for("here");
+    here.ok(&["kill", "w", "--grace", "1s"]);
+    let code = terminal.exit_code();
+    assert!([129, 137].contains(&code), "{code}: {}", terminal.text());
+}
+
+#[test]
+fn r23_leaving_frees_the_size_and_a_smaller_window_sees_the_screen() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    here.start("w", "echo here; cat");
+    let mut owner = Terminal::run(&there, &["attach", "w"], 100, 30);
+    owner.wait_for("here");
+    let mut other = Terminal::run(&there, &["attach", "w"], 60, 10);
+    other.wait_for("it is 100x30");
+    owner.press(b"for all to see\r");
+    other.wait_for("for all to see\nfor all to see");
+    owner.press(DETACH);
+    assert_eq!(owner.exit_code(), 0);
+    wait_until("the size passed on", || here.info("w", "size")["cols"] == 60);
+    other.wait_gone("[bowline");
+}
