@@ -63,8 +63,9 @@ pub(super) fn echo(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let mut typists = [Typist::relay_over_tcp(bench)?, Typist::web(bench, &gateway)?, Typist::bare()?];
     let quiet = type_in_turn(&mut typists, bench.pick(7, 3), bench.pick(400, 60))?;
     // A neighbour floods, and its viewer reads as fast as it can.
-    let session = bench.bowline.start(&["sh", "-c", "printf READY; exec yes"])?;
+    let session = bench.bowline.start(&["sh", "-c", "printf READY; read x; exec yes"])?;
     let mut flooded = Viewer::attach_at(&gateway.to(&session), Lag::Skip, b"READY")?;
+    flooded.write(b"\n")?;
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let reader = std::thread::spawn(move || -> Result<()> {
         while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
