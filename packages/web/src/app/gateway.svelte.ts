@@ -172,3 +172,9 @@ function loginWords(error: unknown): string {
 
 /** The gateway. */
 export const gateway = new Gateway();
+
+/** An error in words for people. A login that is no more is noticed here, too. */
+export function errorWords(error: unknown): string {
+  if (error instanceof ApiError && error.status === 401) gateway.loggedOut("The login was revoked or has expired.");
+  return error instanceof Error ? error.message : String(error);
+}

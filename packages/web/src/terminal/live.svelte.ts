@@ -1,6 +1,5 @@
 /** A session that is looked at: its connection, its screen, and what a person wants to know about both. */
 import {
-  ApiError,
   type ConnectionState,
   type ExitStatus,
   newClientId,
@@ -270,10 +269,4 @@ export class Live {
 export function looksOf(dark: boolean): Looks {
   const { fontSize, fontFamily, scrollback, cursorBlink, screenReader, gpu } = settings;
   return { theme: dark ? DARK : LIGHT, fontSize, fontFamily, scrollback, cursorBlink, screenReader, gpu };
-}
-
-/** An error in words for people. */
-export function errorWords(error: unknown): string {
-  if (error instanceof ApiError && error.status === 401) gateway.loggedOut("The login was revoked or has expired.");
-  return error instanceof Error ? error.message : String(error);
 }
