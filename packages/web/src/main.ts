@@ -23,5 +23,14 @@ addEventListener("hashchange", () => {
 
 // Service workers exist in secure contexts alone; without one, the app works all the same.
 if (import.meta.env.PROD && "serviceWorker" in navigator) {
-  addEventListener("load", () => void navigator.serviceWorker.register("./sw.js").catch(() => undefined));
+  addEventListener("load", () => void navigator.serviceWorker.register(workerUrl()).catch(() => undefined));
+}
+
+/** The worker's address, in the form that a policy of trusted types asks for: it can be no other. */
+function workerUrl(): string {
+  interface Policies {
+    createPolicy(name: string, rules: { createScriptURL(): string }): { createScriptURL(input: string): string };
+  }
+  const { trustedTypes } = window as { trustedTypes?: Policies };
+  return trustedTypes?.createPolicy("bowline", { createScriptURL: () => "./sw.js" }).createScriptURL("") ?? "./sw.js";
 }

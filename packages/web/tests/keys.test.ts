@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { afterKey, bytesOf, FIRST_KEYS, modified, MORE_KEYS, type Modifiers, tapped } from "../src/terminal/keys.ts";
+import { afterKey, ARROW_KEYS, bytesOf, FIRST_KEYS, modified, MORE_KEYS, type Modifiers, tapped } from "../src/terminal/keys.ts";
 import { isCopyOrPaste, shortcutOf, SHORTCUTS } from "../src/terminal/shortcuts.ts";
 
 const none = { ctrl: false, alt: false };
@@ -50,7 +50,7 @@ describe("R54: the key row", () => {
   });
 
   it("names every key once", () => {
-    const names = [...FIRST_KEYS, ...MORE_KEYS].map((key) => key.name);
+    const names = [...FIRST_KEYS, ...ARROW_KEYS, ...MORE_KEYS].map((key) => key.name);
     expect(new Set(names).size).toBe(names.length);
   });
 });

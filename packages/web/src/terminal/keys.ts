@@ -39,12 +39,16 @@ export const FIRST_KEYS: readonly RowKey[] = [
   { label: "Tab", name: "Tab", sends: "Tab" },
 ];
 
-/** Right of the modifiers; what does not fit is a swipe away. */
-export const MORE_KEYS: readonly RowKey[] = [
+/** Right of the modifiers. */
+export const ARROW_KEYS: readonly RowKey[] = [
   { label: "←", name: "Left", sends: "Left", repeats: true },
   { label: "↓", name: "Down", sends: "Down", repeats: true },
   { label: "↑", name: "Up", sends: "Up", repeats: true },
   { label: "→", name: "Right", sends: "Right", repeats: true },
+];
+
+/** A swipe away. */
+export const MORE_KEYS: readonly RowKey[] = [
   control("C", "Control C"),
   text("/", "Slash"),
   text("-", "Hyphen"),

@@ -8,6 +8,7 @@ import type { Size } from "@bowline/client";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { type ITheme, Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
+import { gpuAddon, loadGpu } from "./gpu.ts";
 import { fits, fontFor, type Pixels, sizeFor, smaller } from "./letterbox.ts";
 import { type Mute, mute } from "./mute.ts";
 import { type ClipboardRequest, parseOsc52 } from "./osc52.ts";
@@ -112,9 +113,12 @@ export class Screen {
       if (!this.#mute.isAnswer(data)) events.typed(data);
     });
     term.onBinary((data) => events.typedBytes(Uint8Array.from(data, (char) => char.charCodeAt(0) & 0xff)));
+    term.onRender(() => {
+      if (this.#gpu && !this.#isSharp()) this.#gpu.dispose();
+    });
     term.loadAddon(new WebLinksAddon((_, uri) => openLink(uri)));
     term.open(this.#host);
-    if (looks.gpu) void this.#useGpu();
+    this.#useGpu();
     this.#observer = new ResizeObserver(() => this.layout());
     this.#observer.observe(place);
     this.layout();
@@ -172,7 +176,7 @@ export class Screen {
     if (before.cursorBlink !== looks.cursorBlink) options.cursorBlink = looks.cursorBlink;
     if (before.screenReader !== looks.screenReader) options.screenReaderMode = looks.screenReader;
     if (before.gpu !== looks.gpu) {
-      if (looks.gpu) void this.#useGpu();
+      if (looks.gpu) void loadGpu().then(() => this.#useGpu());
       else this.#gpu?.dispose();
     }
     this.layout();
@@ -273,10 +277,16 @@ export class Screen {
     return { width: (screen?.width ?? 0) / this.term.cols, height: (screen?.height ?? 0) / this.term.rows };
   }
 
+  /** Whether the GPU's canvas has as many pixels as it covers; emulated screens get this wrong, and show nothing then. */
+  #isSharp(): boolean {
+    const canvas = this.#host.querySelector<HTMLCanvasElement>(".xterm-screen > canvas:not([class])");
+    return !canvas || Math.abs(canvas.width - parseFloat(canvas.style.width) * devicePixelRatio) <= ROUNDING;
+  }
+
   /** Draws by GPU from now on, until its context is lost or there is none. */
-  async #useGpu(): Promise<void> {
-    const { WebglAddon } = await import("@xterm/addon-webgl");
-    if (this.#disposed || this.#gpu || !this.#looks.gpu) return;
+  #useGpu(): void {
+    const WebglAddon = gpuAddon();
+    if (!WebglAddon || this.#disposed || this.#gpu || !this.#looks.gpu) return;
     try {
       const addon = new WebglAddon();
       const stop = () => {
@@ -296,6 +306,8 @@ export class Screen {
 }
 
 let prepared = false;
+/** How far a canvas may be off its size in device pixels by rounding. */
+const ROUNDING = 4;
 
 function prepare(): void {
   if (!prepared) adoptStyles();

@@ -1,14 +1,14 @@
 /**
- * xterm.js writes its styles into `<style>` elements, which a strict content security policy refuses. Here such an element gets
- * its text as a constructed style sheet instead, which the policy allows, so that `style-src 'self'` holds for the whole app.
+ * xterm.js writes its styles into `<style>` elements, which a strict content security policy refuses. Here such an element is
+ * replaced by one that does nothing but hand its text to a constructed style sheet, which the policy allows, so that
+ * `style-src 'self'` holds for the whole app.
  */
 
-/** Makes `<style>` elements of this document work under `style-src 'self'`. Once, before the first terminal. */
+/** Makes `<style>` elements that scripts create work under `style-src 'self'`. Once, before the first terminal. */
 export function adoptStyles(page: Document = document): void {
   const create = page.createElement.bind(page);
   page.createElement = ((name: string, options?: ElementCreationOptions) => {
-    const element = create(name, options);
-    return name.toLowerCase() === "style" ? adopted(page, element) : element;
+    return name.toLowerCase() === "style" ? adopted(page, create("template")) : create(name, options);
   }) as typeof page.createElement;
 }
 
