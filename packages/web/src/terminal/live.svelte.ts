@@ -47,14 +47,15 @@ export class Live {
   modifiers: Modifiers = $state.raw({ ctrl: "off", alt: "off" });
   readonly screen: Screen;
   readonly #typing: Typing;
-  #connection: TerminalConnection;
+  /** There is one as soon as the window's size is known. */
+  #connection: TerminalConnection | undefined;
   #client = newClientId();
   #disposed = false;
 
   constructor(id: string, place: HTMLElement, looks: Looks) {
     this.id = id;
     this.#typing = new Typing(
-      () => this.#connection,
+      () => this.#connection ?? { input: () => "full" },
       (why) => this.#refused(why),
     );
     this.screen = new Screen(place, looks, {
@@ -67,7 +68,6 @@ export class Live {
         this.font = font;
       },
     });
-    this.#connection = this.#connect(reloadedFrom(this.#client));
     gateway.onLogin.add(this.retry);
     document.addEventListener("visibilitychange", this.#shown);
   }
@@ -101,7 +101,7 @@ export class Live {
   claimSize(): void {
     settings.useMySize = true;
     keepSettings();
-    this.#connection.claimSize(this.screen.window);
+    this.#connection?.claimSize(this.screen.window);
   }
 
   /** Makes the font larger or smaller, on this device. */
@@ -113,17 +113,17 @@ export class Live {
   /** Tries again now. */
   retry = (): void => {
     if (this.state.name === "gone") this.#again();
-    else this.#connection.retry();
+    else this.#connection?.retry();
   };
 
   sendUnsent(): void {
     this.unsent = undefined;
-    this.#connection.sendUnsent();
+    this.#connection?.sendUnsent();
   }
 
   discardUnsent(): void {
     this.unsent = undefined;
-    this.#connection.discardUnsent();
+    this.#connection?.discardUnsent();
   }
 
   /** A session that ended lives again. */
@@ -145,8 +145,12 @@ export class Live {
     gateway.onLogin.delete(this.retry);
     document.removeEventListener("visibilitychange", this.#shown);
     this.#typing.clear();
-    this.#connection.dispose();
+    this.#connection?.dispose();
     this.screen.dispose();
+  }
+
+  #start(): void {
+    if (!this.#disposed) this.#connection ??= this.#connect(reloadedFrom(this.#client));
   }
 
   #connect(was: string | undefined): TerminalConnection {
@@ -206,7 +210,7 @@ export class Live {
   #again(): void {
     const was = this.#client;
     this.#client = newClientId();
-    this.#connection.dispose();
+    this.#connection?.dispose();
     this.exit = undefined;
     this.skipped = 0;
     this.state = { name: "connecting" };
@@ -236,14 +240,14 @@ export class Live {
   }
 
   #windowed(size: Size): void {
-    // The first layout comes before the connection.
-    if (!this.#connection) return;
-    this.#connection.resize(size);
+    if (this.#connection) this.#connection.resize(size);
+    // The first layout may come before the constructor is done.
+    else queueMicrotask(() => this.#start());
   }
 
   /** Back in front of this device: its size rules again, if that is what the device wants. */
   #shown = (): void => {
-    if (document.visibilityState === "visible" && settings.useMySize && this.framed) this.#connection.claimSize(this.screen.window);
+    if (document.visibilityState === "visible" && settings.useMySize && this.framed) this.#connection?.claimSize(this.screen.window);
   };
 
   #count(): void {

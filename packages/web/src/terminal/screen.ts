@@ -73,6 +73,7 @@ export class Screen {
   #cell: { readonly key: string; readonly cell: Pixels } | undefined;
   #window: Size | undefined;
   #disposed = false;
+  #frame = 0;
   #gpu: { dispose(): void } | undefined;
 
   constructor(place: HTMLElement, looks: Looks, events: ScreenEvents) {
@@ -124,7 +125,7 @@ export class Screen {
     this.layout();
   }
 
-  /** The size that the window has room for. */
+  /** The size that the window has room for, as far as it is known. */
   get window(): Size {
     return this.#window ?? { cols: this.term.cols, rows: this.term.rows };
   }
@@ -188,6 +189,12 @@ export class Screen {
     const place = { width: this.#place.clientWidth - SCROLL_BAR, height: this.#place.clientHeight };
     if (place.width <= 0 || place.height <= 0) return;
     const cell = this.#wantedCell();
+    if (!cell) {
+      // Not drawn yet: a size without a cell would be nonsense, and the session would take it.
+      cancelAnimationFrame(this.#frame);
+      this.#frame = requestAnimationFrame(() => this.layout());
+      return;
+    }
     const window = sizeFor(place, cell);
     const size = { cols: this.term.cols, rows: this.term.rows };
     const known = this.#window;
@@ -220,6 +227,7 @@ export class Screen {
   /** Takes the terminal off the page. */
   dispose(): void {
     this.#disposed = true;
+    cancelAnimationFrame(this.#frame);
     this.#observer.disconnect();
     this.#mute.dispose();
     this.term.dispose();
@@ -257,12 +265,14 @@ export class Screen {
   }
 
   /** The cell at the wanted font, measured once for each font. */
-  #wantedCell(): Pixels {
+  #wantedCell(): Pixels | undefined {
     const { fontSize, fontFamily } = this.#looks;
     const key = `${fontSize} ${devicePixelRatio} ${this.#gpu !== undefined} ${fontFamily}`;
     if (this.#cell?.key !== key) {
       this.#setFont(fontSize);
-      this.#cell = { key, cell: this.#measure() };
+      const cell = this.#measure();
+      if (cell.width <= 0 || cell.height <= 0) return undefined;
+      this.#cell = { key, cell };
     }
     return this.#cell.cell;
   }
