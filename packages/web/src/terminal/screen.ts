@@ -114,9 +114,6 @@ export class Screen {
       if (!this.#mute.isAnswer(data)) events.typed(data);
     });
     term.onBinary((data) => events.typedBytes(Uint8Array.from(data, (char) => char.charCodeAt(0) & 0xff)));
-    term.onRender(() => {
-      if (this.#gpu && !this.#isSharp()) this.#gpu.dispose();
-    });
     term.loadAddon(new WebLinksAddon((_, uri) => openLink(uri)));
     term.open(this.#host);
     this.#useGpu();
@@ -230,6 +227,7 @@ export class Screen {
     cancelAnimationFrame(this.#frame);
     this.#observer.disconnect();
     this.#mute.dispose();
+    this.#gpu?.dispose();
     this.term.dispose();
     this.#host.remove();
   }
@@ -287,12 +285,6 @@ export class Screen {
     return { width: (screen?.width ?? 0) / this.term.cols, height: (screen?.height ?? 0) / this.term.rows };
   }
 
-  /** Whether the GPU's canvas has as many pixels as it covers; emulated screens get this wrong, and show nothing then. */
-  #isSharp(): boolean {
-    const canvas = this.#host.querySelector<HTMLCanvasElement>(".xterm-screen > canvas:not([class])");
-    return !canvas || Math.abs(canvas.width - parseFloat(canvas.style.width) * devicePixelRatio) <= ROUNDING;
-  }
-
   /** Draws by GPU from now on, until its context is lost or there is none. */
   #useGpu(): void {
     const WebglAddon = gpuAddon();
@@ -302,12 +294,17 @@ export class Screen {
       const stop = () => {
         if (this.#gpu === undefined) return;
         this.#gpu = undefined;
+        probe.disconnect();
         addon.dispose();
         this.layout();
       };
+      const probe = new ResizeObserver((entries) => {
+        if (!entries.every(isSharp)) stop();
+      });
       addon.onContextLoss(stop);
       this.term.loadAddon(addon);
       this.#gpu = { dispose: stop };
+      probe.observe(this.#place, { box: "device-pixel-content-box" });
       this.layout();
     } catch {
       // No WebGL here: xterm.js draws by the DOM.
@@ -316,8 +313,13 @@ export class Screen {
 }
 
 let prepared = false;
-/** How far a canvas may be off its size in device pixels by rounding. */
+/** How far a size in device pixels may be off by rounding. */
 const ROUNDING = 4;
+
+/** Whether the browser tells an element's true size in device pixels. Emulated screens do not, and show nothing by GPU then. */
+function isSharp({ contentRect, devicePixelContentBoxSize: [box] = [] }: ResizeObserverEntry): boolean {
+  return !box || Math.abs(box.inlineSize - contentRect.width * devicePixelRatio) <= ROUNDING;
+}
 
 function prepare(): void {
   if (!prepared) adoptStyles();

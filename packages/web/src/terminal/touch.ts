@@ -51,10 +51,13 @@ export function followTouch(element: HTMLElement, target: () => Element | null, 
       return;
     }
     const delta = last.y - touch.clientY;
-    moved += Math.abs(delta) + Math.abs(last.x - touch.clientX);
+    const across = last.x - touch.clientX;
+    moved += Math.abs(delta) + Math.abs(across);
     last = { x: touch.clientX, y: touch.clientY };
     if (moved < TAP) return;
     speed = speed * 0.6 + delta * 0.4;
+    // A terminal that is wider than its place.
+    element.scrollLeft += across;
     scroll(delta, last.x, last.y);
   });
   const up = (event: TouchEvent) => {
