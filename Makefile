@@ -1,5 +1,5 @@
 # Everything a contributor runs. `make test` installs whatever is missing, then runs everything.
-.PHONY: run test web-test lint bench fuzz setup
+.PHONY: run test web-test web package-web screenshots lint bench fuzz setup
 
 run:
 	cargo run --release
@@ -7,7 +7,10 @@ run:
 setup:
 	./scripts/setup
 
-lint: setup
+# The debug binary of the tests has the real web app inside.
+lint test screenshots: export BOWLINE_WEB_DIST = $(CURDIR)/packages/web/dist
+
+lint: setup web
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
@@ -15,6 +18,22 @@ lint: setup
 
 test: lint web-test
 	cargo test --workspace --no-fail-fast
+
+# The web app, built.
+web: setup
+	npm install --no-audit --no-fund --silent
+	npm run --silent build -w @bowline/web -- --logLevel warn
+
+# Puts the built app into the gateway's crate, so that its package carries it.
+package-web: web
+	rm -rf crates/gateway/web-dist
+	cp -r packages/web/dist crates/gateway/web-dist
+	touch crates/gateway/build.rs
+
+# docs/screenshots, from a real gateway.
+screenshots: web
+	cargo build --quiet
+	scripts/screenshots
 
 # The TypeScript packages.
 web-test: setup

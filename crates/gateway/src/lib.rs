@@ -10,6 +10,7 @@
 //! - `ws`, `attach`, `relay`: WebSockets, and bytes between one and a session;
 //! - `board`, `events`: which sessions there are, and telling it as it changes;
 //! - `ask`: asking session processes;
+//! - `assets`: the web app;
 //! - `environment`: what the sessions started here see;
 //! - [`running`]: how other processes find the gateway;
 //! - `openapi`: all paths, described for programs;
@@ -19,6 +20,7 @@
 
 mod app;
 mod ask;
+mod assets;
 mod attach;
 pub mod auth;
 mod board;
@@ -51,6 +53,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+pub use crate::assets::WebApp;
 use crate::auth::Auth;
 pub use crate::environment::login_environment;
 pub use crate::reach::is_path;

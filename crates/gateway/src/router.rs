@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::auth::Scope;
 use crate::extract::Json;
 use crate::problem::Problem;
-use crate::{attach, auth, events, guard, history, metrics, openapi, sessions};
+use crate::{assets, attach, auth, events, guard, history, metrics, openapi, sessions};
 
 /// A path, and what each method does there.
 pub(crate) type Route = (&'static str, MethodRouter<App>);
@@ -24,7 +24,7 @@ pub(crate) type Route = (&'static str, MethodRouter<App>);
 /// The gateway's service.
 pub(crate) fn router(app: App, counted: PrometheusHandle) -> Router {
     gather(routes(counted))
-        .fallback(nowhere)
+        .fallback(assets::serve)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard::check))
         .with_state(app)
@@ -102,10 +102,6 @@ pub(crate) async fn show_metrics(
     let count = |state: Life| entries.iter().filter(|entry| entry.info.state == state).count();
     metrics::sessions(count(Life::Running), count(Life::Exited), count(Life::Lost));
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], counted.render()).into_response())
-}
-
-async fn nowhere() -> Problem {
-    Problem::new("not_found", "there is nothing at this path; /openapi.json lists what there is")
 }
 
 async fn wrong_method() -> Problem {

@@ -129,9 +129,14 @@ where
     }
 }
 
+/// The base path was asked for without a slash at its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WithoutSlash;
+
 /// Takes the base path off. A proxy may have done so already.
 fn strip(base: &str, request: &mut Request<Incoming>) {
     let Some(rest) = request.uri().path().strip_prefix(base).filter(|_| !base.is_empty()) else { return };
+    let bare = rest.is_empty();
     let path = match rest {
         "" => "/",
         rest if rest.starts_with('/') => rest,
@@ -140,5 +145,8 @@ fn strip(base: &str, request: &mut Request<Incoming>) {
     let query = request.uri().query().map_or_else(String::new, |query| format!("?{query}"));
     if let Ok(uri) = format!("{path}{query}").parse::<Uri>() {
         *request.uri_mut() = uri;
+    }
+    if bare {
+        request.extensions_mut().insert(WithoutSlash);
     }
 }

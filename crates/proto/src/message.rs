@@ -32,6 +32,14 @@ pub struct SessionInfo {
     /// When it was created, RFC 3339 UTC.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub created: String,
+    /// When it last printed something; up to ten seconds old while it prints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub active: Option<String>,
+    /// The last call for its owner in this life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub call: Option<Call>,
     /// Where it was started, or where it is now if its shell tells (OSC 7).
     pub cwd: String,
     /// The program and its arguments.
@@ -52,6 +60,31 @@ pub struct SessionInfo {
     pub degraded: bool,
     /// The version of the session process.
     pub version: String,
+}
+
+/// A program called for its owner.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Call {
+    /// When, RFC 3339 UTC. No two calls of a session have the same time.
+    pub at: String,
+    /// How.
+    pub kind: CallKind,
+    /// In which words; none for the bell.
+    pub text: String,
+}
+
+/// How a program calls.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum CallKind {
+    /// By the bell.
+    Bell,
+    /// By a notification (OSC 9, 99 or 777).
+    Notify,
 }
 
 /// What runs in a session.

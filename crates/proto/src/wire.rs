@@ -9,8 +9,8 @@ use ts_rs::{Config, TS};
 use crate::board::{BoardClientMessage, BoardMessage};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
 use crate::message::{
-    Attached, ClientMessage, Cursor, ExitStatus, Grant, Hello, Kind, Lag, Missed, Present, Reason, Scope,
-    ServerMessage, SessionInfo, SnapshotLength, State, Theme, Verdict, You,
+    Attached, Call, CallKind, ClientMessage, Cursor, ExitStatus, Grant, Hello, Kind, Lag, Missed, Present, Reason,
+    Scope, ServerMessage, SessionInfo, SnapshotLength, State, Theme, Verdict, You,
 };
 use crate::size::Size;
 
@@ -43,6 +43,8 @@ fn wire() -> String {
     declare::<ClientId>(&mut out);
     declare::<Size>(&mut out);
     declare::<SessionInfo>(&mut out);
+    declare::<Call>(&mut out);
+    declare::<CallKind>(&mut out);
     declare::<Kind>(&mut out);
     declare::<State>(&mut out);
     declare::<ExitStatus>(&mut out);

@@ -23,6 +23,8 @@ fn server() -> Server {
         state: State::Running,
         exit: None,
         created: "2026-11-15T18:00:00Z".to_owned(),
+        active: None,
+        call: None,
         cwd: "/".to_owned(),
         argv: vec!["sh".to_owned()],
         title: String::new(),

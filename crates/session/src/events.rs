@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bowline_proto::Offset;
 use bowline_proto::ids::Epoch;
-use bowline_proto::message::ExitStatus;
+use bowline_proto::message::{Call, CallKind, ExitStatus};
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,9 @@ const MAX_FILE: u64 = 1 << 20;
 const MAX_COMMANDS: usize = 1024;
 /// How many resizes are remembered for replays.
 const MAX_RESIZES: usize = 4096;
+
+/// How much of a notification a list of sessions shows, in characters; the rest is left out.
+const MAX_CALL: usize = 200;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -114,6 +117,8 @@ pub struct History {
     pub degraded: bool,
     /// How the latest life ended.
     pub exit: Option<(ExitStatus, Offset)>,
+    /// The latest life's last notification.
+    pub call: Option<Call>,
     /// When the last event happened.
     pub last_at: String,
 }
@@ -156,6 +161,7 @@ impl History {
                 self.started = Some(Started { epoch, offset, pid, version });
                 self.exit = None;
                 self.degraded = false;
+                self.call = None;
                 self.title.clear();
                 self.cwd = None;
                 self.resized(offset, size);
@@ -171,7 +177,11 @@ impl History {
             }
             Event::Degraded { .. } => self.degraded = true,
             Event::Exit { code, signal, offset } => self.exit = Some((ExitStatus { code, signal }, offset)),
-            Event::Notify { .. } | Event::Unknown => {}
+            Event::Notify { title, body } => {
+                let text = call_text(&title, &body);
+                self.call = Some(Call { at: self.last_at.clone(), kind: CallKind::Notify, text });
+            }
+            Event::Unknown => {}
         }
     }
 
@@ -184,6 +194,12 @@ impl History {
             self.resizes.pop_front();
         }
     }
+}
+
+/// A notification in one line, for a list of sessions.
+pub fn call_text(title: &str, body: &str) -> String {
+    let all = if title.is_empty() || body.is_empty() { format!("{title}{body}") } else { format!("{title}: {body}") };
+    all.chars().take(MAX_CALL).collect()
 }
 
 /// The writing end, held by the session process.

@@ -145,8 +145,13 @@ pub fn this_boot() -> String {
 
 /// Now, in RFC 3339 UTC with microseconds, always all of them: so the order of the texts is the order of the times.
 pub fn timestamp() -> String {
+    timestamp_of(std::time::SystemTime::now())
+}
+
+/// A moment in the form of [`timestamp`].
+pub fn timestamp_of(at: std::time::SystemTime) -> String {
     let form = time::macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
-    time::OffsetDateTime::now_utc().format(&form).unwrap_or_default()
+    time::OffsetDateTime::from(at).format(&form).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::events::History;
 use crate::home::{Home, SessionDir};
 use crate::lock::Lock;
 use crate::log::Log;
-use crate::meta::{Meta, this_boot, this_host};
+use crate::meta::{Meta, this_boot, this_host, timestamp_of};
 
 /// A session as its files tell.
 #[derive(Clone, Debug)]
@@ -111,6 +111,8 @@ pub fn read(dir: SessionDir) -> Option<Entry> {
         state,
         exit: history.exit.as_ref().map(|(exit, _)| exit.clone()),
         created: meta.created.clone(),
+        active: last_output(&dir, &history),
+        call: history.call.clone(),
         cwd: history.cwd.clone().unwrap_or_else(|| meta.cwd.lossy()),
         argv: meta.argv_lossy(),
         title: history.title.clone(),
@@ -122,6 +124,12 @@ pub fn read(dir: SessionDir) -> Option<Entry> {
         version: started.version,
     };
     Some(Entry { dir, meta, info, here })
+}
+
+/// When it last printed something, as far as files tell: a session that ended, at its end at the latest.
+fn last_output(dir: &SessionDir, history: &History) -> Option<String> {
+    let written = || Some(timestamp_of(fs::metadata(dir.log()).ok()?.modified().ok()?));
+    if history.exit.is_some() { Some(history.last_at.clone()) } else { written() }
 }
 
 /// A machine that went down may have lost the newest pages of the log, so cursors into that life no longer hold.

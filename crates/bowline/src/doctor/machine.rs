@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant, SystemTime};
 
+use bowline_gateway::WebApp;
 use bowline_gateway::running::Running;
 use bowline_session::home::Home;
 use rustix::process::{Resource, getrlimit};
@@ -25,6 +26,19 @@ pub(super) fn check(report: &mut Report) {
     clock(report);
     login_shell(report);
     linger(report);
+    web_app(report);
+}
+
+/// Which web app is in this binary.
+fn web_app(report: &mut Report) {
+    const NAME: &str = "web app";
+    match WebApp::inside() {
+        WebApp::Placeholder => {
+            let remedy = "build with `cargo build --release` where Node 20.19 or newer is installed";
+            report.warn(NAME, "placeholder: browsers see a page that says how to build it", remedy);
+        }
+        inside => report.ok(NAME, inside.as_str()),
+    }
 }
 
 fn open_files(report: &mut Report) {

@@ -234,6 +234,8 @@ fn info(config: &ServerConfig) -> SessionInfo {
         state: State::Running,
         exit: None,
         created: "2026-11-15T18:00:00Z".to_owned(),
+        active: None,
+        call: None,
         cwd: "/".to_owned(),
         argv: vec![],
         title: String::new(),

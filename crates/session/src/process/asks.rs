@@ -106,7 +106,7 @@ impl Session {
     }
 
     fn status_reply(&mut self) -> Reply {
-        self.info.offset = self.log.end();
+        self.describe();
         Reply::Status { session: Box::new(self.info.clone()) }
     }
 

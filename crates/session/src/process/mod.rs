@@ -190,6 +190,8 @@ fn raise(
         state: State::Running,
         exit: None,
         created: meta.created.clone(),
+        active: None,
+        call: None,
         cwd: meta.cwd.lossy(),
         argv: meta.argv_lossy(),
         title: String::new(),

@@ -10,13 +10,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bowline_proto::Offset;
 use bowline_proto::close;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::link::{ConnId, Server, ServerEvent};
-use bowline_proto::message::{ExitStatus, ServerMessage, SessionInfo};
+use bowline_proto::message::{Call, CallKind, ExitStatus, ServerMessage, SessionInfo};
 use rustix::fs::inotify;
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 
@@ -26,11 +26,11 @@ use super::notices::Notices;
 use super::poll::{Interest, Poll, Ready};
 use super::typed::Typed;
 use crate::emulator::{Ask, Done, Emulator};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, call_text};
 use crate::home::SessionDir;
 use crate::lock::Lock;
 use crate::log::Log;
-use crate::meta::Meta;
+use crate::meta::{Meta, timestamp, timestamp_of};
 use crate::pty::Pty;
 use crate::wire::Newest;
 
@@ -93,6 +93,8 @@ pub(crate) struct Session {
     pub(super) last_output: Instant,
     pub(super) unattended_since: Option<Instant>,
     pub(super) info_changed: bool,
+    /// When the description was last brought up to date.
+    pub(super) described: Instant,
     /// How much output the screen knows of.
     pub(super) screen_told: Offset,
     /// When it is told of the rest.
@@ -193,6 +195,7 @@ impl Session {
             last_output: now,
             unattended_since: Some(now),
             info_changed: false,
+            described: now,
             screen_told: offset,
             screen_due: None,
             newest: Newest::new(offset),
@@ -267,10 +270,24 @@ impl Session {
         match &message {
             ServerMessage::Title { title } => self.info.title.clone_from(title),
             ServerMessage::Cwd { cwd } => self.info.cwd.clone_from(cwd),
-            _ => {}
+            ServerMessage::Bell => self.called(CallKind::Bell, String::new()),
+            ServerMessage::Notify { title, body } => self.called(CallKind::Notify, call_text(title, body)),
+            _ => return self.link.handle_notice(message),
         }
-        self.info_changed |= matches!(message, ServerMessage::Title { .. } | ServerMessage::Cwd { .. });
+        self.info_changed = true;
         self.link.handle_notice(message);
+    }
+
+    fn called(&mut self, kind: CallKind, text: String) {
+        self.info.call = Some(Call { at: timestamp(), kind, text });
+    }
+
+    /// Brings the description up to now.
+    pub(super) fn describe(&mut self) {
+        self.info.offset = self.log.end();
+        let last = SystemTime::now().checked_sub(self.last_output.elapsed());
+        self.info.active = last.map(timestamp_of);
+        self.described = Instant::now();
     }
 
     // ---- carrying out ----
@@ -301,7 +318,7 @@ impl Session {
         }
         self.watch_pty();
         if std::mem::take(&mut self.info_changed) {
-            self.info.offset = self.log.end();
+            self.describe();
             self.link.handle_info(self.info.clone());
             self.tell_followers();
         }

@@ -11,6 +11,8 @@ use crate::pty::PtyRead;
 
 /// What a read of a terminal that has more to give brings at least.
 const FULL_READ: usize = 1024;
+/// How old the description of a session that prints may get.
+const DESCRIBE_EVERY: Duration = Duration::from_secs(10);
 /// How often to look again at a terminal that everybody closed while the program lives.
 const REOPEN_LOOK: Duration = Duration::from_millis(250);
 
@@ -38,6 +40,7 @@ impl Session {
         }
         if filled > 0 {
             self.last_output = Instant::now();
+            self.info_changed |= self.last_output.duration_since(self.described) >= DESCRIBE_EVERY;
             self.newest.filled(self.log.end(), filled);
             let end = self.newest.end();
             self.link.handle_log(self.log.start_for(end).max(self.life_start), end);

@@ -22,6 +22,7 @@ import {
 import type {
   Attached,
   BoardMessage,
+  Call,
   ClientMessage,
   Cursor,
   ExitStatus,
@@ -63,6 +64,8 @@ export const sessionInfo = object<SessionInfo>({
   state: oneOf("running", "exited", "lost"),
   exit: optional(object<ExitStatus>({ code: exitCode, signal: nullable(text) })),
   created: text,
+  active: optional(text),
+  call: optional(object<Call>({ at: text, kind: oneOf("bell", "notify"), text })),
   cwd: text,
   argv: list(text),
   title: text,

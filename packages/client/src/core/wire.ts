@@ -38,6 +38,10 @@ export type SessionInfo = {
   exit?: ExitStatus,
   /** When it was created, RFC 3339 UTC. */
   created: string,
+  /** When it last printed something; up to ten seconds old while it prints. */
+  active?: string,
+  /** The last call for its owner in this life. */
+  call?: Call,
   /** Where it was started, or where it is now if its shell tells (OSC 7). */
   cwd: string,
   /** The program and its arguments. */
@@ -57,6 +61,19 @@ export type SessionInfo = {
   /** The version of the session process. */
   version: string,
 };
+
+/** A program called for its owner. */
+export type Call = {
+  /** When, RFC 3339 UTC. No two calls of a session have the same time. */
+  at: string,
+  /** How. */
+  kind: CallKind,
+  /** In which words; none for the bell. */
+  text: string,
+};
+
+/** How a program calls. */
+export type CallKind = "bell" | "notify";
 
 /** What runs in a session. */
 export type Kind = "terminal" | "agent";

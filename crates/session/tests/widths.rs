@@ -1,0 +1,36 @@
+//! The web app's terminal takes the width of every character from the session's own table; this test fails when they differ.
+//!
+//! `BOWLINE_BLESS=1 cargo test -p bowline-session --test widths` writes the table anew.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+
+use unicode_width::UnicodeWidthChar;
+
+/// Runs of characters whose width is not 1: first, last, width.
+fn widths() -> Vec<(u32, u32, usize)> {
+    let mut runs: Vec<(u32, u32, usize)> = Vec::new();
+    for c in (0xa0..=0x10_ffff).filter_map(char::from_u32) {
+        let (code, width) = (c as u32, c.width().unwrap_or(0).min(2));
+        match runs.last_mut() {
+            Some(run) if run.1 + 1 == code && run.2 == width => run.1 = code,
+            _ if width != 1 => runs.push((code, code, width)),
+            _ => {}
+        }
+    }
+    runs
+}
+
+#[test]
+fn r29_the_web_app_has_the_sessions_table_of_widths() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packages/web/src/terminal/widths.json");
+    let now = format!("{}\n", serde_json::to_string(&widths()).unwrap());
+    if std::env::var_os("BOWLINE_BLESS").is_some() {
+        std::fs::write(path, now).expect("the table is written");
+        return;
+    }
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        committed == now,
+        "packages/web/src/terminal/widths.json differs from the session's table. Write it anew:\n\
+         BOWLINE_BLESS=1 cargo test -p bowline-session --test widths"
+    );
+}

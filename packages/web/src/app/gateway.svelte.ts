@@ -1,0 +1,180 @@
+/** The gateway as the app sees it: the login, and the board kept true by the event stream. */
+import { Api, ApiError, type ConnectionState, EventsConnection, newClientId, type SessionInfo } from "@bowline/client";
+import { browserEnvironment } from "@bowline/client/browser";
+import { SvelteMap } from "svelte/reactivity";
+import { nameOf, needWords } from "../board/order.ts";
+import { look, meet, needOf, readSeen, receive, type SeenBoard } from "../board/seen.ts";
+import { deviceStore, settings } from "./device.svelte.ts";
+import { notice } from "./notices.svelte.ts";
+import { hrefOf } from "./route.ts";
+
+const KEY = "bowline.key";
+const SEEN = "bowline.seen";
+
+/** Whether somebody is logged in: not known yet, yes, or no. */
+export type Login = "unknown" | "in" | "out";
+
+/** The gateway behind this page. */
+class Gateway {
+  /** Where the app is, so is the API. */
+  readonly api = new Api({ base: new URL("./", document.baseURI).href, auth: { kind: "none" } });
+  login: Login = $state("unknown");
+  /** Why there is no login, when there was one before or one was tried. */
+  why = $state("");
+  feed: ConnectionState = $state.raw({ name: "connecting" });
+  /** The board has been received at least once. */
+  known = $state(false);
+  version = $state("");
+  readonly sessions = new SvelteMap<string, SessionInfo>();
+  seen: SeenBoard = $state.raw(readSeen(deviceStore.get(SEEN)));
+  /** The session that is looked at. */
+  viewed: string | undefined = $state();
+  /** Called after a login: connections that wait for one go on. */
+  readonly onLogin = new Set<() => void>();
+  #events: EventsConnection | undefined;
+
+  /** Begins: with the login link's code, with the key of an earlier login, or without either behind a proxy that logs in. */
+  async start(code: string | undefined): Promise<void> {
+    const key = deviceStore.get(KEY);
+    if (key !== undefined) this.api.auth = { kind: "browser", key };
+    if (code !== undefined) return this.logIn(code);
+    if (key === undefined) {
+      try {
+        await this.api.sessions();
+        this.api.auth = { kind: "browser", key: "" };
+      } catch {
+        this.login = "out";
+        return;
+      }
+    }
+    this.#enter();
+  }
+
+  /** Logs in by a one-time code. */
+  async logIn(code: string): Promise<void> {
+    try {
+      const { key } = await this.api.login(code);
+      deviceStore.set(KEY, key);
+      this.#enter();
+    } catch (error) {
+      // A link that was opened twice is no reason to leave a login that works.
+      if (await this.#works()) return this.#enter();
+      this.loggedOut(loginWords(error));
+    }
+  }
+
+  /** The login is no more; `why` in the words of whoever says so. */
+  loggedOut(why: string): void {
+    this.login = "out";
+    this.why = why;
+  }
+
+  /** Leaves, here and there. */
+  async logOut(): Promise<void> {
+    try {
+      await this.api.logout();
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 401)) throw error;
+    }
+    deviceStore.remove(KEY);
+    this.#events?.dispose();
+    this.#events = undefined;
+    this.sessions.clear();
+    this.known = false;
+    this.loggedOut("");
+  }
+
+  /** Tries the event stream again now. */
+  retry(): void {
+    this.#events?.retry();
+  }
+
+  /** A session changed by what was done here; the stream says the same a little later. */
+  put(session: SessionInfo): void {
+    this.sessions.set(session.id, session);
+  }
+
+  /** Somebody looks at this session: it needs nobody any more. */
+  lookAt(session: SessionInfo): void {
+    const now = look(session);
+    const before = this.seen[session.id];
+    if (before?.call === now.call && before?.epoch === now.epoch && before?.ended === now.ended) return;
+    this.#keepSeen({ ...this.seen, [session.id]: now });
+  }
+
+  #enter(): void {
+    this.login = "in";
+    this.why = "";
+    if (this.#events) this.#events.retry();
+    else this.#open();
+    for (const go of this.onLogin) go();
+  }
+
+  #open(): void {
+    this.#events = new EventsConnection({
+      environment: browserEnvironment(),
+      target: this.api.eventsTarget(newClientId()),
+      on: {
+        state: (state) => {
+          this.feed = state;
+          if (state.name === "needs-login") this.loggedOut("The login was revoked or has expired.");
+        },
+        welcome: ({ version }) => (this.version = version),
+        board: (sessions) => {
+          const gone = new Set(this.sessions.keys());
+          for (const session of sessions) {
+            gone.delete(session.id);
+            this.sessions.set(session.id, session);
+          }
+          for (const id of gone) this.sessions.delete(id);
+          this.known = true;
+          this.#keepSeen(receive(this.seen, sessions));
+        },
+        session: (session) => this.#changed(session),
+        sessionGone: (id) => this.sessions.delete(id),
+      },
+    });
+  }
+
+  #changed(session: SessionInfo): void {
+    const before = this.sessions.get(session.id);
+    this.sessions.set(session.id, session);
+    const seen = meet(this.seen[session.id], session);
+    if (seen !== this.seen[session.id]) this.#keepSeen({ ...this.seen, [session.id]: seen });
+    if (this.viewed === session.id && document.visibilityState === "visible") return this.lookAt(session);
+    const need = needOf(session, seen);
+    const fresh = before && (before.call?.at !== session.call?.at || before.state !== session.state);
+    if (!need || !fresh || (need.kind === "bell" && !settings.bellNotice)) return;
+    notice(nameOf(session), { body: needWords(need, session), href: hrefOf({ name: "session", id: session.id }) });
+  }
+
+  #keepSeen(seen: SeenBoard): void {
+    this.seen = seen;
+    deviceStore.set(SEEN, JSON.stringify(seen));
+  }
+
+  async #works(): Promise<boolean> {
+    try {
+      await this.api.sessions();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+function loginWords(error: unknown): string {
+  if (!(error instanceof ApiError)) return String(error);
+  if (error.status === 0) return "The gateway cannot be reached. Is it running?";
+  if (error.code === "too_many") return "Too many attempts. Wait a minute, then try again.";
+  return "This code was used, has expired, or is wrong. A code works once, for ten minutes.";
+}
+
+/** The gateway. */
+export const gateway = new Gateway();
+
+/** An error in words for people. A login that is no more is noticed here, too. */
+export function errorWords(error: unknown): string {
+  if (error instanceof ApiError && error.status === 401) gateway.loggedOut("The login was revoked or has expired.");
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,51 @@
+/** Notices in the page: short, few, and gone by themselves. */
+
+/** A notice. */
+export interface Notice {
+  readonly id: number;
+  readonly title: string;
+  readonly body: string;
+  /** Where a click leads: a place in the app, or a link of the program's. */
+  readonly href: string | undefined;
+  /** What the link is called. */
+  readonly action: string;
+}
+
+/** As many are shown at a time; another one takes the oldest's place. */
+const MOST = 3;
+/** How long one is shown, in milliseconds, unless somebody points at it. */
+const SHOWN_FOR = 8000;
+
+/** The notices shown now, oldest first. */
+export const notices: Notice[] = $state([]);
+const timers = new Map<number, ReturnType<typeof setTimeout>>();
+let last = 0;
+
+/** Shows a notice. One with the same words takes the place of the first. */
+export function notice(title: string, more: { body?: string; href?: string | undefined; action?: string } = {}): void {
+  const { body = "", href, action = "Open" } = more;
+  for (const same of notices.filter((one) => one.title === title && one.body === body)) dismiss(same.id);
+  const id = ++last;
+  notices.push({ id, title, body, href, action });
+  while (notices.length > MOST) dismiss(notices[0]!.id);
+  release(id);
+}
+
+/** Takes a notice away. */
+export function dismiss(id: number): void {
+  hold(id);
+  const at = notices.findIndex((one) => one.id === id);
+  if (at >= 0) notices.splice(at, 1);
+}
+
+/** Somebody looks at it: it stays. */
+export function hold(id: number): void {
+  clearTimeout(timers.get(id));
+  timers.delete(id);
+}
+
+/** Nobody looks at it any more. */
+export function release(id: number): void {
+  hold(id);
+  timers.set(id, setTimeout(() => dismiss(id), SHOWN_FOR));
+}

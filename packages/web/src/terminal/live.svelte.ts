@@ -1,0 +1,276 @@
+/** A session that is looked at: its connection, its screen, and what a person wants to know about both. */
+import {
+  type ConnectionState,
+  type ExitStatus,
+  newClientId,
+  type NotTaken,
+  type SessionInfo,
+  type Size,
+  TerminalConnection,
+  type Unsent,
+  type You,
+} from "@bowline/client";
+import { browserEnvironment, reloadedFrom } from "@bowline/client/browser";
+import { clampFont, keepSettings, settings } from "../app/device.svelte.ts";
+import { gateway } from "../app/gateway.svelte.ts";
+import { notice } from "../app/notices.svelte.ts";
+import { copy } from "./clipboard.ts";
+import { afterKey, bytesOf, type Modifiers, modified, type Named } from "./keys.ts";
+import { type ClipboardRequest, CLIPBOARD_LIMIT } from "./osc52.ts";
+import { type Looks, Screen } from "./screen.ts";
+import { DARK, LIGHT } from "./themes.ts";
+import { Typing } from "./typing.ts";
+
+/** A viewed session. */
+export class Live {
+  /** What the address calls it: an id or a name. */
+  readonly id: string;
+  state: ConnectionState = $state.raw({ name: "connecting" });
+  /** When the next dial is due, by the page's clock. */
+  due = $state(0);
+  session: SessionInfo | undefined = $state.raw();
+  title = $state("");
+  cwd = $state("");
+  others = $state(0);
+  you: You = $state.raw({ write: true, size: false });
+  exit: ExitStatus | undefined = $state.raw();
+  unsent: Unsent | undefined = $state.raw();
+  /** Typed bytes that the session has not taken. */
+  waiting = $state(0);
+  /** The terminal's size, and the font it is drawn with. */
+  size: Size = $state.raw({ cols: 80, rows: 24 });
+  font = $state(0);
+  /** When the bell last rang, by the page's clock. */
+  rang = $state(0);
+  /** Output that a snapshot skipped, in bytes, until it is dismissed. */
+  skipped = $state(0);
+  modifiers: Modifiers = $state.raw({ ctrl: "off", alt: "off" });
+  readonly screen: Screen;
+  readonly #typing: Typing;
+  /** There is one as soon as the window's size is known. */
+  #connection: TerminalConnection | undefined;
+  #client = newClientId();
+  #disposed = false;
+
+  constructor(id: string, place: HTMLElement, looks: Looks) {
+    this.id = id;
+    this.#typing = new Typing(
+      () => this.#connection ?? { input: () => "full" },
+      (why) => this.#refused(why),
+    );
+    this.screen = new Screen(place, looks, {
+      typed: (data) => this.#typed(data),
+      typedBytes: (data) => this.type(data),
+      window: (size) => this.#windowed(size),
+      clipboard: (request) => void this.#copied(request),
+      laidOut: (size, font) => {
+        this.size = size;
+        this.font = font;
+      },
+    });
+    gateway.onLogin.add(this.retry);
+    document.addEventListener("visibilitychange", this.#shown);
+  }
+
+  /** Somebody else's size rules. */
+  get framed(): boolean {
+    return !this.you.size;
+  }
+
+  /** Input as it is. */
+  type(data: string | Uint8Array): void {
+    this.#typing.type(data);
+    this.#count();
+  }
+
+  /** A key of the key row. */
+  press(key: Named | { readonly text: string }): void {
+    const held = this.#held();
+    const { applicationCursorKeysMode } = this.screen.term.modes;
+    this.type(typeof key === "string" ? bytesOf(key, held, applicationCursorKeysMode) : modified(key.text, held));
+    this.modifiers = afterKey(this.modifiers);
+    this.screen.term.scrollToBottom();
+  }
+
+  /** Text as one paste: bracketed, where the program asked for it. */
+  paste(text: string): void {
+    if (text) this.screen.term.paste(text);
+  }
+
+  /** This window's size rules from now on, also the next time on this device. */
+  claimSize(): void {
+    settings.useMySize = true;
+    keepSettings();
+    this.#connection?.claimSize(this.screen.window);
+  }
+
+  /** Makes the font larger or smaller, on this device. */
+  zoom(by: number): void {
+    settings.fontSize = clampFont(settings.fontSize + by);
+    keepSettings();
+  }
+
+  /** Tries again now. */
+  retry = (): void => {
+    if (this.state.name === "gone") this.#again();
+    else this.#connection?.retry();
+  };
+
+  sendUnsent(): void {
+    this.unsent = undefined;
+    this.#connection?.sendUnsent();
+  }
+
+  discardUnsent(): void {
+    this.unsent = undefined;
+    this.#connection?.discardUnsent();
+  }
+
+  /** A session that ended lives again. */
+  async restart(): Promise<void> {
+    if (!this.session) return;
+    gateway.put(await gateway.api.restart(this.session.id, this.session.epoch));
+    this.#again();
+  }
+
+  /** The board says something about the session: one that was restarted elsewhere is followed. */
+  heard(session: SessionInfo): void {
+    if (this.state.name === "ended" && session.state === "running" && session.epoch !== this.session?.epoch) this.#again();
+    else if (this.session) this.session = session;
+  }
+
+  /** Takes everything down. */
+  dispose(): void {
+    this.#disposed = true;
+    gateway.onLogin.delete(this.retry);
+    document.removeEventListener("visibilitychange", this.#shown);
+    this.#typing.clear();
+    this.#connection?.dispose();
+    this.screen.dispose();
+  }
+
+  #start(): void {
+    if (!this.#disposed) this.#connection ??= this.#connect(reloadedFrom(this.#client));
+  }
+
+  #connect(was: string | undefined): TerminalConnection {
+    const theme = this.screen.term.options.theme;
+    const { screen } = this;
+    return new TerminalConnection({
+      environment: browserEnvironment(),
+      target: gateway.api.attachTarget(this.id),
+      client: this.#client,
+      ...(was === undefined ? {} : { was }),
+      size: screen.window,
+      claimSize: settings.useMySize,
+      scrollback: settings.scrollback,
+      theme: { fg: theme?.foreground ?? DARK.foreground!, bg: theme?.background ?? DARK.background! },
+      on: {
+        state: (state) => this.#became(state),
+        attached: (attached) => {
+          this.session = attached.session;
+          this.title = attached.session.title;
+          this.cwd = attached.session.cwd;
+          this.#is(attached.you);
+          if (attached.verdict === "exact") screen.resize(attached.size);
+          this.#count();
+        },
+        snapshotBegin: ({ size, scope, missed }) => {
+          if (missed) this.skipped += missed.to - missed.from;
+          screen.beginSnapshot(size, scope === "all");
+        },
+        snapshotPart: (bytes) => screen.partOfSnapshot(bytes),
+        snapshotEnd: (_, rendered) => screen.endSnapshot(rendered),
+        output: (bytes, _, rendered) => {
+          screen.write(bytes, rendered);
+          if (this.waiting > 0) this.#count();
+        },
+        resize: (size) => screen.resize(size),
+        title: (title) => (this.title = title),
+        cwd: (cwd) => (this.cwd = cwd),
+        bell: () => (this.rang = Date.now()),
+        notify: (title, body) => notice(title || this.title || "Notification", { body }),
+        url: (url, open) => {
+          if (open) notice("The program asks you to open a page", { body: url, href: url, action: "Open the page" });
+        },
+        presence: (clients, you) => {
+          this.others = Math.max(clients.length - 1, 0);
+          this.#is(you);
+        },
+        exit: (status) => (this.exit = status),
+        unsent: (unsent) => (this.unsent = unsent),
+        error: (error) => {
+          if (error.source === "server" && error.code !== "input_hole") notice("The session says", { body: error.message });
+        },
+      },
+    });
+  }
+
+  /** The connection is over, and the session is not. */
+  #again(): void {
+    const was = this.#client;
+    this.#client = newClientId();
+    this.#connection?.dispose();
+    this.exit = undefined;
+    this.skipped = 0;
+    this.state = { name: "connecting" };
+    this.#connection = this.#connect(was);
+  }
+
+  #became(state: ConnectionState): void {
+    this.state = state;
+    this.due = state.name === "reconnecting" ? Date.now() + state.delay : 0;
+    if (state.name === "needs-login") gateway.loggedOut("The login was revoked or has expired.");
+    this.#count();
+  }
+
+  #is(you: You): void {
+    this.you = you;
+    this.screen.framed = !you.size;
+  }
+
+  #typed(data: string): void {
+    const held = this.#held();
+    this.type(held.ctrl || held.alt ? modified(data, held) : data);
+    if (held.ctrl || held.alt) this.modifiers = afterKey(this.modifiers);
+  }
+
+  #held(): { ctrl: boolean; alt: boolean } {
+    return { ctrl: this.modifiers.ctrl !== "off", alt: this.modifiers.alt !== "off" };
+  }
+
+  #windowed(size: Size): void {
+    if (this.#connection) this.#connection.resize(size);
+    // The first layout may come before the constructor is done.
+    else queueMicrotask(() => this.#start());
+  }
+
+  /** Back in front of this device: its size rules again, if that is what the device wants. */
+  #shown = (): void => {
+    if (document.visibilityState === "visible" && settings.useMySize && this.framed) this.#connection?.claimSize(this.screen.window);
+  };
+
+  #count(): void {
+    this.waiting = this.state.name === "open" ? 0 : (this.#connection?.waiting ?? 0) + this.#typing.waiting;
+  }
+
+  #refused(why: NotTaken): void {
+    if (this.#disposed) return;
+    if (why === "full") notice("Too much at once", { body: "What was pasted is larger than what can wait. Paste less." });
+    else if (why === "read-only") notice("Look only", { body: "This login may watch the session, and not type." });
+  }
+
+  async #copied(request: ClipboardRequest): Promise<void> {
+    if (request.kind === "too-large") {
+      notice("Not copied", { body: `The program wants ${request.bytes} bytes on the clipboard; ${CLIPBOARD_LIMIT} are allowed.` });
+    } else if (request.kind === "write" && !(await copy(request.text))) {
+      notice("Not copied", { body: "The browser does not let this page write to the clipboard now." });
+    }
+  }
+}
+
+/** How terminals look on this device, in light or dark. */
+export function looksOf(dark: boolean): Looks {
+  const { fontSize, fontFamily, scrollback, cursorBlink, screenReader, gpu } = settings;
+  return { theme: dark ? DARK : LIGHT, fontSize, fontFamily, scrollback, cursorBlink, screenReader, gpu };
+}

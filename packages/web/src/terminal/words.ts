@@ -1,0 +1,73 @@
+/** What a connection's state is called in plain words. */
+import type { ConnectionState, ExitStatus, Unsent } from "@bowline/client";
+
+/** A sentence about a connection, and how much it matters. */
+export interface Words {
+  readonly tone: "good" | "busy" | "bad" | "over";
+  readonly text: string;
+}
+
+/** The state in plain words; `seconds` is what is left of a delay. */
+export function stateWords(state: ConnectionState, seconds: number): Words {
+  switch (state.name) {
+    case "connecting":
+      return { tone: "busy", text: "Connecting" };
+    case "open":
+      return { tone: "good", text: "Connected" };
+    case "reconnecting": {
+      const when = seconds > 0 ? `trying again in ${seconds} s` : "trying again now";
+      return { tone: "busy", text: `Connection lost, ${when}` };
+    }
+    case "offline":
+      return { tone: "bad", text: "Not connected" };
+    case "needs-login":
+      return { tone: "bad", text: "Log in to go on" };
+    case "ended":
+      return { tone: "over", text: "Ended" };
+    case "gone":
+      return { tone: "bad", text: goneWords(state.why) };
+  }
+}
+
+/** Why a connection will never work. */
+export function goneWords(why: string): string {
+  switch (why) {
+    case "unknown":
+      return "There is no such session";
+    case "gone":
+      return "This session was ended and forgotten";
+    case "not_allowed":
+      return "This login may not open it";
+    case "version":
+      return "The gateway speaks another version: reload the page";
+    default:
+      return "The gateway refused the connection";
+  }
+}
+
+/** How a program ended. */
+export function exitWords(exit: ExitStatus | undefined, lost = false): string {
+  if (lost) return "Lost: its process is gone, its last screen is here";
+  if (exit?.signal) return `Ended by ${exit.signal}`;
+  if (exit && exit.code !== null) return exit.code === 0 ? "Exited normally" : `Exited with code ${exit.code}`;
+  return "Ended";
+}
+
+/** Unsent keys as somebody can read them: control characters by name, shortened from the front. */
+export function unsentWords(unsent: Unsent, longest = 40): string {
+  const shown = Array.from(new TextDecoder().decode(unsent.bytes), visible).join("");
+  return shown.length > longest ? `…${shown.slice(-longest)}` : shown;
+}
+
+function visible(char: string): string {
+  const code = char.charCodeAt(0);
+  if (char === "\r") return "⏎";
+  if (code === 0x7f) return "⌫";
+  if (code === 0x1b) return "⎋";
+  return code < 0x20 ? `^${String.fromCharCode(code + 0x40)}` : char;
+}
+
+/** Who else is here. */
+export function othersWords(others: number): string {
+  return others === 0 ? "" : others === 1 ? "1 other here" : `${others} others here`;
+}

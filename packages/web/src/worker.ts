@@ -1,0 +1,59 @@
+/// <reference lib="webworker" />
+/**
+ * The service worker: it keeps the shell of the app, so that the app opens while the gateway is away and says so itself.
+ *
+ * The page always comes from the network first, so code is never stale; files with a hash in their name never change and come
+ * from the cache. Nothing of the API is ever kept.
+ */
+const worker = self as unknown as ServiceWorkerGlobalScope;
+
+/** Filled in by the build. */
+const FILES = __FILES__;
+const CACHE = "bowline-__VERSION__";
+declare const __FILES__: string[];
+
+const scope = new URL(worker.registration.scope);
+
+worker.addEventListener("install", (event) => {
+  event.waitUntil(
+    (async () => {
+      const cache = await caches.open(CACHE);
+      await cache.addAll(["./", ...FILES].map((file) => new URL(file, scope).href));
+      await worker.skipWaiting();
+    })(),
+  );
+});
+
+worker.addEventListener("activate", (event) => {
+  event.waitUntil(
+    (async () => {
+      const others = (await caches.keys()).filter((name) => name.startsWith("bowline-") && name !== CACHE);
+      await Promise.all(others.map((name) => caches.delete(name)));
+      await worker.clients.claim();
+    })(),
+  );
+});
+
+worker.addEventListener("fetch", (event) => {
+  const url = new URL(event.request.url);
+  if (event.request.method !== "GET" || url.origin !== scope.origin || !url.pathname.startsWith(scope.pathname)) return;
+  const path = url.pathname.slice(scope.pathname.length);
+  if (event.request.mode === "navigate" && path === "") event.respondWith(page(event.request));
+  else if (path.startsWith("assets/")) event.respondWith(file(event.request));
+});
+
+/** The page: from the network, and only when there is none, the one that belongs to the files kept here. */
+async function page(request: Request): Promise<Response> {
+  try {
+    return await fetch(request);
+  } catch (error) {
+    const kept = await (await caches.open(CACHE)).match(scope.href);
+    if (kept) return kept;
+    throw error;
+  }
+}
+
+/** A file whose name changes with its contents. */
+async function file(request: Request): Promise<Response> {
+  return (await caches.match(request.url)) ?? fetch(request);
+}

@@ -1,0 +1,33 @@
+import { describe, expect, it } from "vitest";
+import { exitWords, goneWords, othersWords, stateWords, unsentWords } from "../src/terminal/words.ts";
+
+describe("R10: states in plain words", () => {
+  it("say when the next try is", () => {
+    expect(stateWords({ name: "reconnecting", attempt: 2, delay: 4000 }, 4).text).toBe("Connection lost, trying again in 4 s");
+    expect(stateWords({ name: "reconnecting", attempt: 2, delay: 0 }, 0).text).toBe("Connection lost, trying again now");
+    expect(stateWords({ name: "offline" }, 0)).toEqual({ tone: "bad", text: "Not connected" });
+    expect(stateWords({ name: "open" }, 0).tone).toBe("good");
+  });
+
+  it("say why it will never work", () => {
+    expect(goneWords("unknown")).toBe("There is no such session");
+    expect(goneWords("protocol")).toBe("The gateway refused the connection");
+  });
+
+  it("say how a program ended", () => {
+    expect(exitWords({ code: 0, signal: null })).toBe("Exited normally");
+    expect(exitWords({ code: 3, signal: null })).toBe("Exited with code 3");
+    expect(exitWords({ code: null, signal: "SIGKILL" })).toBe("Ended by SIGKILL");
+    expect(exitWords({ code: null, signal: null }, true)).toMatch(/^Lost/);
+  });
+
+  it("R16: show unsent keys so that they can be read", () => {
+    const unsent = (text: string) => ({ bytes: new TextEncoder().encode(text), doubtful: 0 });
+    expect(unsentWords(unsent("ls\r\x03\x7f\x1b[A"))).toBe("ls⏎^C⌫⎋[A");
+    expect(unsentWords(unsent("x".repeat(50)), 10)).toBe(`…${"x".repeat(10)}`);
+  });
+
+  it("R26: count the others", () => {
+    expect([0, 1, 2].map(othersWords)).toEqual(["", "1 other here", "2 others here"]);
+  });
+});

@@ -1,0 +1,40 @@
+/** How the app is built: relative paths, so that it works under any sub-path, and a service worker that knows its files. */
+import { createHash } from "node:crypto";
+import { svelte } from "@sveltejs/vite-plugin-svelte";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+/** Where `npm run dev` finds a gateway. */
+const gateway = process.env["BOWLINE_URL"] ?? "http://127.0.0.1:7433";
+
+/** Writes the names of the built files into the service worker, and a version that changes with any of them. */
+function workerFiles(): Plugin {
+  return {
+    name: "bowline-worker-files",
+    apply: "build",
+    generateBundle(_, bundle) {
+      const files = Object.keys(bundle).filter((name) => name.startsWith("assets/")).sort();
+      const worker = bundle["sw.js"];
+      if (worker?.type !== "chunk") throw new Error("the service worker was not built");
+      const version = createHash("sha256").update(files.join("\n")).update(worker.code).digest("hex").slice(0, 12);
+      worker.code = worker.code.replace("__FILES__", JSON.stringify(files)).replace("__VERSION__", version);
+    },
+  };
+}
+
+export default defineConfig({
+  base: "./",
+  plugins: [svelte(), workerFiles()],
+  resolve: { conditions: ["source", "module", "browser", "development|production"] },
+  build: {
+    target: ["chrome111", "firefox113", "safari16.4"],
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    rollupOptions: {
+      input: { index: "index.html", sw: "src/worker.ts" },
+      output: { entryFileNames: (chunk) => (chunk.name === "sw" ? "sw.js" : "assets/[name]-[hash].js") },
+    },
+  },
+  server: { proxy: { "/v1": { target: gateway, ws: true, changeOrigin: false } } },
+  test: { include: ["tests/**/*.test.ts"] },
+});
