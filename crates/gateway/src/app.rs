@@ -7,18 +7,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bowline_proto::ids::Epoch;
+use bowline_proto::ids::SessionId;
 use bowline_session::home::Home;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::{Auth, Caller, LoginRate};
+use crate::auth::{Auth, Caller, LoginRate, network};
 use crate::board::Board;
 use crate::environment::Environment;
 use crate::problem::Problem;
 use crate::rate::Rate;
 use crate::settings::Settings;
 
+/// Locks for sessions of derived ids: two of them rarely share one.
+const MAKING: usize = 64;
+/// Starts, ends and restarts of sessions at a time. Each may hold a thread for as long as a session takes to end.
+const SLOW: usize = 64;
 /// Viewers of ended sessions at a time; another one is closed 1013.
 const ARCHIVES: usize = 64;
 
@@ -44,8 +49,10 @@ pub(crate) struct Shared {
     counts: Mutex<Counts>,
     attach_rate: Mutex<Rate<IpAddr>>,
     pub(crate) login_rate: LoginRate,
-    /// Held while a session with a derived id is made, so that a repeat finds the first one whole.
-    pub(crate) making: tokio::sync::Mutex<()>,
+    /// Held while a session with a derived id is made, so that a repeat finds the first one whole; by the id.
+    making: [tokio::sync::Mutex<()>; MAKING],
+    /// Starts, ends and restarts at a time; others wait.
+    pub(crate) slow: Semaphore,
     /// Viewers of ended sessions, each of which takes a thread.
     pub(crate) archives: Arc<Semaphore>,
     /// The soft limit of open files before the gateway raised its own: what programs expect.
@@ -82,15 +89,23 @@ impl App {
             streams: TaskTracker::new(),
             counts: Mutex::default(),
             attach_rate: Mutex::new(Rate::new(f64::from(rate), f64::from(rate) * 10.0)),
-            making: tokio::sync::Mutex::default(),
+            making: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            slow: Semaphore::new(SLOW),
             archives: Arc::new(Semaphore::new(ARCHIVES)),
             open_files,
         })))
     }
 
+    /// The lock under which the session of a derived id is made.
+    pub(crate) fn making(&self, id: &SessionId) -> &tokio::sync::Mutex<()> {
+        let sum: usize = id.as_str().bytes().map(usize::from).sum();
+        &self.making[sum % MAKING]
+    }
+
     /// Counts an attempt to attach from an address.
     pub(crate) fn check_attach_rate(&self, client: IpAddr) -> Result<(), Problem> {
-        let taken = self.attach_rate.lock().unwrap_or_else(PoisonError::into_inner).take(client, Instant::now());
+        let taken =
+            self.attach_rate.lock().unwrap_or_else(PoisonError::into_inner).take(network(client), Instant::now());
         taken.map_err(|wait| {
             let detail = format!("more than {} attempts a second from this address", self.settings.limits.attach_rate);
             Problem::new("too_many", detail).retry_after(wait.as_secs() + 1)

@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 use crate::problem::Problem;
+use crate::sessions::blocking;
 
 /// How long a list waits for one session: a process that hangs must not hang it.
 const STATUS_WITHIN: Duration = Duration::from_millis(250);
@@ -96,11 +97,14 @@ pub(crate) async fn ask_running(entry: &Entry, request: &Request) -> Result<Opti
     }
     match ask(&entry.dir, request, WITHIN).await {
         Ok(reply) => Ok(Some(reply)),
-        Err(error @ ControlError::Unreachable(_)) => match registry::read(entry.dir.clone()) {
-            Some(entry) if entry.info.state == State::Running => Err(error.into()),
-            Some(_) => Ok(None),
-            None => Err(Problem::new("session_gone", "the session was forgotten")),
-        },
+        Err(error @ ControlError::Unreachable(_)) => {
+            let dir = entry.dir.clone();
+            match blocking(move || Ok(registry::try_read(dir))).await? {
+                Ok(Some(entry)) if entry.info.state != State::Running => Ok(None),
+                Ok(None) => Err(Problem::new("session_gone", "the session was forgotten")),
+                Ok(Some(_)) | Err(_) => Err(error.into()),
+            }
+        }
         Err(error) => Err(error.into()),
     }
 }

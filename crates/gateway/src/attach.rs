@@ -28,7 +28,7 @@ use crate::guard::{self, Who};
 use crate::problem::Problem;
 use crate::reach::Reach;
 use crate::relay::{self, Ending};
-use crate::sessions::find;
+use crate::sessions::{blocking, find};
 use crate::ws::{self, Socket, Upgrade};
 use crate::{ask, metrics};
 
@@ -123,7 +123,7 @@ async fn serve(app: App, mut socket: Socket, admission: Admission) {
     };
     let _counted = metrics::Attachment::new();
     let ending = tokio::select! {
-        ending = relay::run(&mut socket, &session, &hello, app.settings.limits.stalled_after) => ending,
+        ending = relay::run(&mut socket, &session, &hello) => ending,
         () = caller.revoked() => Ending::Close(close::NOT_AUTHENTICATED, "the token or login was revoked".to_owned()),
         () = app.stop.cancelled() => Ending::Close(close::GOING, "the gateway is stopping".to_owned()),
     };
@@ -132,13 +132,22 @@ async fn serve(app: App, mut socket: Socket, admission: Admission) {
             drop(session);
             ws::close(socket, code, &reason).await;
         }
-        Ending::Left => relay::leave(&session).await,
+        Ending::Left => {
+            relay::leave(&session).await;
+            ws::answer_close(socket).await;
+        }
+        Ending::Closed => ws::answer_close(socket).await,
         Ending::Cut => {}
-        Ending::Lost if registry::read(dir).is_none() => {
+        Ending::Lost if is_forgotten(dir).await => {
             ws::close(socket, close::FORGOTTEN, "session_gone: the session was forgotten").await;
         }
         Ending::Lost => ws::close(socket, close::INTERNAL, "the session process is gone").await,
     }
+}
+
+/// Whether a session is proven to be gone, with its files.
+async fn is_forgotten(dir: SessionDir) -> bool {
+    matches!(blocking(move || Ok(registry::try_read(dir))).await, Ok(Ok(None)))
 }
 
 /// Why an accepted WebSocket goes no further.
@@ -198,7 +207,7 @@ async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<G
     let grant = json!({ "write": caller.allows(Scope::Write) });
     hello.insert("grant".to_owned(), grant);
     let dir = entry.dir.clone();
-    let session = connect(app, *entry)?;
+    let session = connect(app, *entry).await?;
     let hello = relay::Hello { text: Value::Object(hello).to_string(), at: Instant::now() };
     Ok((caller, place, dir, session, hello))
 }
@@ -235,10 +244,10 @@ async fn hello(socket: &mut Socket) -> Result<serde_json::Map<String, Value>, Re
 
 /// The session's socket, or one that its files are served over. Whether it is gone is for its files and its lock to say,
 /// never for a refused connection.
-fn connect(app: &App, entry: Entry) -> Result<UnixStream, Problem> {
+async fn connect(app: &App, entry: Entry) -> Result<UnixStream, Problem> {
     let entry = match ask::connect(&entry.dir) {
         Ok(stream) => return Ok(stream),
-        Err(error) => ended(&entry.dir, &error)?,
+        Err(error) => blocking(move || ended(&entry.dir, &error)).await?,
     };
     let Ok(permit) = app.archives.clone().try_acquire_owned() else {
         return Err(unreachable("too many viewers of ended sessions at a time".to_owned()));
@@ -258,7 +267,8 @@ fn connect(app: &App, entry: Entry) -> Result<UnixStream, Problem> {
 
 /// The session that did not take a connection, if that is because it has ended.
 fn ended(dir: &SessionDir, refused: &io::Error) -> Result<Entry, Problem> {
-    let entry = registry::read(dir.clone()).ok_or_else(|| Problem::new("session_gone", "the session was forgotten"))?;
+    let entry = registry::try_read(dir.clone()).map_err(|error| unreachable(error.to_string()))?;
+    let entry = entry.ok_or_else(|| Problem::new("session_gone", "the session was forgotten"))?;
     if entry.info.state == Life::Running {
         return Err(unreachable(format!("the session process cannot be reached: {refused}")));
     }

@@ -83,6 +83,24 @@ pub enum ServeError {
     Metrics(String),
 }
 
+/// Descriptors for everything that is not a viewer: files, the board, the listener.
+const RESERVE: u64 = 256;
+
+/// No more sockets than there are descriptors for: a viewer takes one, and its session's socket another. Without this, files
+/// could no longer be read when all are there.
+fn within_open_files(mut settings: Settings) -> Settings {
+    let Some(open) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current else { return settings };
+    let most = (open.saturating_sub(RESERVE) / 2).max(16) as usize;
+    if settings.limits.sockets > most {
+        tracing::warn!(
+            sockets = most,
+            "the limit of open files allows fewer sockets than configured; raise it (ulimit -n)"
+        );
+        settings.limits.sockets = most;
+    }
+    settings
+}
+
 /// A gateway that has its address, and serves nothing yet.
 pub struct Gateway {
     app: App,
@@ -101,6 +119,7 @@ impl Gateway {
         open_files: Option<u64>,
     ) -> Result<Gateway, ServeError> {
         let tls = settings.tls.clone().map(Tls::load).transpose()?;
+        let settings = within_open_files(settings);
         let failed = |source| ServeError::Listen { address: settings.listen, source };
         let listener = TcpListener::bind(settings.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;

@@ -126,7 +126,11 @@ impl From<RegistryError> for Problem {
     fn from(error: RegistryError) -> Problem {
         match error {
             RegistryError::Unknown(_) => Problem::new("unknown_session", error.to_string()),
-            RegistryError::Io { .. } => internal(&error),
+            // That it cannot be read now does not prove that it is not there.
+            RegistryError::Io { .. } => {
+                tracing::error!(%error, "sessions cannot be read");
+                Problem::new("unreachable", error.to_string()).retry_after(1)
+            }
         }
     }
 }

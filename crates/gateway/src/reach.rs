@@ -49,17 +49,37 @@ impl Reach {
         let prefix = forwarded("x-forwarded-prefix").filter(|prefix| is_path(prefix));
         let prefix = prefix.unwrap_or(&settings.base_path).trim_end_matches('/').to_owned();
         let client = if trusted { client(settings, headers).unwrap_or(peer) } else { peer };
-        let https = |url: &Url| url.scheme() == "https";
-        Ok(Reach { client, trusted, secure: secure || settings.public_url.as_ref().is_some_and(https), prefix })
+        // A proxy that says nothing of itself is still known by the name that was called, or by the page that calls.
+        let origin = headers.get(http::header::ORIGIN).and_then(|origin| origin.to_str().ok());
+        let is_called = |url: &Url| {
+            is_host_of(url, host) || origin.is_some_and(|origin| url.origin().ascii_serialization() == origin)
+        };
+        let by_name = settings.public_url.as_ref().is_some_and(|url| url.scheme() == "https" && is_called(url));
+        Ok(Reach { client, trusted, secure: secure || by_name, prefix })
     }
 }
 
 /// The nearest address of `X-Forwarded-For` that is not a proxy of ours: whatever stands before it, anybody can write.
+/// None where that is not an address.
 fn client(settings: &Settings, headers: &HeaderMap) -> Option<IpAddr> {
-    let hops = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
-    let hops: Vec<IpAddr> = hops.flat_map(|value| value.split(',')).map_while(|hop| hop.trim().parse().ok()).collect();
-    let ours = |hop: &&IpAddr| settings.proxies.iter().any(|network| network.contains(*hop));
-    hops.iter().rev().find(|hop| !ours(hop)).or(hops.first()).map(IpAddr::to_canonical)
+    let values: Vec<&str> =
+        headers.get_all("x-forwarded-for").iter().map(|value| value.to_str().unwrap_or("?")).collect();
+    let mut nearest = None;
+    for hop in values.iter().flat_map(|value| value.split(',')).rev().map(str::trim) {
+        let address = hop.parse().or_else(|_| hop.parse::<SocketAddr>().map(|socket| socket.ip())).ok()?;
+        let address = IpAddr::to_canonical(&address);
+        nearest = Some(address);
+        if !settings.proxies.iter().any(|network| network.contains(&address)) {
+            break;
+        }
+    }
+    nearest
+}
+
+/// Whether a `Host` header names this URL's host.
+fn is_host_of(url: &Url, host: &str) -> bool {
+    let called = host.parse::<Authority>();
+    called.is_ok_and(|called| url.host_str().is_some_and(|name| name.eq_ignore_ascii_case(called.host())))
 }
 
 fn check_host(settings: &Settings, local: SocketAddr, host: &str) -> Result<(), Problem> {

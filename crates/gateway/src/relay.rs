@@ -28,6 +28,8 @@ pub(crate) enum Ending {
     Close(u16, String),
     /// The client closed 1000: it leaves for good.
     Left,
+    /// The client closed with another code: it may come back.
+    Closed,
     /// It is gone already.
     Cut,
     /// The session's side broke off without a last word.
@@ -42,7 +44,7 @@ pub(crate) struct Hello {
 }
 
 /// Relays until one side ends.
-pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello, stalled_after: Duration) -> Ending {
+pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello) -> Ending {
     let (mut sink, mut stream) = socket.split();
     let pongs = Pongs::new();
     let up = async {
@@ -91,10 +93,11 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
                     Err(why) => break Some(Ending::Close(close::INTERNAL, why)),
                 }
             };
-            // What came before the session's last word goes out before it.
-            match tokio::time::timeout(stalled_after, sink.flush()).await {
-                Ok(Ok(())) => pongs.sent(),
-                Ok(Err(_)) | Err(_) => return Ending::Cut,
+            // What came before the session's last word goes out before it. A connection that takes nothing for too long is
+            // cut by the socket itself.
+            match sink.flush().await {
+                Ok(()) => pongs.sent(),
+                Err(_) => return Ending::Cut,
             }
             if let Some(last) = last {
                 return last;
@@ -123,7 +126,7 @@ pub(crate) fn close_of(error: &Error) -> (u16, String) {
 fn left(message: &Message) -> Ending {
     match message.as_close() {
         Some((code, _)) if u16::from(code) == close::NORMAL => Ending::Left,
-        _ => Ending::Cut,
+        _ => Ending::Closed,
     }
 }
 

@@ -13,9 +13,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutWriter;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
@@ -26,12 +26,6 @@ use crate::tls::Tls;
 
 /// How long a refused socket may take to hear why.
 const REFUSE_WITHIN: Duration = Duration::from_secs(1);
-/// What a socket over the limit hears.
-const FULL: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nBowline-Code: too_many\r\nRetry-After: 5\r\nConnection: close\r\n\
-Content-Type: application/problem+json\r\nContent-Length: 82\r\n\r\n\
-{\"status\":503,\"code\":\"too_many\",\"detail\":\"the gateway has too many open sockets\"}  ";
-
 /// Accepts until the gateway stops, then lets what is under way come to its end, for a while.
 pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Option<Tls>) {
     let places = Arc::new(Semaphore::new(app.settings.limits.sockets));
@@ -48,14 +42,16 @@ pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Op
             () = app.stop.cancelled() => break,
         };
         let Ok(place) = places.clone().try_acquire_owned() else {
-            tokio::spawn(refuse(stream));
+            crate::metrics::refused("too_many");
+            // Nobody who expects TLS could read why.
+            if tls.is_none() {
+                tokio::spawn(refuse(stream));
+            }
             continue;
         };
+        let place = SocketPlace(Arc::new(place));
         let (app, router, tls) = (app.clone(), router.clone(), tls.clone());
-        sockets.spawn(async move {
-            serve(&app, stream, peer, router, tls).await;
-            drop(place);
-        });
+        sockets.spawn(async move { serve(&app, stream, peer, router, tls, place).await });
     }
     drop(listener);
     sockets.close();
@@ -77,19 +73,40 @@ async fn pause_after(error: &io::Error) {
     }
 }
 
+/// Says why, then reads what the other side had to say: closing before that would reset the connection, and the answer
+/// would be lost with it.
 async fn refuse(mut stream: TcpStream) {
-    crate::metrics::refused("too_many");
-    let _ = tokio::time::timeout(REFUSE_WITHIN, stream.write_all(FULL)).await;
+    let told = async {
+        stream.write_all(full().as_bytes()).await?;
+        stream.shutdown().await?;
+        while stream.read(&mut [0; 4096]).await? > 0 {}
+        Ok::<(), io::Error>(())
+    };
+    let _ = tokio::time::timeout(REFUSE_WITHIN, told).await;
 }
 
-async fn serve(app: &App, stream: TcpStream, peer: SocketAddr, router: Router, tls: Option<Tls>) {
+/// What a socket over the limit hears.
+fn full() -> String {
+    let body = r#"{"status":503,"code":"too_many","detail":"the gateway has too many open sockets"}"#;
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\nBowline-Code: too_many\r\nRetry-After: 5\r\nConnection: close\r\n\
+         Content-Type: application/problem+json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// A socket that counts, for as long as anything is done on it: a WebSocket outlives its request.
+#[derive(Clone)]
+pub(crate) struct SocketPlace(#[expect(dead_code, reason = "it is held, not looked at")] Arc<OwnedSemaphorePermit>);
+
+async fn serve(app: &App, stream: TcpStream, peer: SocketAddr, router: Router, tls: Option<Tls>, place: SocketPlace) {
     let _ = stream.set_nodelay(true);
     let Ok(local) = stream.local_addr() else { return };
     let ends = Ends { peer, local };
     match tls {
-        None => speak(app, stream, ends, router).await,
+        None => speak(app, stream, ends, router, place).await,
         Some(tls) => match tokio::time::timeout(app.settings.limits.head_within, tls.accept(stream)).await {
-            Ok(Ok(stream)) => speak(app, stream, ends, router).await,
+            Ok(Ok(stream)) => speak(app, stream, ends, router, place).await,
             Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS"),
             Err(_) => tracing::debug!(%peer, "no TLS in time"),
         },
@@ -97,7 +114,7 @@ async fn serve(app: &App, stream: TcpStream, peer: SocketAddr, router: Router, t
 }
 
 /// HTTP on one socket. One that takes nothing for too long is cut, whatever is sent on it.
-async fn speak<S>(app: &App, stream: S, ends: Ends, router: Router)
+async fn speak<S>(app: &App, stream: S, ends: Ends, router: Router, place: SocketPlace)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -107,6 +124,7 @@ where
     let base = app.settings.base_path.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ends);
+        request.extensions_mut().insert(place.clone());
         strip(&base, &mut request);
         router.clone().oneshot(request.map(Body::new))
     });

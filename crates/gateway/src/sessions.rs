@@ -37,6 +37,15 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(internal(&error)))
 }
 
+/// As [`blocking`], for what may take seconds: only so many at a time, so that everything else finds a thread.
+async fn slowly<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let _turn = app.slow.acquire().await.map_err(|error| internal(&error))?;
+    blocking(work).await
+}
+
 /// The session of this id or name.
 pub(crate) async fn find(app: &App, key: &str) -> Result<Entry, Problem> {
     let (home, key) = (app.home.clone(), key.to_owned());
@@ -157,21 +166,28 @@ pub(crate) async fn create(
     let digest = serde_json::to_vec(&wanted).map(|wanted| hex(&Sha256::digest(wanted))).map_err(|e| internal(&e))?;
     let mut spec = spec(&app, wanted).await?;
     let Some(id) = key else { return make(&app, spec).await };
-    let _making = app.making.lock().await;
-    if let Some(first) = first(&app, &id).await? {
-        if first.meta.request.as_ref() != Some(&digest) {
+    (spec.id, spec.request) = (Some(id.clone()), Some(digest));
+    // A caller that leaves must not let its own repeat in beside the start that goes on.
+    let made = tokio::spawn(async move { make_once(&app, id, spec).await });
+    made.await.unwrap_or_else(|error| Err(internal(&error)))
+}
+
+/// Makes a session of a derived id, unless it was made before.
+async fn make_once(app: &App, id: SessionId, spec: Spec) -> Result<Response, Problem> {
+    let _making = app.making(&id).lock().await;
+    if let Some(first) = first(app, &id).await? {
+        if first.meta.request != spec.request {
             return Err(Problem::new("id_reused", "another request had this Idempotency-Key"));
         }
         return Ok((StatusCode::CREATED, Json(ask::describe(first).await)).into_response());
     }
-    (spec.id, spec.request) = (Some(id), Some(digest));
-    make(&app, spec).await
+    make(app, spec).await
 }
 
 async fn make(app: &App, spec: Spec) -> Result<Response, Problem> {
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
     let retention = app.settings.sessions.retention;
-    let started = blocking(move || {
+    let started = slowly(app, move || {
         let started = start::start(&home, &launcher, spec)?;
         // Housekeeping must not get in the way of what was asked for.
         let _ = remove::prune(&home, &retention, false);
@@ -188,10 +204,15 @@ async fn first(app: &App, id: &SessionId) -> Result<Option<Entry>, Problem> {
     let dir = app.home.session(id);
     let until = tokio::time::Instant::now() + WHOLE_WITHIN;
     loop {
-        if let Some(entry) = registry::read(dir.clone()) {
-            return Ok(Some(entry));
+        let looked = dir.clone();
+        let (entry, starting) = blocking(move || {
+            let starting = bowline_session::lock::Lock::is_held(&looked.lock());
+            Ok((registry::read(looked), starting))
+        })
+        .await?;
+        if entry.is_some() {
+            return Ok(entry);
         }
-        let starting = bowline_session::lock::Lock::is_held(&dir.lock());
         if !starting || tokio::time::Instant::now() > until {
             return Ok(None);
         }
@@ -342,7 +363,7 @@ pub(crate) async fn end(
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
     let grace = how.grace.map_or(remove::DEFAULT_GRACE, Duration::from_secs);
-    blocking(move || Ok(remove::end(&entry, grace, how.keep)?)).await?;
+    slowly(&app, move || Ok(remove::end(&entry, grace, how.keep)?)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -375,7 +396,7 @@ pub(crate) async fn restart(
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
-    let started = blocking(move || Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref())?)).await?;
+    let started = slowly(&app, move || Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref())?)).await?;
     describe(&app, started.id.as_str(), StatusCode::OK).await
 }
 

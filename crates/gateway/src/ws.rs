@@ -16,6 +16,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_websockets::{CloseCode, Config, Limits, Message, ServerBuilder, WebSocketStream};
 
 use crate::problem::Problem;
+use crate::server::SocketPlace;
 
 /// The subprotocol of an attach.
 pub(crate) const PROTOCOL: &str = "bowline.v1";
@@ -35,6 +36,8 @@ pub(crate) struct Upgrade {
     accept: HeaderValue,
     /// The subprotocol to agree on: ours, or else the first that was offered, for a browser hears nothing without one.
     protocol: Option<HeaderValue>,
+    /// The socket counts until the WebSocket ends.
+    place: Option<SocketPlace>,
 }
 
 impl Upgrade {
@@ -63,7 +66,8 @@ impl Upgrade {
         let protocol = protocol.and_then(|protocol| HeaderValue::from_str(protocol).ok());
         let upgrade =
             parts.extensions.remove::<OnUpgrade>().ok_or_else(|| wrong("this connection cannot be upgraded"))?;
-        Ok(Upgrade { upgrade, accept, protocol })
+        let place = parts.extensions.remove::<SocketPlace>();
+        Ok(Upgrade { upgrade, accept, protocol, place })
     }
 
     /// An error when subprotocols were offered, and ours was not among them.
@@ -81,7 +85,7 @@ impl Upgrade {
     where
         F: Future<Output = ()> + Send,
     {
-        let Upgrade { upgrade, accept, protocol } = self;
+        let Upgrade { upgrade, accept, protocol, place } = self;
         tokio::spawn(async move {
             // An upgrade that fails is a client that left: there is nobody to tell.
             let Ok(upgraded) = upgrade.await else { return };
@@ -89,6 +93,7 @@ impl Upgrade {
             let config = Config::default().flush_threshold(usize::MAX).frame_size(usize::MAX);
             let io = TokioIo::new(upgraded);
             then(ServerBuilder::new().limits(limits).config(config).serve(io)).await;
+            drop(place);
         });
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -124,6 +129,11 @@ pub(crate) fn refuse_upgrade(upgrade: Upgrade, browser: bool, problem: Problem) 
     let mut response = upgrade.accept(1024, async move |socket| close(socket, code, &reason).await);
     response.headers_mut().insert(crate::problem::CODE_HEADER, HeaderValue::from_static(problem.code()));
     response
+}
+
+/// Answers the other side's close, which the library has ready.
+pub(crate) async fn answer_close(mut socket: Socket) {
+    let _ = tokio::time::timeout(CLOSE_WITHIN, async { while let Some(Ok(_)) = socket.next().await {} }).await;
 }
 
 /// Closes with a code, waits a moment for the answer, and lets go.

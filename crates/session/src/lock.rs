@@ -40,11 +40,15 @@ impl Lock {
         }
     }
 
-    /// Whether somebody holds the lock. Asking never takes it, so it cannot get in anybody's way.
+    /// Whether somebody holds the lock. Asking never takes it, so it cannot get in anybody's way. A lock that is there and
+    /// cannot be looked at (no descriptors left, say) counts as held: nobody is declared dead for want of a look.
     pub fn is_held(path: &Path) -> bool {
-        let Ok(file) = File::open(path) else { return false };
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) => return error.kind() != io::ErrorKind::NotFound,
+        };
         let mut found = whole_file(libc::F_WRLCK);
-        fcntl(&file, FcntlArg::F_OFD_GETLK(&mut found)).is_ok() && found.l_type != libc::F_UNLCK as libc::c_short
+        fcntl(&file, FcntlArg::F_OFD_GETLK(&mut found)).is_err() || found.l_type != libc::F_UNLCK as libc::c_short
     }
 }
 

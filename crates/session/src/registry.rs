@@ -62,18 +62,28 @@ pub fn list_files(home: &Home) -> Result<Vec<Entry>, RegistryError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(RegistryError::Io { path, source }),
     };
-    let mut entries: Vec<Entry> = folder
-        .filter_map(|found| found.ok()?.file_name().to_str()?.parse::<SessionId>().ok())
-        .filter_map(|id| read(home.session(&id)))
-        .collect();
+    let ids = folder.filter_map(|found| found.ok()?.file_name().to_str()?.parse::<SessionId>().ok());
+    let mut entries = Vec::new();
+    for id in ids {
+        match try_read(home.session(&id)) {
+            Ok(entry) => entries.extend(entry),
+            // Of one that cannot be read now, nobody may say that it is not there.
+            Err(source) if is_exhausted(&source) => return Err(RegistryError::Io { path, source }),
+            Err(_) => {}
+        }
+    }
     entries.sort_by(|a, b| (&a.info.created, &a.info.id).cmp(&(&b.info.created, &b.info.id)));
     Ok(entries)
 }
 
 /// The session with this id, or else this name: this machine's before others', the running one, or else the newest.
 pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
-    if let Some(entry) = key.parse::<SessionId>().ok().and_then(|id| read(home.session(&id))) {
-        return Ok(entry);
+    if let Ok(id) = key.parse::<SessionId>() {
+        let dir = home.session(&id);
+        let path = dir.path().to_owned();
+        if let Some(entry) = try_read(dir).map_err(|source| RegistryError::Io { path, source })? {
+            return Ok(entry);
+        }
     }
     let named = |entry: &Entry| entry.info.name.as_ref().is_some_and(|name| name.as_str() == key);
     list_files(home)?
@@ -91,11 +101,17 @@ pub fn running_holder(home: &Home, name: &SessionName) -> Result<Option<Entry>, 
     Ok(list_files(home)?.into_iter().find(holds))
 }
 
-/// One session as its files tell; `None` when it is not there, or not yet or no longer whole.
+/// One session as its files tell; `None` when it is not there, not yet or no longer whole, or cannot be read.
 pub fn read(dir: SessionDir) -> Option<Entry> {
-    let meta = Meta::read(&dir.meta()).ok()?;
-    let history = History::read(&dir.events()).ok()?;
-    let started = history.started.clone()?;
+    try_read(dir).ok().flatten()
+}
+
+/// One session as its files tell; `None` only when it is not there, or not yet or no longer whole.
+pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
+    let (Some(meta), Some(history)) = (there(Meta::read(&dir.meta()))?, there(History::read(&dir.events()))?) else {
+        return Ok(None);
+    };
+    let Some(started) = history.started.clone() else { return Ok(None) };
     let log_end = Log::open(&dir.log()).map(|log| log.end()).unwrap_or(started.offset);
     let here = meta.host == this_host();
     let state = match &history.exit {
@@ -123,7 +139,23 @@ pub fn read(dir: SessionDir) -> Option<Entry> {
         degraded: history.degraded,
         version: started.version,
     };
-    Some(Entry { dir, meta, info, here })
+    Ok(Some(Entry { dir, meta, info, here }))
+}
+
+/// What is not there, or makes no sense, is none; any other error is one.
+fn there<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    use io::ErrorKind::{InvalidData, NotADirectory, NotFound, UnexpectedEof};
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory | InvalidData | UnexpectedEof) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Descriptors or memory have run out, which passes.
+fn is_exhausted(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
 /// When it last printed something, as far as files tell: a session that ended, at its end at the latest.

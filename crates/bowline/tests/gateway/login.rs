@@ -225,11 +225,14 @@ fn r50_what_a_proxy_says_is_believed_from_ours_alone() {
 /// Whoever is behind a proxy of ours has tries of its own; whoever only says so has not.
 #[test]
 fn r50_tries_are_counted_by_the_address_that_can_be_believed() {
-    let refused = |world: &World| {
-        let from = |n: u32| format!("198.51.100.7, 203.0.113.{n}");
+    let refused = |world: &World, from: fn(u32) -> String| {
         (0..6).any(|n| log_in_with(world, "wrong", &[("X-Forwarded-For", &from(n))]).status == 429)
     };
     let limits = "[gateway.limits]\nlogin_rate = 3\n";
-    assert!(!refused(&World::with(&[], &format!("[gateway]\nproxies = [\"127.0.0.1/32\"]\n{limits}"))));
-    assert!(refused(&World::with(&[], limits)));
+    let behind = || World::with(&[], &format!("[gateway]\nproxies = [\"127.0.0.1/32\"]\n{limits}"));
+    assert!(!refused(&behind(), |n| format!("198.51.100.7, 203.0.113.{n}")));
+    assert!(refused(&World::with(&[], limits), |n| format!("198.51.100.7, 203.0.113.{n}")));
+    // What the caller wrote stands before what the proxy added, whatever it is.
+    assert!(refused(&behind(), |n| format!("203.0.113.{n}, x, 198.51.100.7")));
+    assert!(refused(&behind(), |n| format!("203.0.113.{n}, x")));
 }

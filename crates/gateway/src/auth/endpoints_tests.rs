@@ -131,9 +131,15 @@ async fn r50_the_cookie_belongs_to_the_public_path_and_is_secure_where_that_is()
         settings.public_url = Some("https://box.example/term".parse().unwrap());
         settings.base_path = "/term".into();
     });
-    let code = door.auth.new_code().unwrap();
-    let answer = door.post("/v1/login", &[], json!({ "code": code.code.reveal() })).await;
-    assert!(answer.cookie.ends_with("; Path=/term; Max-Age=34560000; HttpOnly; SameSite=Strict; Secure"));
+    let log_in = async |headers: &[(&str, &str)]| {
+        let code = door.auth.new_code().unwrap();
+        door.post("/v1/login", headers, json!({ "code": code.code.reveal() })).await.cookie
+    };
+    let cookie = log_in(&[("origin", "https://box.example")]).await;
+    assert!(cookie.ends_with("; Path=/term; Max-Age=34560000; HttpOnly; SameSite=Strict; Secure"), "{cookie}");
+    // By another way, without TLS, a browser would drop a cookie that is marked so.
+    let cookie = log_in(&[("origin", "http://127.0.0.1:7433")]).await;
+    assert!(cookie.ends_with("; Path=/term; Max-Age=34560000; HttpOnly; SameSite=Strict"), "{cookie}");
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ mod tests;
 pub use caller::{Caller, HalfLogin};
 pub use error::{AuthError, LoginError};
 pub use rate::LoginRate;
+pub(crate) use rate::network;
 pub use records::{CODE_LIFE, LOGIN_IDLE};
 pub use scope::{BadScope, Scope};
 pub use secret::Secret;

@@ -24,7 +24,7 @@ impl LoginRate {
 }
 
 /// The address that stands for its owner: one who has an IPv6 address has a whole /64 of them.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
         v4 => v4,

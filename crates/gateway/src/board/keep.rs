@@ -1,5 +1,6 @@
 //! One session of the board: followed while its process lives, read from its files otherwise.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +26,16 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 pub(super) async fn keep(shared: Arc<Shared>, dir: SessionDir, nudge: Arc<Notify>) {
     let mut again = AGAIN.0;
     loop {
-        match read(&shared, &dir).await {
+        let entry = match read(&shared, &dir).await {
+            Ok(entry) => entry,
+            Err(error) => {
+                // What is known stays: that it cannot be read now does not make it gone.
+                tracing::warn!(%error, "a session's files cannot be read");
+                sleep(AGAIN.1).await;
+                continue;
+            }
+        };
+        match entry {
             Some(entry) if entry.here && entry.info.state == State::Running => {
                 if follow(&shared, &entry, &nudge).await {
                     again = AGAIN.0;
@@ -52,10 +62,10 @@ pub(super) async fn keep(shared: Arc<Shared>, dir: SessionDir, nudge: Arc<Notify
 }
 
 /// What its files say.
-async fn read(shared: &Shared, dir: &SessionDir) -> Option<Entry> {
-    let _turn = shared.readers.acquire().await.ok()?;
+async fn read(shared: &Shared, dir: &SessionDir) -> io::Result<Option<Entry>> {
+    let _turn = shared.readers.acquire().await.map_err(io::Error::other)?;
     let dir = dir.clone();
-    tokio::task::spawn_blocking(move || registry::read(dir)).await.ok()?
+    tokio::task::spawn_blocking(move || registry::try_read(dir)).await.map_err(io::Error::other)?
 }
 
 /// Follows a session's process until it is gone; whether it said anything.

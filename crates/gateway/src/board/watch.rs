@@ -69,10 +69,11 @@ impl Watched {
     async fn look(&mut self, tasks: &mut JoinSet<SessionId>) {
         let folder = self.shared.home.sessions();
         let listed = tokio::task::spawn_blocking(move || ids(&folder)).await;
-        let found = listed.unwrap_or_else(|error| Err(error.into())).unwrap_or_else(|error| {
-            tracing::error!(%error, "the sessions cannot be listed");
-            HashSet::new()
-        });
+        let found = match listed.unwrap_or_else(|error| Err(error.into())) {
+            Ok(found) => found,
+            // The next look may find them; a board that says "none" would be a lie.
+            Err(error) => return tracing::error!(%error, "the sessions cannot be listed"),
+        };
         self.shared.known().expect(found.clone());
         let all: HashSet<SessionId> = found.into_iter().chain(self.keepers.keys().cloned()).collect();
         all.into_iter().for_each(|id| self.look_at(id, tasks));

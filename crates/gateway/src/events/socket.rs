@@ -21,6 +21,8 @@ use crate::{guard, metrics};
 enum Ending {
     /// Closed with this code and reason.
     Close(u16, String),
+    /// The client closed it.
+    Closed,
     /// The client is gone, or takes nothing.
     Cut,
 }
@@ -43,8 +45,10 @@ pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission) {
         Ok(told) => run(&app, &mut socket, *told).await,
         Err(ending) => ending,
     };
-    if let Ending::Close(code, reason) = ending {
-        ws::close(socket, code, &reason).await;
+    match ending {
+        Ending::Close(code, reason) => ws::close(socket, code, &reason).await,
+        Ending::Closed => ws::answer_close(socket).await,
+        Ending::Cut => {}
     }
 }
 
@@ -123,7 +127,8 @@ async fn down(
                 return Ending::Cut;
             }
         }
-        if !matches!(tokio::time::timeout(limits.stalled_after, sink.flush()).await, Ok(Ok(()))) {
+        // A connection that takes nothing for too long is cut by the socket itself.
+        if sink.flush().await.is_err() {
             return Ending::Cut;
         }
         pongs.sent();
@@ -171,7 +176,7 @@ fn read(message: Option<Result<Message, Error>>) -> Result<Option<BoardClientMes
         }
     };
     if message.is_close() {
-        return Err(Ending::Cut);
+        return Err(Ending::Closed);
     }
     if message.is_ping() || message.is_pong() {
         return Ok(None);

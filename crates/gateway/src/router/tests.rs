@@ -125,6 +125,7 @@ fn a_session_is_described_as_it_is_written() {
         "created": "2026-11-15T18:00:00Z", "cwd": "/home/dev/app", "argv": ["make"], "title": "make",
         "size": { "cols": 120, "rows": 32 }, "clients": 0, "epoch": "9f3c61d2", "offset": 18211, "degraded": false,
         "version": "0.1.0",
+        "active": "2026-11-15T18:00:00Z", "call": { "at": "2026-11-15T18:00:00Z", "kind": "bell", "text": "" },
     });
     let info: bowline_proto::message::SessionInfo = serde_json::from_value(session).unwrap();
     let document = crate::openapi::document();
