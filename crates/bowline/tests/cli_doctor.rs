@@ -62,6 +62,23 @@ fn r55_every_failure_has_a_remedy() {
 }
 
 #[test]
+fn r50_a_proxy_whose_place_every_account_has_is_warned_of() {
+    let world = World::new();
+    let configure = |proxy: &str| {
+        let forward = "[gateway.forward_auth]\nheader = \"X-User\"\nusers = [\"ann\"]\n";
+        world.configure(&format!("[gateway]\nproxies = [\"{proxy}\"]\n{forward}"));
+    };
+    configure("127.0.0.1/32");
+    let (code, checks) = examine(&world, &[]);
+    assert_eq!((code, grade(&checks, "forward auth")), (Some(0), "warn"), "{checks}");
+    assert!(Gateway::new(&world, &[]).log().contains("every account of this machine"));
+    configure("192.0.2.0/24");
+    let (_, checks) = examine(&world, &[]);
+    assert!(!checks.to_string().contains("forward auth"), "{checks}");
+    assert!(!Gateway::new(&world, &[]).log().contains("every account of this machine"));
+}
+
+#[test]
 fn r51_what_others_can_read_is_noticed() {
     let world = World::new();
     world.ok(&["token", "create", "--name", "t", "--scope", "read"]);

@@ -110,6 +110,41 @@ fn r57_install_writes_the_unit_starts_it_and_lets_it_linger() {
 }
 
 #[test]
+fn r57_the_service_finds_what_the_other_verbs_find() {
+    let faked = Faked::new(&[("systemctl", SYSTEMCTL), ("loginctl", LOGINCTL)]);
+    let at = |name: &str| faked.world.path().join(name).display().to_string();
+    let install = |extra: &[&str]| {
+        let words: Vec<&str> = ["service", "install"].iter().chain(extra).copied().collect();
+        let mut command = faked.bowline(&words);
+        command.env_remove("BOWLINE_STATE_DIR").env_remove("BOWLINE_RUNTIME_DIR");
+        command.env("XDG_STATE_HOME", "state").env("XDG_RUNTIME_DIR", at("run")).env("XDG_CONFIG_HOME", at("conf"));
+        command.env("BOWLINE_LISTEN", "127.0.0.1:7999").env("BOWLINE_TLS_CERT", "c.pem").env("BOWLINE_TLS_KEY", "/k");
+        command.env("RUST_LOG", "debug").env("BOWLINE_TOKEN", "secret");
+        command.output().unwrap()
+    };
+    let printed = install(&["--print"]);
+    assert!(text(&printed).contains("has to be there"), "{}", text(&printed));
+    assert!(!faked.world.path().join("conf").exists(), "only shown");
+    let installed = install(&[]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    assert!(text(&installed).contains("BOWLINE_LISTEN"), "{}", text(&installed));
+    let unit = std::fs::read_to_string(faked.world.path().join("conf/systemd/user/bowline.service")).unwrap();
+    let mut found: Vec<&str> = unit.lines().filter_map(|line| line.strip_prefix("Environment=")).collect();
+    found.sort_unstable();
+    let expected = [
+        ("BOWLINE_CONFIG", at("conf/bowline/config.toml")),
+        ("BOWLINE_LISTEN", "127.0.0.1:7999".into()),
+        ("BOWLINE_RUNTIME_DIR", at("run/bowline")),
+        ("BOWLINE_STATE_DIR", at("state/bowline")),
+        ("BOWLINE_TLS_CERT", at("c.pem")),
+        ("BOWLINE_TLS_KEY", "/k".into()),
+        ("RUST_LOG", "debug".into()),
+    ];
+    assert_eq!(found, expected.map(|(name, value)| format!("\"{name}={value}\"")));
+    assert!(faked.world.path().join("conf/bowline/config.toml").exists(), "what is named has to be there");
+}
+
+#[test]
 fn r57_without_systemd_install_says_so() {
     let faked = Faked::new(&[("systemctl", "echo offline; exit 1")]);
     let installed = faked.run(&["service", "install"]);

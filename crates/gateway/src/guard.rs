@@ -86,7 +86,13 @@ pub(crate) fn who(app: &App, parts: &Parts) -> Result<Who, Problem> {
 fn forwarded_user(app: &App, parts: &Parts) -> Result<Option<Caller>, Problem> {
     let Some(forward) = &app.settings.forward_auth else { return Ok(None) };
     let trusted = parts.extensions.get::<Reach>().is_some_and(|reach| reach.trusted);
-    let Some(user) = parts.headers.get(&forward.header).filter(|_| trusted) else { return Ok(None) };
+    let mut users = parts.headers.get_all(&forward.header).iter();
+    let Some(user) = users.next().filter(|_| trusted) else { return Ok(None) };
+    if users.next().is_some() {
+        // One of them may be the caller's own.
+        let detail = format!("the header {} is there more than once: let the proxy replace it", forward.header);
+        return Err(Problem::new("not_allowed", detail));
+    }
     let user = user.to_str().unwrap_or_default();
     if forward.users.iter().any(|known| known == user) {
         return Ok(Some(Caller::user(user, Scope::Admin)));

@@ -115,6 +115,14 @@ impl Loaded {
     pub(crate) fn source(&self, key: &Key) -> &Source {
         self.sources.get(key.path).unwrap_or(&Source::Default)
     }
+
+    /// The environment variables that set something.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.sources.values().filter_map(|source| match source {
+            Source::Environment(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
 }
 
 /// The file's place; whether it has to be there because it was named.

@@ -16,7 +16,7 @@ use bowline_session::{log, start};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub(crate) use self::gateway::GatewayConfig;
-pub(crate) use self::layers::{Flag, Loaded};
+pub(crate) use self::layers::{Flag, Loaded, file};
 use crate::units;
 
 /// Everything that can be configured, with its default.

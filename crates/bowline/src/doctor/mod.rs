@@ -13,9 +13,11 @@ mod report;
 use std::process::ExitCode;
 
 use bowline_session::home::Home;
+use bowline_session::launch::Launcher;
 
 use self::report::Report;
 use crate::config::Config;
+use crate::serve::forward;
 
 /// Look for what is wrong with Bowline on this machine, or on the way to it.
 #[derive(Debug, clap::Args)]
@@ -47,6 +49,9 @@ pub(crate) fn run(verb: &Doctor) -> anyhow::Result<ExitCode> {
         Err(error) => report.fail("configuration", error, "correct it; `bowline config path` says where it is"),
     }
     let config = config.unwrap_or_default();
+    if let Some(risk) = forward::risk(&config.settings(Launcher::this_program())) {
+        report.warn("forward auth", risk, forward::REMEDY);
+    }
     match Home::from_env() {
         Err(error) => {
             report.fail("state directory", &error, "set HOME, or BOWLINE_STATE_DIR to a directory of your own")

@@ -8,6 +8,7 @@ use bowline_gateway::settings::Settings;
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 
+use super::forward;
 use crate::units;
 
 /// By which names the gateway is reached.
@@ -78,6 +79,9 @@ pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow:
         eprintln!(
             "Warning: `proxies` believes X-Forwarded-* of everybody, so anybody can pretend to come from anywhere."
         );
+    }
+    if let Some(risk) = forward::risk(settings) {
+        eprintln!("Warning: {risk}.\nWhat to do, {}.", forward::REMEDY);
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod announce;
 mod flags;
+pub(crate) mod forward;
 
 use std::process::ExitCode;
 

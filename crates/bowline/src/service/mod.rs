@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use bowline_session::home::Home;
 use bowline_session::launch::Launcher;
 use clap::Subcommand;
 
-use crate::config::Config;
 use crate::config::gateway::Scopes;
+use crate::config::{self, Loaded};
 use crate::failure::{Code, Failure};
 
 /// Start the gateway with the machine, as a systemd user service.
@@ -31,7 +32,8 @@ Examples:
   journalctl --user -u bowline       what it logged
   bowline login-link                 let a browser in
 
-What it serves is set in the configuration file (`bowline config path`).")]
+What it serves is set in the configuration file (`bowline config path`). The service uses the directories and the variables \
+(BOWLINE_LISTEN, ...) that are set where it is installed.")]
 pub(crate) struct Service {
     #[command(subcommand)]
     what: What,
@@ -78,12 +80,26 @@ pub(crate) fn unit_path() -> anyhow::Result<PathBuf> {
 
 fn install(print: bool) -> anyhow::Result<ExitCode> {
     // A service that cannot start is better noticed now.
-    Config::load()?;
+    let loaded = Loaded::new(&[])?;
+    let (config, _) = config::file().context("neither BOWLINE_CONFIG, XDG_CONFIG_HOME nor HOME is set")?;
     let program = std::env::current_exe().context("cannot find the bowline binary")?;
-    let text = unit::text(&program, &unit::environment())?;
+    let text = unit::text(&program, &unit::environment(&Home::from_env()?, &config, &loaded)?)?;
     if print {
         println!("{}", text.trim_end());
+        if !config.exists() {
+            eprintln!("The unit names {}, which has to be there; it may be empty.", config.display());
+        }
         return Ok(ExitCode::SUCCESS);
+    }
+    if !config.exists() {
+        // The unit names it, and a file that is named has to be there.
+        let text = "# What the gateway serves, and more: `bowline config show` lists every key.\n";
+        write(&config, text).with_context(|| format!("cannot write {}", config.display()))?;
+        println!("wrote {}, which sets nothing yet", config.display());
+    }
+    let kept = loaded.variables().collect::<Vec<_>>().join(", ");
+    if !kept.is_empty() {
+        println!("the service keeps what is set here by {kept}; that goes before the configuration file");
     }
     let path = unit_path()?;
     write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;

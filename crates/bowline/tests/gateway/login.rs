@@ -209,6 +209,8 @@ fn r50_what_a_proxy_says_is_believed_from_ours_alone() {
     let user = |name| said.iter().copied().chain([("X-Forwarded-User", name)]).collect::<Vec<_>>();
     assert_eq!(get(&ours, "/v1/sessions", &user("ann")).status, 200);
     check_problem(&get(&ours, "/v1/sessions", &user("eve")), 403, "not_allowed");
+    let twice: Vec<_> = user("ann").into_iter().chain([("x-forwarded-user", "ann")]).collect();
+    check_problem(&get(&ours, "/v1/sessions", &twice), 403, "not_allowed");
     check_problem(&get(&ours, "/v1/sessions", &said), 401, "not_authenticated");
 
     let nobodys =
