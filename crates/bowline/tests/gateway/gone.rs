@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::gateway::{World, signal, wait_until};
 use super::refusals::{attached, check_problem, hello, open, until_type};
+use super::ws::CLOSE;
 
 #[test]
 fn r1_a_session_that_was_forgotten_meanwhile_is_gone_for_good() {
@@ -124,4 +125,16 @@ fn r1_a_gateway_that_stops_says_so_and_leaves_sessions_alone() {
     assert!(world.ok(&["ls"]).contains(&id));
     world.start_gateway();
     let _again = attached(&world, &id, true, &hello(1, 2, &json!({})));
+}
+
+/// Without an answer, a page that leaves would be told that its connection failed.
+#[test]
+fn r1_a_clients_close_is_answered() {
+    let world = World::new();
+    let id = world.shell("cat");
+    for code in [1000u16, 1001] {
+        let mut ws = attached(&world, &id, true, &hello(1, u64::from(code), &json!({})));
+        ws.send(CLOSE, &code.to_be_bytes()).unwrap();
+        assert_eq!(ws.until_close().0, code);
+    }
 }
