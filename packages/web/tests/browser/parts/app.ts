@@ -12,6 +12,9 @@ export const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 84
 /** What a browser writes to its console when the network fails; no fault of the app's. */
 const NETWORK = /WebSocket connection to|Failed to load resource|net::ERR_/;
 
+/** What it writes about every page that comes over plain http from elsewhere. */
+const PLAIN_HTTP = /Cross-Origin-Opener-Policy header has been ignored/;
+
 /** How a page is opened. */
 export interface Opening {
   readonly screen?: BrowserContextOptions;
@@ -53,7 +56,8 @@ export class App {
     this.base = base;
     page.on("pageerror", (error) => this.problems.push(error.stack ?? error.message));
     page.on("console", (message) => {
-      if (message.type() === "error" && !(rough && NETWORK.test(message.text()))) this.problems.push(message.text());
+      const text = message.text();
+      if (message.type() === "error" && !(rough && NETWORK.test(text)) && !PLAIN_HTTP.test(text)) this.problems.push(text);
     });
   }
 
