@@ -101,7 +101,7 @@ export class App {
       const shown = await this.shown().catch(() => undefined);
       return shown && has(shown) ? shown : undefined;
     };
-    return until(`the terminal shows ${String(text)}`, look, async () => (await this.shown()).text);
+    return until(`the terminal shows ${String(text)}`, look, async () => (await this.shown()).screen.join("\n"));
   }
 
   /** Types keys into the terminal. */
