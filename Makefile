@@ -1,5 +1,5 @@
 # Everything a contributor runs. `make test` installs whatever is missing, then runs everything.
-.PHONY: run test web-test web package-web screenshots lint bench fuzz setup
+.PHONY: run test web-test browser-test web package-web screenshots lint bench fuzz setup
 
 run:
 	cargo run --release
@@ -8,7 +8,7 @@ setup:
 	./scripts/setup
 
 # The debug binary of the tests has the real web app inside.
-lint test screenshots: export BOWLINE_WEB_DIST = $(CURDIR)/packages/web/dist
+lint test browser-test screenshots: export BOWLINE_WEB_DIST = $(CURDIR)/packages/web/dist
 
 lint: setup web
 	cargo fmt --all --check
@@ -16,7 +16,7 @@ lint: setup web
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	cargo deny --log-level error check licenses bans sources
 
-test: lint web-test
+test: lint web-test browser-test
 	cargo test --workspace --no-fail-fast
 
 # The web app, built.
@@ -40,6 +40,11 @@ web-test: setup
 	npm install --no-audit --no-fund --silent
 	npm run --silent check
 	npm test --silent
+
+# The web app in a real browser, against a real gateway and real shells.
+browser-test: web
+	cargo build --quiet -p bowline
+	npm run --silent test:browser -w @bowline/web
 
 bench:
 	cargo build --release --quiet -p bowline -p bowline-bench

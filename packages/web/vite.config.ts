@@ -36,5 +36,5 @@ export default defineConfig({
     },
   },
   server: { proxy: { "/v1": { target: gateway, ws: true, changeOrigin: false } } },
-  test: { include: ["tests/**/*.test.ts"] },
+  test: { include: ["tests/*.test.ts"] },
 });

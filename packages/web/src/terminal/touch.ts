@@ -10,6 +10,8 @@ export interface TouchEvents {
 
 /** A movement shorter than this, in pixels, is a tap. */
 const TAP = 8;
+/** Of the old measure of wheels, for a pixel: xterm.js scrolls by 50 pixels for 120. */
+const WHEEL_DELTA = 120 / 50;
 /** How much of its speed a scroll keeps from frame to frame after the finger is up. */
 const GLIDE = 0.94;
 /** Pixels a frame below which it stops. */
@@ -26,8 +28,12 @@ export function followTouch(element: HTMLElement, target: () => Element | null, 
   let frame = 0;
 
   // A wheel event reaches whatever xterm.js would do with a wheel: scroll, report the mouse, or send arrow keys.
-  const scroll = (deltaY: number, x: number, y: number) =>
-    target()?.dispatchEvent(new WheelEvent("wheel", { deltaY, clientX: x, clientY: y, bubbles: true, cancelable: true }));
+  const scroll = (deltaY: number, x: number, y: number) => {
+    const wheel = new WheelEvent("wheel", { deltaY, clientX: x, clientY: y, bubbles: true, cancelable: true });
+    // xterm.js looks at this old measure first, which is nothing in an event that a page makes.
+    Object.defineProperty(wheel, "wheelDeltaY", { value: -deltaY * WHEEL_DELTA });
+    target()?.dispatchEvent(wheel);
+  };
   const distance = ({ touches: [a, b] }: TouchEvent) => (a && b ? Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) : 0);
   const on = (type: "touchstart" | "touchmove" | "touchend" | "touchcancel", handle: (event: TouchEvent) => void) =>
     element.addEventListener(type, handle, { passive: false, signal: abort.signal });
