@@ -148,7 +148,7 @@ test("R54: with the setting for screen readers, output is read out", async () =>
   await app.page.locator(".xterm-accessibility-tree >> text=spoken 81").waitFor({ state: "attached" });
 });
 
-test("R54: the app can be installed, opens while the gateway is away, and keeps nothing of the API", async () => {
+test("R54: the app can be installed, and the browser keeps its own files and nothing of the API", async () => {
   const app = await open();
   const { page } = app;
   const manifest = await page.evaluate(async () => {
