@@ -40,6 +40,23 @@ fn r20_stopping_is_graceful_and_leaves_sessions_alone() {
 }
 
 #[test]
+fn r20_whoever_is_told_of_it_can_stop_it() {
+    let world = World::new();
+    let (mut read, write) = std::io::pipe().unwrap();
+    // A full pipe holds it in the middle of what it says.
+    let room = rustix::pipe::fcntl_setpipe_size(&write, 4096).unwrap();
+    (&write).write_all(&vec![b'.'; room]).unwrap();
+    let mut command = world.bowline(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut child = serving::Guard(command.stdout(write).stderr(Stdio::null()).spawn().unwrap());
+    drop(command);
+    wait_until("others can find it", || world.path().join("s/gateway.json").exists());
+    child.signal(Signal::TERM);
+    read.read_to_end(&mut Vec::new()).unwrap();
+    assert_eq!(child.0.wait().unwrap().code(), Some(0), "the signal was not heard");
+    assert!(!world.path().join("s/gateway.json").exists());
+}
+
+#[test]
 fn r20_a_second_signal_stops_at_once() {
     let world = World::new();
     let mut gateway = Gateway::new(&world, &["--limit", "drain=1h", "--limit", "head_within=1h"]);

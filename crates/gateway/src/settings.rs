@@ -70,7 +70,7 @@ pub struct SessionDefaults {
 /// What one caller, or all of them, may take. The outcome of each stands beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Open sockets, whatever they do; one more gets 503 `too_many` and is closed.
+    /// Open sockets, at most half of the open-file limit; one more gets 503 `too_many` (with TLS, no word) and is closed.
     pub sockets: usize,
     /// Attachments and event streams; one more gets 4429 / 429 `too_many`.
     pub streams: usize,
@@ -86,7 +86,7 @@ pub struct Limits {
     pub message: usize,
     /// A request's head must be there within this time; otherwise the socket is closed.
     pub head_within: Duration,
-    /// A request's body must be there within this time; otherwise 408 `bad_request`.
+    /// A request's body must be there within this time; otherwise 408 `too_slow`.
     pub body_within: Duration,
     /// A WebSocket without its first message for this long is closed 4408.
     pub hello_within: Duration,

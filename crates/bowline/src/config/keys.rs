@@ -77,7 +77,11 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("gateway.tls.cert", "serve --tls-cert", "the certificate and its chain, PEM; read again when it changes"),
     key("gateway.tls.key", "serve --tls-key", "its private key, PEM"),
-    key("gateway.limits.sockets", "", "open sockets, whatever they do; one more gets 503 `too_many` and is closed"),
+    key(
+        "gateway.limits.sockets",
+        "",
+        "open sockets, at most half of the open-file limit; one more gets 503 `too_many` (with TLS, no word) and is closed",
+    ),
     key("gateway.limits.streams", "", "attachments and event streams; one more gets 4429 / 429 `too_many`"),
     key("gateway.limits.streams_per_token", "", "the same for one token or login; one more gets 4429 / 429 `too_many`"),
     key(
@@ -89,7 +93,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("gateway.limits.body", "", "a request's body; a longer one gets 413 `too_large`"),
     key("gateway.limits.message", "", "a WebSocket message; a longer one is closed 1009"),
     key("gateway.limits.head_within", "", "time for a request's head; past it the socket is closed"),
-    key("gateway.limits.body_within", "", "time for a request's body; past it 408 `bad_request`"),
+    key("gateway.limits.body_within", "", "time for a request's body; past it 408 `too_slow`"),
     key("gateway.limits.hello_within", "", "time for a WebSocket's first message; past it it is closed 4408"),
     key(
         "gateway.limits.heartbeat",

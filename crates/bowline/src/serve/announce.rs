@@ -48,8 +48,9 @@ impl Urls {
     }
 }
 
-/// Says everything. The link goes to standard output, where its owner looks, and to no log.
+/// Says everything, what is unsafe first. The link goes to standard output, where its owner looks, and to no log.
 pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow::Result<()> {
+    warn(urls, settings);
     let mut out = io::stdout().lock();
     writeln!(out, "listening on {}", urls.socket)?;
     if is_journal() {
@@ -67,6 +68,10 @@ pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow:
         )?;
     }
     out.flush()?;
+    Ok(())
+}
+
+fn warn(urls: &Urls, settings: &Settings) {
     if urls.in_the_clear {
         eprintln!(
             "Warning: {} is open to other machines without TLS: whoever is on the way reads what you type.\n\
@@ -83,7 +88,6 @@ pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow:
     if let Some(risk) = forward::risk(settings) {
         eprintln!("Warning: {risk}.\nWhat to do, {}.", forward::REMEDY);
     }
-    Ok(())
 }
 
 /// A picture for a phone's camera, light on dark as most terminals are.

@@ -56,6 +56,8 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let listen = settings.listen;
+        // Before anybody is told of it: from then on they may stop it.
+        let signals = Signals::new()?;
         let gateway = Gateway::bind(settings.clone(), home.clone(), auth.clone(), open_files).await;
         let gateway = gateway.map_err(|error| explain(error, &home))?;
         tracing::debug!(%listen, address = %gateway.address(), "bound");
@@ -63,7 +65,6 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<ExitCode> {
         let place = Place::take(&home, &urls)?;
         announce::announce(&urls, &settings, &auth)?;
         let handles = (gateway.stop(), gateway.reload());
-        let signals = Signals::new()?;
         let quit = place.clone();
         tokio::spawn(async move {
             signals.follow(handles.0, &handles.1).await;

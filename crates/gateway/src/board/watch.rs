@@ -114,7 +114,12 @@ impl Watched {
 
 /// The ids of all sessions, whole or not.
 fn ids(folder: &Path) -> io::Result<HashSet<SessionId>> {
-    let names = std::fs::read_dir(folder)?.filter_map(|found| found.ok()?.file_name().into_string().ok());
+    let folder = match std::fs::read_dir(folder) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashSet::new()),
+        Err(error) => return Err(error),
+    };
+    let names = folder.filter_map(|found| found.ok()?.file_name().into_string().ok());
     Ok(names.filter_map(|name| name.parse().ok()).collect())
 }
 
