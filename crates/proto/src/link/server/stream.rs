@@ -339,7 +339,9 @@ impl Stream {
                     true => snapshot.offset >= want.from.unwrap_or(0),
                     false => snapshot.offset >= self.sent,
                 };
-                let replayable = snapshot.offset >= tape.start() || tape.exit.is_some();
+                // In the files of the dead, no newer screen can come.
+                let newest = tape.exit.is_some() && tape.screen() < tape.start();
+                let replayable = snapshot.offset >= tape.start() || newest;
                 if useful && replayable && (fits || want.ask.refused >= SNAPSHOT_RETRIES) {
                     self.phase = accept(want, snapshot, tape);
                 } else {
