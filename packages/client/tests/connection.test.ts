@@ -444,6 +444,23 @@ describe("typing", () => {
     expect(Buffer.from(session.typed).toString()).toBe("ls\n");
   });
 
+  test("R16: away twice, a second report has all that is undecided, and one decision is about all of it", async () => {
+    const { world, session, viewer, connection } = await attached();
+    for (const keys of ["rm ", "-r x\n"]) {
+      session.refuse = CUT;
+      world.live[0]!.cut(CUT);
+      connection.input(keys);
+      await world.advance(40_000);
+      session.refuse = undefined;
+      world.signal("online");
+      await world.advance(100);
+    }
+    expect(viewer.unsent.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(["rm ", "rm -r x\n"]);
+    connection.sendUnsent();
+    await world.advance(100);
+    expect(Buffer.from(session.typed).toString()).toBe("rm -r x\n");
+  });
+
   test("R16: what is kept is bounded, and the caller is told", async () => {
     const world = new World();
     const session = new Session(world);

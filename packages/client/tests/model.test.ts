@@ -241,8 +241,11 @@ class Play {
     for (const { bytes, doubtful } of this.viewer.unsent.slice(this.#unsentSeen)) {
       expect(doubtful).toBe(0);
       const keys = keysOf(bytes);
-      expect(this.#queue.splice(-keys.length)).toEqual(keys);
-      this.#held.push(...keys);
+      expect(keys.slice(0, this.#held.length), "a report has all that was reported before").toEqual(this.#held);
+      const more = keys.slice(this.#held.length);
+      expect(more.length, "and something new").toBeGreaterThan(0);
+      expect(this.#queue.splice(-more.length)).toEqual(more);
+      this.#held = keys;
     }
     this.#unsentSeen = this.viewer.unsent.length;
     // R13: whatever happened in this turn, it was asked where to dial once at most.

@@ -225,7 +225,7 @@ impl Client {
         Ok(())
     }
 
-    /// Type what was reported unsent after all.
+    /// Type what was reported unsent after all: what the last [`ClientEvent::Unsent`] had, and nothing else.
     pub fn send_unsent(&mut self) {
         self.outbox.send_unsent();
     }
@@ -243,7 +243,9 @@ impl Client {
 
     /// What happened, oldest first. The cursor follows what this returns, so the caller must apply each of them.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
-        let event = self.events.pop_front()?;
+        let Some(event) = self.events.pop_front() else {
+            return self.outbox.poll_unsent().map(ClientEvent::Unsent);
+        };
         self.unpolled = self.unpolled.saturating_sub(event.weight());
         match &event {
             ClientEvent::Attached(attached) if attached.snapshot.is_none() => {
@@ -320,7 +322,7 @@ impl Client {
         if self.state != ClientState::Ended {
             self.deaf = true;
             self.become_state(ClientState::Ended);
-            self.events.extend(self.outbox.take_all().map(ClientEvent::Unsent));
+            self.outbox.take_all();
             self.events.extend(self.commands.drain(..).map(|(id, _)| ClientEvent::CommandUnsent { id }));
         }
     }

@@ -1,5 +1,6 @@
 //! What was typed and is not known to be written: sent once, resent from where the server says, or given back.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -21,12 +22,12 @@ pub enum NotTaken {
     Ended,
 }
 
-/// Typed bytes that are not sent by themselves: the user decides.
+/// Everything typed that is not sent by itself: the user decides about all of it at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unsent {
     /// The bytes, oldest first.
     pub bytes: Bytes,
-    /// This many of them, from the front, had been sent, and may or may not have been typed.
+    /// This many of them had been sent, and may or may not have been typed.
     pub doubtful: usize,
 }
 
@@ -44,21 +45,36 @@ pub(super) struct Outbox {
     high: Offset,
     /// Since when the oldest byte in flight waits.
     waiting: Option<Duration>,
-    /// What the user has not decided about.
-    unsent: BytesMut,
+    /// Reported unsent, and not decided about.
+    reported: Unsent,
+    /// To be reported, oldest first, none empty: a decision is never about these, for the user has not seen them.
+    unreported: VecDeque<Unsent>,
 }
 
 impl Outbox {
     pub(super) fn new(limit: usize) -> Outbox {
-        Outbox { limit, acked: 0, kept: BytesMut::new(), next: 0, high: 0, waiting: None, unsent: BytesMut::new() }
+        Outbox {
+            limit,
+            acked: 0,
+            kept: BytesMut::new(),
+            next: 0,
+            high: 0,
+            waiting: None,
+            reported: Unsent::default(),
+            unreported: VecDeque::new(),
+        }
     }
 
     /// Keeps as many of the bytes as fit.
     pub(super) fn push(&mut self, bytes: &[u8]) -> usize {
-        let room = self.limit.saturating_sub(self.kept.len() + self.unsent.len());
+        let room = self.limit.saturating_sub(self.kept.len() + self.undecided());
         let taken = bytes.len().min(room);
         self.kept.extend_from_slice(&bytes[..taken]);
         taken
+    }
+
+    fn undecided(&self) -> usize {
+        self.reported.bytes.len() + self.unreported.iter().map(|unsent| unsent.bytes.len()).sum::<usize>()
     }
 
     fn end(&self) -> Offset {
@@ -104,55 +120,98 @@ impl Outbox {
     }
 
     /// A new connection, where the server wants the byte `input` next. With `hold`, what it does not have is not sent.
-    pub(super) fn resume(&mut self, input: Option<Offset>, hold: bool) -> Option<Unsent> {
+    pub(super) fn resume(&mut self, input: Option<Offset>, hold: bool) {
         match input {
             Some(input) if (self.acked..=self.high).contains(&input) => {
                 self.next = input;
-                // What the server does not have, it has not typed.
-                let unsent = if hold { self.take_from(input) } else { None };
-                unsent.map(|unsent| Unsent { doubtful: 0, ..unsent })
+                if hold {
+                    // What the server does not have, it has not typed.
+                    self.high = input;
+                    self.take_from(input);
+                }
             }
             // It does not know this stream: nobody can say which of the bytes in flight were typed.
             input => {
-                let unsent = if hold || self.high > self.acked { self.take_all() } else { None };
+                if hold || self.high > self.acked {
+                    self.take_all();
+                }
                 let start = input.unwrap_or(0);
                 (self.acked, self.next, self.high) = (start, start, start);
-                unsent
             }
         }
     }
 
-    /// Takes back everything from `offset` on.
-    pub(super) fn take_from(&mut self, offset: Offset) -> Option<Unsent> {
-        let offset = offset.max(self.acked);
-        let bytes = self.kept.split_off((offset - self.acked) as usize);
+    /// Takes back everything from `offset` on, to be reported.
+    fn take_from(&mut self, offset: Offset) {
+        let bytes = self.kept.split_off((offset - self.acked) as usize).freeze();
         let doubtful = self.high.saturating_sub(offset) as usize;
         self.high = self.high.min(offset);
         self.next = self.next.min(offset);
-        if bytes.is_empty() {
-            return None;
+        if !bytes.is_empty() {
+            self.unreported.push_back(Unsent { bytes, doubtful });
         }
-        self.unsent.extend_from_slice(&bytes);
-        Some(Unsent { bytes: bytes.freeze(), doubtful })
     }
 
-    /// Everything that is not known to be written.
-    pub(super) fn take_all(&mut self) -> Option<Unsent> {
-        self.take_from(self.acked)
+    /// Takes back everything that is not known to be written.
+    pub(super) fn take_all(&mut self) {
+        self.take_from(self.acked);
     }
 
-    /// The user wants what was unsent to be typed now.
+    /// All that is to be decided about, if there is more of it than was reported before.
+    pub(super) fn poll_unsent(&mut self) -> Option<Unsent> {
+        let more = self.unreported.pop_front()?;
+        self.reported.bytes = [&self.reported.bytes[..], &more.bytes].concat().into();
+        self.reported.doubtful += more.doubtful;
+        Some(self.reported.clone())
+    }
+
+    /// The user wants what was reported to be typed now.
     pub(super) fn send_unsent(&mut self) {
-        let unsent = std::mem::take(&mut self.unsent);
-        self.kept.extend_from_slice(&unsent);
+        let unsent = std::mem::take(&mut self.reported);
+        self.kept.extend_from_slice(&unsent.bytes);
     }
 
     /// The user does not.
     pub(super) fn discard_unsent(&mut self) {
-        self.unsent.clear();
+        self.reported = Unsent::default();
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.kept.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::ZERO;
+
+    #[test]
+    fn r16_a_decision_is_about_what_was_reported_and_nothing_else() {
+        let mut outbox = Outbox::new(100);
+        outbox.push(b"ab");
+        outbox.resume(Some(0), true);
+        assert_eq!(outbox.poll_unsent().map(|unsent| unsent.bytes), Some("ab".into()));
+        outbox.push(b"cd");
+        outbox.resume(Some(0), true);
+        // "ab" is on the screen, "cd" is not yet.
+        outbox.send_unsent();
+        assert_eq!(outbox.pop(NOW), Some((0, "ab".into())));
+        assert_eq!(outbox.poll_unsent().map(|unsent| unsent.bytes), Some("cd".into()));
+        outbox.discard_unsent();
+        assert_eq!((outbox.pop(NOW), outbox.poll_unsent(), outbox.undecided()), (None, None, 0));
+    }
+
+    #[test]
+    fn r16_a_later_report_has_the_earlier_bytes_too_and_all_of_them_count() {
+        let mut outbox = Outbox::new(4);
+        outbox.push(b"ab");
+        outbox.resume(Some(0), true);
+        assert_eq!(outbox.poll_unsent(), Some(Unsent { bytes: "ab".into(), doubtful: 0 }));
+        assert_eq!(outbox.push(b"cde"), 2, "what waits for a decision takes room");
+        assert_eq!(outbox.pop(NOW), Some((0, "cd".into())));
+        outbox.take_all();
+        assert_eq!(outbox.poll_unsent(), Some(Unsent { bytes: "abcd".into(), doubtful: 2 }));
     }
 }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bowline_proto::backoff::Backoff;
-use bowline_proto::config::RENDERED_EVERY;
+use bowline_proto::config::{RENDERED_EVERY, UNSENT_AFTER};
 use bowline_proto::ids::{ClientId, Epoch};
-use bowline_proto::link::{Client, ClientConfig, ClientEvent, ClientState, Reconnector};
+use bowline_proto::link::{Client, ClientConfig, ClientEvent, ClientState, Reconnector, Unsent};
 use bowline_proto::message::{Lag, Missed, Present, Reason, Scope, ServerMessage, Verdict};
 use bowline_proto::size::Size;
 
@@ -35,6 +35,10 @@ pub(crate) struct Viewer {
     /// Shows nothing until then.
     pub(crate) frozen: Duration,
     pub(crate) typist: Typist,
+    /// Reported unsent, and the user has not decided.
+    undecided: Unsent,
+    /// How often more came unsent before the user had decided.
+    pub(crate) grown: u32,
     pub(crate) title: Option<String>,
     pub(crate) present: Vec<Present>,
     pub(crate) exited: bool,
@@ -57,6 +61,8 @@ impl Viewer {
             rendered_every: rng.between(8, 400).min(RENDERED_EVERY),
             // Fewer than the values a key can have, so that keys in doubt are not taken for later ones.
             outbox: rng.between(10, 30) as usize,
+            // Some hold back what they typed after a moment, so that it comes to that often.
+            unsent_after: if rng.one_in(2) { UNSENT_AFTER } else { Duration::from_millis(rng.between(0, 2000)) },
             ..ClientConfig::new(id.clone())
         };
         Viewer {
@@ -74,6 +80,8 @@ impl Viewer {
             slow: rng.one_in(3),
             frozen: Duration::ZERO,
             typist: Typist::new(index),
+            undecided: Unsent::default(),
+            grown: 0,
             title: None,
             present: Vec::new(),
             exited: false,
@@ -142,12 +150,9 @@ impl Viewer {
                 self.reconnector.handle_ended();
             }
             ClientEvent::Unsent(unsent) => {
-                self.typist.unsent(&unsent);
-                if unsent.doubtful == 0 && !self.exited && rng.one_in(2) {
-                    self.client.send_unsent();
-                    self.typist.expect(&unsent.bytes);
-                } else {
-                    self.client.discard_unsent();
+                self.report(unsent);
+                if rng.one_in(2) {
+                    self.decide(rng);
                 }
             }
             ClientEvent::Message(ServerMessage::Title { title }) => self.title = Some(title),
@@ -159,6 +164,27 @@ impl Viewer {
             | ClientEvent::CommandUnsent { .. }
             | ClientEvent::Closing { .. }
             | ClientEvent::StateChanged(_) => {}
+        }
+    }
+
+    /// A report has all that was reported before, and something new.
+    fn report(&mut self, unsent: Unsent) {
+        let known = self.undecided.bytes.len();
+        assert!(unsent.bytes.len() > known && unsent.bytes.starts_with(&self.undecided.bytes), "all of it, each time");
+        let doubtful = unsent.doubtful - self.undecided.doubtful;
+        self.typist.unsent(&Unsent { bytes: unsent.bytes.slice(known..), doubtful });
+        self.grown += u32::from(known > 0);
+        self.undecided = unsent;
+    }
+
+    /// The user decides about what was shown as unsent, if anything was.
+    pub(crate) fn decide(&mut self, rng: &mut Rng) {
+        let unsent = std::mem::take(&mut self.undecided);
+        if unsent.doubtful == 0 && !self.is_over() && rng.one_in(2) {
+            self.client.send_unsent();
+            self.typist.expect(&unsent.bytes);
+        } else {
+            self.client.discard_unsent();
         }
     }
 
@@ -224,7 +250,7 @@ impl Viewer {
         self.client.handle_ended(now);
         while let Some(event) = self.client.poll_event() {
             if let ClientEvent::Unsent(unsent) = event {
-                self.typist.unsent(&unsent);
+                self.report(unsent);
             }
         }
     }

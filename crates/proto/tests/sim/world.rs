@@ -34,6 +34,7 @@ pub(crate) struct World {
 pub(crate) struct Tally {
     pub(crate) skips: u64,
     pub(crate) exacts: u64,
+    pub(crate) grown: u64,
     pub(crate) bytes: u64,
 }
 
@@ -71,6 +72,7 @@ impl World {
         Tally {
             skips: self.viewers.iter().map(|viewer| u64::from(viewer.skips)).sum(),
             exacts: self.viewers.iter().map(|viewer| u64::from(viewer.exacts)).sum(),
+            grown: self.viewers.iter().map(|viewer| u64::from(viewer.grown)).sum(),
             bytes: self.session.end(),
         }
     }
@@ -79,7 +81,7 @@ impl World {
         let (rng, now) = (&mut self.rng, self.now);
         let i = rng.below(self.viewers.len() as u64) as usize;
         let wire = rng.below(self.wires.len().max(1) as u64) as usize;
-        match rng.below(42) {
+        match rng.below(44) {
             0..=6 => {
                 let len = rng.between(1, 40);
                 self.session.print(len, rng, now);
@@ -150,6 +152,7 @@ impl World {
                 let pause = Duration::from_secs(rng.between(5, 70));
                 self.run_for(pause);
             }
+            42..=43 => self.viewers[i].decide(rng),
             _ => {}
         }
     }

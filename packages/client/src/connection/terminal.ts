@@ -61,7 +61,10 @@ export interface TerminalCallbacks {
   command?(id: string, outcome: CommandOutcome): void;
   /** The program ended; there is no more output. State `ended` follows. */
   exit?(status: ExitStatus, offset: number): void;
-  /** Typed bytes that are not sent by themselves: see `sendUnsent` and `discardUnsent`. */
+  /**
+   * Typed bytes that are not sent by themselves: see `sendUnsent` and `discardUnsent`. Comes again, with all of them, when
+   * there are more.
+   */
   unsent?(unsent: Unsent): void;
   /** Something was wrong: a failing URL builder, a socket that cannot be made, an `error` of the server. For people and logs. */
   error?(error: ConnectionError): void;

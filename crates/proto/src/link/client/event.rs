@@ -83,7 +83,8 @@ pub enum ClientEvent {
     /// Titles, notifications, presence, answers to commands, errors.
     Message(ServerMessage),
     /// Typed bytes that were not sent: the session is another, or too much time has passed. Nothing is done with
-    /// them until [`Client::send_unsent`] or [`Client::discard_unsent`].
+    /// them until [`Client::send_unsent`] or [`Client::discard_unsent`]. Comes again, with all of them, when there are
+    /// more.
     Unsent(Unsent),
     /// A command that was not resent, for the same reasons. It may have been taken.
     CommandUnsent {

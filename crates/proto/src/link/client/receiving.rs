@@ -112,8 +112,10 @@ impl Client {
         let another = self.epoch.as_ref().is_some_and(|epoch| *epoch != attached.epoch);
         let late = self.away.take().is_some_and(|since| self.now.saturating_sub(since) > self.config.unsent_after);
         // What was meant for another life is not typed into this one.
-        let unsent = if another { self.outbox.take_all() } else { None };
-        let unsent = unsent.or(self.outbox.resume(attached.input, late));
+        if another {
+            self.outbox.take_all();
+        }
+        self.outbox.resume(attached.input, late);
         self.epoch = Some(attached.epoch.clone());
         self.you = attached.you;
         self.heartbeat = Duration::from_millis(attached.heartbeat.max(1));
@@ -128,7 +130,6 @@ impl Client {
             let begin = ClientEvent::SnapshotBegin { reason, scope: Scope::All, missed, offset, size, bytes };
             self.begin_snapshot(begin, offset, bytes);
         }
-        self.events.extend(unsent.map(ClientEvent::Unsent));
         if another || late {
             self.events.extend(self.commands.drain(..).map(|(id, _)| ClientEvent::CommandUnsent { id }));
         }

@@ -169,7 +169,7 @@ export class Client implements Conversation {
     return undefined;
   }
 
-  /** Type what was reported unsent after all. */
+  /** Type what was reported unsent after all: what the last report had, and nothing else. */
   sendUnsent(): void {
     this.#outbox.sendUnsent();
   }
@@ -213,7 +213,10 @@ export class Client implements Conversation {
   /** What happened, oldest first. The cursor follows what this returns, so the caller must apply each of them. */
   pollEvent(): ClientEvent | undefined {
     const event = this.#events.shift();
-    if (event === undefined) return undefined;
+    if (event === undefined) {
+      const unsent = this.#outbox.pollUnsent();
+      return unsent && { kind: "unsent", unsent };
+    }
     this.#unpolled = Math.max(this.#unpolled - weight(event), 0);
     switch (event.kind) {
       case "attached":
@@ -334,9 +337,8 @@ export class Client implements Conversation {
     const late = this.#away !== undefined && this.#now - this.#away > (this.#config.unsentAfter ?? UNSENT_AFTER);
     this.#away = undefined;
     // What was meant for another life is not typed into this one.
-    const withheld = another ? this.#outbox.takeAll() : undefined;
-    const resumed = this.#outbox.resume(attached.input, late);
-    const unsent = withheld ?? resumed;
+    if (another) this.#outbox.takeAll();
+    this.#outbox.resume(attached.input, late);
     this.#epoch = attached.epoch;
     this.#you = attached.you;
     this.#pulse.heartbeat = Math.max(attached.heartbeat, 1);
@@ -348,7 +350,6 @@ export class Client implements Conversation {
       const { reason = "fresh", missed, offset, size, snapshot } = attached;
       this.#beginSnapshot({ kind: "snapshot_begin", reason, scope: "all", missed, offset, size, bytes: snapshot.bytes });
     }
-    if (unsent) this.#events.push({ kind: "unsent", unsent });
     if (another || late) this.#dropCommands();
   }
 
@@ -452,8 +453,7 @@ export class Client implements Conversation {
     if (this.#state === "ended") return;
     this.#deaf = true;
     this.#become("ended");
-    const unsent = this.#outbox.takeAll();
-    if (unsent) this.#events.push({ kind: "unsent", unsent });
+    this.#outbox.takeAll();
     this.#dropCommands();
   }
 

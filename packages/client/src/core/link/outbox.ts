@@ -1,13 +1,15 @@
 /** What was typed and is not known to be written: sent once, resent from where the server says, or given back. */
 import { INPUT_FRAME, INPUT_WINDOW } from "../config.js";
 
-/** Typed bytes that are not sent by themselves: the user decides. */
+/** Everything typed that is not sent by itself: the user decides about all of it at once. */
 export interface Unsent {
   /** The bytes, oldest first. */
   readonly bytes: Uint8Array;
-  /** This many of them, from the front, had been sent, and may or may not have been typed. */
+  /** This many of them had been sent, and may or may not have been typed. */
   readonly doubtful: number;
 }
+
+const NOTHING: Unsent = { bytes: new Uint8Array(), doubtful: 0 };
 
 /** A client's input stream from the first byte that is not known to be written. */
 export class Outbox {
@@ -22,8 +24,10 @@ export class Outbox {
   #high = 0;
   /** Since when the oldest byte in flight waits. */
   #waiting: number | undefined;
-  /** What the user has not decided about. */
-  #unsent = new Uint8Array();
+  /** Reported unsent, and not decided about. */
+  #reported = NOTHING;
+  /** To be reported, oldest first, none empty: a decision is never about these, for the user has not seen them. */
+  #unreported: Unsent[] = [];
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -31,7 +35,8 @@ export class Outbox {
 
   /** Keeps as many of the bytes as fit, and says how many. */
   push(bytes: Uint8Array): number {
-    const room = Math.max(this.#limit - this.#kept.length - this.#unsent.length, 0);
+    const undecided = [this.#reported, ...this.#unreported].reduce((sum, { bytes }) => sum + bytes.length, 0);
+    const room = Math.max(this.#limit - this.#kept.length - undecided, 0);
     const taken = Math.min(bytes.length, room);
     this.#kept = concat(this.#kept, bytes.subarray(0, taken));
     return taken;
@@ -77,45 +82,53 @@ export class Outbox {
   }
 
   /** A new connection, where the server wants the byte `input` next. With `hold`, what it does not have is not sent. */
-  resume(input: number | null, hold: boolean): Unsent | undefined {
+  resume(input: number | null, hold: boolean): void {
     if (input !== null && input >= this.#acked && input <= this.#high) {
       this.#next = input;
-      const unsent = hold ? this.#takeFrom(input) : undefined;
+      if (!hold) return;
       // What the server does not have, it has not typed.
-      return unsent && { bytes: unsent.bytes, doubtful: 0 };
+      this.#high = input;
+      this.#takeFrom(input);
+      return;
     }
     // It does not know this stream: nobody can say which of the bytes in flight were typed.
-    const unsent = hold || this.#high > this.#acked ? this.takeAll() : undefined;
+    if (hold || this.#high > this.#acked) this.takeAll();
     this.#acked = this.#next = this.#high = input ?? 0;
-    return unsent;
   }
 
   /** Takes back everything that is not known to be written. */
-  takeAll(): Unsent | undefined {
-    return this.#takeFrom(this.#acked);
+  takeAll(): void {
+    this.#takeFrom(this.#acked);
   }
 
-  /** The user wants what was unsent to be typed now. */
+  /** All that is to be decided about, if there is more of it than was reported before. */
+  pollUnsent(): Unsent | undefined {
+    const more = this.#unreported.shift();
+    if (more === undefined) return undefined;
+    const { bytes, doubtful } = this.#reported;
+    this.#reported = { bytes: concat(bytes, more.bytes), doubtful: doubtful + more.doubtful };
+    return this.#reported;
+  }
+
+  /** The user wants what was reported to be typed now. */
   sendUnsent(): void {
-    this.#kept = concat(this.#kept, this.#unsent);
-    this.#unsent = new Uint8Array();
+    this.#kept = concat(this.#kept, this.#reported.bytes);
+    this.#reported = NOTHING;
   }
 
   /** The user does not. */
   discardUnsent(): void {
-    this.#unsent = new Uint8Array();
+    this.#reported = NOTHING;
   }
 
-  #takeFrom(from: number): Unsent | undefined {
-    const offset = Math.max(from, this.#acked);
+  /** Takes back everything from `offset` on, to be reported. */
+  #takeFrom(offset: number): void {
     const bytes = this.#kept.slice(offset - this.#acked);
     this.#kept = this.#kept.slice(0, offset - this.#acked);
     const doubtful = Math.max(this.#high - offset, 0);
     this.#high = Math.min(this.#high, offset);
     this.#next = Math.min(this.#next, offset);
-    if (bytes.length === 0) return undefined;
-    this.#unsent = concat(this.#unsent, bytes);
-    return { bytes, doubtful };
+    if (bytes.length > 0) this.#unreported.push({ bytes, doubtful });
   }
 }
 
