@@ -48,8 +48,7 @@ fn r23_the_size_has_one_owner_and_is_claimed() {
     let presence = first.until_text("presence");
     let owners: Vec<&Value> = presence["clients"].as_array().unwrap().iter().filter(|c| c["size"] == true).collect();
     assert_eq!(owners.len(), 1);
-    assert_eq!(world.info(&id)["size"], size(62, 22));
-    assert_eq!(world.info(&id)["clients"], 2);
+    world.wait_for_info(&id, "both, and the size", |info| info["size"] == size(62, 22) && info["clients"] == 2);
 }
 
 /// Who detaches and attaches elsewhere has the size of the new window at once; a dropped connection keeps it.
@@ -67,7 +66,7 @@ fn r23_leaving_frees_the_size_and_a_drop_keeps_it() {
     super::world::wait_until("the drop was noticed", || (world.info(&id)["clients"] == 0).then_some(()));
     let third = Viewer::attach(&world, &id, &hello(3, 1, window(50)));
     assert_eq!(third.attached["you"]["size"], false);
-    assert_eq!(world.info(&id)["size"]["cols"], 70);
+    assert_eq!(third.attached["size"]["cols"], 70);
 }
 
 #[test]
@@ -103,8 +102,9 @@ fn r29_what_a_program_tells_its_terminal_becomes_events() {
     let url = viewer.until_text("url");
     assert_eq!(url["url"], "https://github.com/login/device");
     assert_eq!(url["open"], true, "a device login waits for its user");
-    let info = world.info(&id);
-    assert_eq!((&info["title"], &info["cwd"]), (&json!("building"), &json!("/tmp/some where")));
+    world.wait_for_info(&id, "its title and place", |info| {
+        (&info["title"], &info["cwd"]) == (&json!("building"), &json!("/tmp/some where"))
+    });
     // A viewer who comes later is told the title, too.
     let mut late = Viewer::attach(&world, &id, &hello(2, 1, json!({})));
     assert_eq!(late.until_text("title")["title"], "building");
@@ -136,6 +136,26 @@ fn r28_a_command_is_done_once() {
     assert_eq!(viewer.until_text("accepted"), json!({"type": "accepted", "id": "one", "seq": seq, "duplicate": true}));
     viewer.send(&json!({"type": "command", "id": "x", "command": {"type": "explode"}}));
     assert_eq!(viewer.until_text("rejected")["code"], "bad_request");
+}
+
+/// For about one session in ten, the moment used to be told a little differently now and then, as if something had
+/// happened in between.
+#[test]
+fn r29_a_quiet_session_was_last_active_at_one_moment() {
+    let world = World::new();
+    for _ in 0..20 {
+        let id = world.shell("printf once; exec cat");
+        world.wait_for_screen(&id, "once");
+        let active = || {
+            let mut control = Control::connect(&world.dir(&id)).unwrap();
+            match control.request(&Request::Status { follow: false }, Duration::from_secs(30)) {
+                Ok(Reply::Status { session }) => session.active,
+                other => panic!("{other:?}"),
+            }
+        };
+        let first = active();
+        assert!(first.is_some() && (0..100).all(|_| active() == first));
+    }
 }
 
 /// An absurd time to live used to end the session process when the clock was asked for it.

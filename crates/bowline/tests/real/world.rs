@@ -79,7 +79,13 @@ impl World {
     }
 
     pub(crate) fn wait_for_state(&self, id: &str, state: &str) -> Value {
-        wait_until(&format!("{id} is {state}"), || Some(self.info(id)).filter(|info| info["state"] == state))
+        self.wait_for_info(id, state, |info| info["state"] == state)
+    }
+
+    /// Waits until a session is listed like this. A process that is slow to answer is listed as its files tell, which know
+    /// of no clients and of a new title a little later.
+    pub(crate) fn wait_for_info(&self, id: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        wait_until(&format!("{id}: {what}"), || Some(self.info(id)).filter(&holds))
     }
 
     pub(crate) fn screen(&self, id: &str) -> String {

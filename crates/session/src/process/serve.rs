@@ -91,6 +91,8 @@ pub(crate) struct Session {
     pub(super) terminal: Terminal,
     pub(super) status: Option<ExitStatus>,
     pub(super) last_output: Instant,
+    /// The output that the description's `active` tells of.
+    pub(super) active_of: Option<Instant>,
     pub(super) unattended_since: Option<Instant>,
     pub(super) info_changed: bool,
     /// When the description was last brought up to date.
@@ -193,6 +195,7 @@ impl Session {
             terminal: Terminal::Watched(Interest::READ),
             status: None,
             last_output: now,
+            active_of: None,
             unattended_since: Some(now),
             info_changed: false,
             described: now,
@@ -285,8 +288,12 @@ impl Session {
     /// Brings the description up to now.
     pub(super) fn describe(&mut self) {
         self.info.offset = self.log.end();
-        let last = SystemTime::now().checked_sub(self.last_output.elapsed());
-        self.info.active = last.map(timestamp_of);
+        // Worked out once for each output: the two clocks are read one after the other, and never twice the same apart.
+        if self.active_of != Some(self.last_output) {
+            let last = SystemTime::now().checked_sub(self.last_output.elapsed());
+            self.info.active = last.map(timestamp_of);
+            self.active_of = Some(self.last_output);
+        }
         self.described = Instant::now();
     }
 
