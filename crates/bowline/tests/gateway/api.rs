@@ -174,10 +174,9 @@ fn r21_an_ended_session_lives_again_once() {
     check_problem(&world.call("POST", &path, &json!({"epoch": "no epoch"})), 400, "bad_request");
     let again = world.call("POST", &path, &Value::Null);
     assert_eq!(again.status, 200, "{}", again.text());
-    let log = wait_until("its third life is over", || {
-        let log = world.call("GET", &format!("/v1/sessions/{id}/log"), &Value::Null).text();
-        (log.matches("a life").count() == 3).then_some(log)
-    });
+    until_state(&world, &id, "exited");
+    let log = world.call("GET", &format!("/v1/sessions/{id}/log"), &Value::Null).text();
+    assert_eq!(log.matches("a life").count(), 3, "{log}");
     assert_eq!(info(&world, &id)["offset"], log.len(), "offsets go on");
 }
 

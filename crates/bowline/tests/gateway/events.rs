@@ -102,8 +102,20 @@ fn both(world: &World) -> ([Stream; 2], Value) {
         assert_eq!(board["type"], "board");
         board
     });
-    assert_eq!(boards[0], boards[1]);
-    (streams, boards[0].clone())
+    let [one, other] = boards;
+    let timeless = |board: &Value| {
+        let sessions = board["sessions"].as_array().unwrap();
+        sessions.iter().map(timeless).collect::<Vec<_>>()
+    };
+    assert_eq!(timeless(&one), timeless(&other));
+    (streams, one)
+}
+
+/// A session without the moment of its last output: files tell it less exactly than the process, which may be late.
+fn timeless(session: &Value) -> Value {
+    let mut session = session.clone();
+    session["active"].take();
+    session
 }
 
 /// Waits until both forms tell something; the message.
@@ -127,7 +139,8 @@ fn r46_everything_that_happens_to_a_session_is_told() {
     let before = world.shell("sleep 1000");
     let (mut streams, board) = both(&world);
     assert_eq!(board["sessions"].as_array().unwrap().len(), 1);
-    assert_eq!(board["sessions"][0], world.call("GET", &format!("/v1/sessions/{before}"), &Value::Null).json());
+    let asked = world.call("GET", &format!("/v1/sessions/{before}"), &Value::Null).json();
+    assert_eq!(timeless(&board["sessions"][0]), timeless(&asked));
 
     let script = r#"while read -r word; do case $word in
 title) printf '\033]0;new title\007';; cwd) printf '\033]7;file:///usr\007';; end) exit 7;; esac; done"#;

@@ -78,7 +78,8 @@ fn r31_a_natural_end_kills_nobody() {
 fn r31_the_sessions_own_program_is_never_spared() {
     let world = World::new();
     let screen = world.path().join("screen");
-    std::fs::copy("/bin/sleep", &screen).unwrap();
+    // By another program: what other tests are just starting would have it open for writing, and it could not run.
+    assert!(std::process::Command::new("cp").arg("/bin/sleep").arg(&screen).status().unwrap().success());
     let id = world.run(&["new", "-d", "--", screen.to_str().unwrap(), "600"]);
     world.run(&["kill", "--keep", &id]);
     assert_eq!(world.info(&id)["exit"]["signal"], "SIGHUP");

@@ -198,7 +198,7 @@ fn a_removed_socket_is_bound_again() {
     let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
     std::fs::remove_file(world.dir(&id).sock()).unwrap();
     wait_until("the socket is back", || world.dir(&id).sock().exists().then_some(()));
-    assert_eq!(world.info(&id)["clients"], 1, "who was connected still is, and the list can ask again");
+    world.wait_for_info(&id, "who was connected still is, and the list can ask again", |info| info["clients"] == 1);
     viewer.type_text("still here\n");
     viewer.until_output("still here");
 }
@@ -218,7 +218,7 @@ fn a_state_directory_too_deep_for_a_socket_works() {
 #[test]
 fn r18_a_ttl_ends_an_unattended_session() {
     let world = World::new();
-    let id = world.run(&["new", "-d", "--ttl", "1s", "--", "sleep", "600"]);
+    let id = world.run(&["new", "-d", "--ttl", "5s", "--", "sleep", "600"]);
     let viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
     assert_eq!(world.info(&id)["state"], "running");
     drop(viewer);
