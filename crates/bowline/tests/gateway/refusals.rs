@@ -230,12 +230,16 @@ fn r48_a_reader_looks_and_changes_nothing() {
 fn r1_a_hello_is_needed_soon_and_in_a_version_that_is_spoken() {
     let world = World::with(&[], "[gateway.limits]\nhello_within = \"300ms\"\n");
     let id = world.shell("cat");
+    for browser in [true, false] {
+        let (code, reason) = open(&world, &id, browser).until_close();
+        assert_eq!((code, reason.is_empty()), (4408, false));
+    }
+    let world = World::new();
+    let id = world.shell("cat");
     let bearer = world.bearer();
     let other = [("Authorization", bearer.as_str()), ("Sec-WebSocket-Protocol", "bowline.v2, chat")];
     check_both(&world, &attach_path(&id), &other, 426, "no_version");
     for browser in [true, false] {
-        let (code, reason) = open(&world, &id, browser).until_close();
-        assert_eq!((code, reason.is_empty()), (4408, false));
         let mut ws = open(&world, &id, browser);
         ws.send_text(&hello(1, 1, &json!({"version": 2}))).unwrap();
         assert_eq!(until_type(&mut ws, "error")["code"], "no_version");
