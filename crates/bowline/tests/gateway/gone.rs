@@ -1,6 +1,8 @@
 //! Sessions and gateways that go away under their viewers: who is gone for good, who is not, and who says so.
 
-use rustix::process::Signal;
+use std::os::unix::net::UnixStream;
+
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use super::gateway::{World, signal, wait_until};
@@ -47,7 +49,7 @@ fn r1_a_session_that_cannot_be_reached_is_not_gone() {
     check_problem(&refused, 503, "unreachable");
     assert!(refused.header("retry-after").is_some());
     signal(world.session_pid(&id), Signal::CONT);
-    wait_until("it listens again", || world.session_dir(&id).join("sock").exists().then_some(()));
+    wait_until("it listens again", || UnixStream::connect(world.session_dir(&id).join("sock")).ok());
     let _ws = attached(&world, &id, true, &hello(1, 1, &json!({})));
 
     // One whose queue is full; nobody waits for it.
@@ -87,24 +89,23 @@ struct Crowd {
     full: bool,
 }
 
-/// Connects until the queue of a stopped process is full, or until this process may open no more files.
+/// Connects until the queue of a stopped process is full, or until half of the files that this process may open are: the
+/// other tests need some.
 fn fill_queue(path: &std::path::Path) -> Crowd {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
     let address = SocketAddrUnix::new(path).unwrap();
+    let most = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
     let mut sockets = Vec::new();
-    loop {
+    for _ in 0..most.map_or(usize::MAX, |most| most as usize / 2) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        match rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None) {
-            Ok(socket) => match rustix::net::connect(&socket, &address) {
-                Ok(()) => sockets.push(socket),
-                Err(_) => return Crowd { _sockets: sockets, full: true },
-            },
-            Err(_) => {
-                sockets.truncate(sockets.len() / 2); // the test itself needs some
-                return Crowd { _sockets: sockets, full: false };
-            }
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) => sockets.push(socket),
+            Err(_) => return Crowd { _sockets: sockets, full: true },
         }
     }
+    Crowd { _sockets: sockets, full: false }
 }
 
 #[test]
