@@ -54,8 +54,8 @@ pub(crate) fn request(
     if !body.is_empty() || method == "POST" {
         head += &format!("Content-Length: {}\r\n", body.len());
     }
-    stream.write_all(format!("{head}\r\n").as_bytes())?;
-    stream.write_all(body)?;
+    // In one piece: a refusal may come, and the connection go, between two.
+    stream.write_all(&[format!("{head}\r\n").as_bytes(), body].concat())?;
     let mut answer = Vec::new();
     let mut piece = [0; 16 << 10];
     loop {
@@ -63,6 +63,8 @@ pub(crate) fn request(
             Ok(0) => break,
             Ok(read) => answer.extend_from_slice(&piece[..read]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            // Not all of the body was wanted. The answer came before.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset && !answer.is_empty() => break,
             Err(error) => return Err(error),
         }
         // A stream of events has no end; that it began is all that is asked here.
