@@ -55,8 +55,8 @@ fn r24_detaching_puts_every_mode_back() {
     wait_until("title", || world.info("w", "title") == "mine");
     let mut terminal = Terminal::attach(&world, "w");
     let fresh = terminal.screen.dump();
-    terminal.wait_until("mouse mode", |terminal| terminal.has_mode(1003));
-    assert_eq!(terminal.screen.title(), "mine");
+    terminal
+        .wait_until("title and mouse mode", |terminal| terminal.screen.title() == "mine" && terminal.has_mode(1003));
     terminal.press(DETACH);
     assert_eq!(terminal.exit_code(), 0);
     for (mode, on) in
@@ -127,7 +127,7 @@ fn r55_refusals_say_what_to_do() {
 #[test]
 fn r23_the_session_follows_the_window_of_its_only_viewer() {
     let world = World::new();
-    world.start("w", "trap 'stty size' WINCH; echo up; while :; do read x; done");
+    world.start("w", "trap 'stty size' WINCH; echo up; while :; do sleep 0.02; done");
     world.wait_for_screen("w", "up");
     let mut terminal = Terminal::run(&world, &["attach", "w"], 100, 30);
     terminal.wait_for("30 100");
@@ -225,6 +225,7 @@ fn r6_a_lost_connection_is_one_line_in_place_and_leaves_no_trace() {
     let before = terminal.history();
     assert_eq!(terminal.rows()[23], "bottom row");
 
+    terminal.slow_down(1, Duration::ZERO); // no step is passed over
     proxy.cut();
     terminal.wait_until("the notice", |terminal| {
         terminal.rows()[23].starts_with("[bowline: connection lost, retrying in 1s (attempt 1)]")

@@ -5,9 +5,10 @@
 mod serving;
 mod support;
 
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 
+use rustix::net::{AddressFamily, SocketType};
 use serde_json::Value;
 use serving::Gateway;
 use support::World;
@@ -130,8 +131,11 @@ fn r55_the_way_to_a_gateway_is_examined() {
 #[test]
 fn r55_what_does_not_answer_is_named() {
     let world = World::new();
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (code, checks) = examine(&world, &["--quick", "--url", &format!("http://{gone}")]);
+    // Taken, so that it stays nobody's, and not listened at.
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let nobody = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+    let (code, checks) = examine(&world, &["--quick", "--url", &format!("http://{nobody}")]);
     assert_eq!((code, grade(&checks, "url")), (Some(1), "fail"), "{checks}");
     let (code, checks) = examine(&world, &["--quick", "--url", "ftp://here"]);
     assert_eq!((code, grade(&checks, "url")), (Some(1), "fail"), "{checks}");

@@ -49,8 +49,11 @@ impl Faked {
         for (name, script) in programs {
             let log = world.path().join("told");
             let noted = format!("#!/bin/sh\necho \"{name} $*\" >>{}\n{script}\n", log.display());
-            std::fs::write(bin.join(name), noted).unwrap();
-            std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+            let written = world.path().join(name);
+            std::fs::write(&written, noted).unwrap();
+            std::fs::set_permissions(&written, std::fs::Permissions::from_mode(0o755)).unwrap();
+            // By another program: what other tests are just starting would have it open for writing, and it could not run.
+            assert!(Command::new("cp").arg(&written).arg(&bin).status().unwrap().success());
         }
         Faked { world, bin }
     }
