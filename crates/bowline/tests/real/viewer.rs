@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use bowline_proto::frame::{self, Binary, Frame};
+use bowline_proto::message::State;
 use bowline_session::{archive, registry};
 use serde_json::{Value, json};
 
@@ -65,10 +66,16 @@ pub(crate) fn connect(world: &World, id: &str) -> UnixStream {
 impl Viewer {
     /// Attaches and waits for `attached`, and for the snapshot that it announces.
     pub(crate) fn attach(world: &World, id: &str, hello: &Value) -> Viewer {
-        let mut viewer = Viewer::raw(connect(world, id));
-        viewer.send(hello);
-        viewer.wait_attached();
-        viewer
+        loop {
+            let mut viewer = Viewer::raw(connect(world, id));
+            viewer.send(hello);
+            if viewer.wait_attached().is_some() {
+                return viewer;
+            }
+            // Who knocks while the process leaves is not heard any more, and comes again, as every client does.
+            let entry = registry::read(world.dir(id)).expect("the session's files");
+            assert_ne!(entry.info.state, State::Running, "cut before it was attached");
+        }
     }
 
     /// A connection that has said nothing.
@@ -89,14 +96,15 @@ impl Viewer {
         }
     }
 
-    fn wait_attached(&mut self) {
+    fn wait_attached(&mut self) -> Option<()> {
         while self.attached.is_null() {
-            self.step().expect("attached");
+            self.step()?;
         }
         let bytes = self.attached["snapshot"]["bytes"].as_u64().unwrap_or(0) as usize;
         while self.snapshot.len() < bytes {
             self.step().expect("the snapshot");
         }
+        Some(())
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
