@@ -14,7 +14,7 @@ use super::http::{self, Response};
 use super::ws::{self, Opened};
 
 /// No fact takes this long to become true, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A state directory, its sessions, and the gateway before them.
 pub(crate) struct World {

@@ -2,8 +2,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
+use super::gateway::PATIENCE;
 use super::http::{self, Response};
 
 /// A message of the server's.
@@ -55,7 +55,7 @@ impl Opened {
 pub(crate) fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> io::Result<Opened> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     let mut head = format!("GET {path} HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n");
     head += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {

@@ -84,7 +84,7 @@ fn r25_a_stopped_viewer_costs_nothing() {
     wait_until("the flood runs", || (offset() > 16 << 20).then_some(()));
     let before = memory();
     let from = offset();
-    wait_until("much more of it", || (offset() > from + (64 << 20)).then_some(()));
+    wait_until("much more of it", || (offset() > from + (32 << 20)).then_some(()));
     assert!(memory() < before + 4096, "{before} KiB became {} KiB", memory());
     let mut other = Viewer::attach(&world, &id, &hello(2, 1, json!({"lag": "skip"})));
     other.type_text("\u{3}");

@@ -2,14 +2,13 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 use bowline_proto::frame::{self, Binary, Frame};
 use bowline_proto::message::State;
 use bowline_session::{archive, registry};
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::world::{PATIENCE, World};
 
 /// What came, in order.
 #[derive(Debug, PartialEq)]
@@ -80,7 +79,7 @@ impl Viewer {
 
     /// A connection that has said nothing.
     pub(crate) fn raw(stream: UnixStream) -> Viewer {
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Viewer {
             stream,
             buf: Vec::new(),

@@ -9,7 +9,7 @@ use bowline_session::registry;
 use serde_json::Value;
 
 /// How long a fact may take to come true before a test gives up; far more than any should need.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A state directory, a runtime directory, and the sessions in them.
 pub(crate) struct World {
