@@ -32,7 +32,7 @@ pub(crate) fn run(verb: &args::Attach, place: &dyn Place, config: &Config) -> an
 /// The session that was started last, of those that run here and are not the one around us.
 fn newest(place: &dyn Place) -> anyhow::Result<Session> {
     let around = std::env::var("BOWLINE_SESSION").unwrap_or_default();
-    let runs = |session: &Session| session.host.is_none() && session.info.state == State::Running;
+    let runs = |session: &Session| session.info.host.is_none() && session.info.state == State::Running;
     let mut running = place.list()?;
     running.retain(|session| runs(session) && session.info.id.as_str() != around);
     running.pop().ok_or_else(|| Failure::new(Code::Unknown, "no session is running", "`bowline new` starts one").into())
@@ -57,7 +57,7 @@ fn options(config: &Config) -> Options {
 
 fn attach(place: &dyn Place, session: &Session, options: &Options) -> anyhow::Result<ExitCode> {
     let label = session.label();
-    if let Some(host) = &session.host {
+    if let Some(host) = &session.info.host {
         let message = format!("{label} belongs to the machine {host}");
         return Err(Failure::new(Code::Other, message, "run bowline on that machine").into());
     }

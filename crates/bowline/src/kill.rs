@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::args;
+use crate::failure::Failure;
 use crate::place::{Place, Session};
 
 pub(crate) fn run(verb: &args::Kill, place: &dyn Place) -> anyhow::Result<ExitCode> {
     let sessions: Vec<Session> = if verb.all {
-        place.list()?.into_iter().filter(|session| session.host.is_none()).collect()
+        place.list()?.into_iter().filter(|session| session.info.host.is_none()).collect()
     } else {
         verb.sessions.iter().map(|key| place.find(key)).collect::<Result<_, _>>()?
     };
@@ -23,6 +24,12 @@ pub(crate) fn run(verb: &args::Kill, place: &dyn Place) -> anyhow::Result<ExitCo
         let ended: Vec<_> = sessions.iter().zip(&results).filter(|(_, result)| result.is_ok()).collect();
         println!("{}", json!({ "ended": ended.iter().map(|(session, _)| &session.info.id).collect::<Vec<_>>() }));
     }
-    results.into_iter().collect::<Result<Vec<()>, _>>()?;
-    Ok(ExitCode::SUCCESS)
+    // Each is told of; the first one's code is the exit code.
+    let mut failures = results.into_iter().filter_map(Result::err).map(Failure::from);
+    let Some(first) = failures.next() else { return Ok(ExitCode::SUCCESS) };
+    let code = first.report();
+    for failure in failures {
+        failure.report();
+    }
+    Ok(code)
 }

@@ -54,7 +54,7 @@ fn row(session: &Session) -> [String; 7] {
     let info = &session.info;
     let what = if info.title.is_empty() { info.argv.join(" ") } else { info.title.clone() };
     let mut state = state(info);
-    if let Some(host) = &session.host {
+    if let Some(host) = &session.info.host {
         state = format!("on {host}");
     } else if info.degraded {
         state.push_str(", log in memory");

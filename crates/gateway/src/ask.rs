@@ -95,6 +95,9 @@ pub(crate) async fn ask_running(entry: &Entry, request: &Request) -> Result<Opti
     if entry.info.state != State::Running {
         return Ok(None);
     }
+    if !entry.here {
+        return Err(elsewhere(entry));
+    }
     match ask(&entry.dir, request, WITHIN).await {
         Ok(reply) => Ok(Some(reply)),
         Err(error @ ControlError::Unreachable(_)) => {
@@ -107,6 +110,11 @@ pub(crate) async fn ask_running(entry: &Entry, request: &Request) -> Result<Opti
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Another machine's session is shown, never touched.
+pub(crate) fn elsewhere(entry: &Entry) -> Problem {
+    Problem::new("not_allowed", format!("the session belongs to the machine {}", entry.meta.host))
 }
 
 /// The session as its process describes it, or as its files do.

@@ -59,7 +59,10 @@ pub(crate) async fn attach(State(app): State<App>, Key(id): Key, request: Reques
     let browser = parts.headers.contains_key(header::ORIGIN);
     let admitted = admit(&app, &parts, &upgrade, id).await;
     // A program can still be told by a status; a page hears it after its hello.
-    let admitted = if browser { admitted } else { admitted.and_then(Admission::check_reachable) };
+    let admitted = match admitted {
+        Ok(admission) if !browser => admission.check_reachable().await,
+        admitted => admitted,
+    };
     match admitted {
         Ok(admission) => {
             let max = app.settings.limits.message;
@@ -79,22 +82,23 @@ enum Admission {
 }
 
 impl Admission {
-    fn check_reachable(self) -> Result<Admission, Problem> {
+    async fn check_reachable(self) -> Result<Admission, Problem> {
         if let Admission::Whole { entry, .. } = &self
             && entry.info.state == Life::Running
             && let Err(error) = ask::connect(&entry.dir)
         {
-            ended(&entry.dir, &error)?;
+            let dir = entry.dir.clone();
+            blocking(move || ended(&dir, &error)).await?;
         }
         Ok(self)
     }
 }
 
 async fn admit(app: &App, parts: &Parts, upgrade: &Upgrade, id: String) -> Result<Admission, Problem> {
-    upgrade.check_version()?;
     if let Some(reach) = parts.extensions.get::<Reach>() {
         app.check_attach_rate(reach.client)?;
     }
+    upgrade.check_version()?;
     match guard::who(app, parts)? {
         Who::Caller(caller) => let_in(app, caller, &id).await,
         Who::Half(login) => Ok(Admission::Half { login, id }),
@@ -106,7 +110,7 @@ async fn let_in(app: &App, caller: Caller, id: &str) -> Result<Admission, Proble
     let place = app.take_place(&caller)?;
     let entry = find(app, id).await?;
     if !entry.here {
-        return Err(Problem::new("not_allowed", format!("the session belongs to the machine {}", entry.meta.host)));
+        return Err(ask::elsewhere(&entry));
     }
     Ok(Admission::Whole { caller, place, entry: Box::new(entry) })
 }

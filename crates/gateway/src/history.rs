@@ -142,7 +142,9 @@ pub(crate) async fn screen(
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
     let request = Request::Screen { format: show.format, scrollback: show.scrollback };
-    let shown = match ask::ask_running(&entry, &request).await? {
+    // Of another machine's session, the files that both see have the last screen that it wrote.
+    let told = if entry.here { ask::ask_running(&entry, &request).await? } else { None };
+    let shown = match told {
         Some(Reply::Screen { screen }) => screen,
         Some(_) => return Err(Problem::new("unreachable", "the session process answered with something unexpected")),
         None => {

@@ -138,6 +138,10 @@ impl From<RegistryError> for Problem {
 impl From<ControlError> for Problem {
     fn from(error: ControlError) -> Problem {
         match error {
+            // The program may read on at any moment.
+            ControlError::Refused { code, message } if code == "too_many" => {
+                Problem::new("too_many", message).retry_after(1)
+            }
             ControlError::Refused { code, message } => Problem::new(&code, message),
             ControlError::Unreachable(_) | ControlError::Silent | ControlError::Unexpected => {
                 Problem::new("unreachable", error.to_string()).retry_after(1)
@@ -171,6 +175,7 @@ impl From<RenameError> for Problem {
         match error {
             RenameError::Taken { .. } => Problem::new("name_taken", error.to_string()),
             RenameError::Elsewhere(_) => Problem::new("not_allowed", error.to_string()),
+            RenameError::Ended => Problem::new("session_gone", error.to_string()),
             RenameError::Registry(error) => error.into(),
             RenameError::Control(error) => error.into(),
             RenameError::Home(_) | RenameError::Files(_) => internal(&error),

@@ -13,8 +13,8 @@ use bowline_proto::size::Size;
 use bowline_session::registry::{self, Entry};
 use bowline_session::start::{self, IfExists, Spec};
 use bowline_session::{remove, rename};
-use http::{HeaderMap, StatusCode};
-use serde::{Deserialize, Serialize};
+use http::{HeaderMap, StatusCode, header};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
@@ -96,12 +96,11 @@ pub(crate) async fn all(app: &App) -> Result<Vec<SessionInfo>, Problem> {
     )
 )]
 pub(crate) async fn get(State(app): State<App>, _: Reader, Key(id): Key) -> Result<Response, Problem> {
-    describe(&app, &id, StatusCode::OK).await
+    describe(&app, &id).await
 }
 
-async fn describe(app: &App, id: &str, status: StatusCode) -> Result<Response, Problem> {
-    let info = ask::describe(find(app, id).await?).await;
-    Ok((status, Json(info)).into_response())
+async fn describe(app: &App, id: &str) -> Result<Response, Problem> {
+    Ok(Json(ask::describe(find(app, id).await?).await).into_response())
 }
 
 /// What to make.
@@ -118,21 +117,25 @@ pub(crate) struct CreateTerminal {
     /// 1 to 64 of `A-Z a-z 0-9 . _ -`, and a letter or digit first.
     name: Option<String>,
     /// The program and its arguments; the login shell if empty.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<Vec<String>>)]
     argv: Vec<String>,
     /// An absolute path; the home directory if absent.
     #[schema(value_type = Option<String>)]
     cwd: Option<PathBuf>,
     /// Variables beside those of a login.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     env: std::collections::BTreeMap<String, String>,
     #[schema(value_type = Option<Size>)]
     size: Option<Value>,
     /// What to do when a running session has the name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<IfExists>)]
     if_exists: IfExists,
     /// Seconds without a viewer after which it ends; 0 for never.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<u64>)]
     detached_ttl: u64,
     /// Bytes of output that it keeps.
     log_size: Option<u64>,
@@ -140,12 +143,17 @@ pub(crate) struct CreateTerminal {
     scrollback: Option<u32>,
 }
 
+/// What is null is as if it were left out.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(value: D) -> Result<T, D::Error> {
+    Option::deserialize(value).map(Option::unwrap_or_default)
+}
+
 /// Makes a session.
 #[utoipa::path(
     post, path = "/v1/sessions", tag = "sessions", operation_id = "create_session", request_body = Create,
     params(("Idempotency-Key" = Option<String>, Header, description = "A repeat with the same key returns the first session")),
     responses(
-        (status = 201, description = "Made, now or by an earlier request with the same key", body = SessionInfo),
+        (status = 201, description = "Made, now or by an earlier request with the same key", body = SessionInfo, headers(("Location" = String, description = "The session"))),
         (status = 200, description = "It was there before: `if_exists`", body = SessionInfo),
         (status = 400, description = "`bad_request`, `bad_name`, `bad_size`"),
         (status = 401, description = "`not_authenticated`"),
@@ -179,7 +187,7 @@ async fn make_once(app: &App, id: SessionId, spec: Spec) -> Result<Response, Pro
         if first.meta.request != spec.request {
             return Err(Problem::new("id_reused", "another request had this Idempotency-Key"));
         }
-        return Ok((StatusCode::CREATED, Json(ask::describe(first).await)).into_response());
+        return Ok(created(ask::describe(first).await));
     }
     make(app, spec).await
 }
@@ -194,8 +202,14 @@ async fn make(app: &App, spec: Spec) -> Result<Response, Problem> {
         Ok(started)
     })
     .await?;
-    let status = if started.existed { StatusCode::OK } else { StatusCode::CREATED };
-    describe(app, started.id.as_str(), status).await
+    let info = ask::describe(find(app, started.id.as_str()).await?).await;
+    Ok(if started.existed { Json(info).into_response() } else { created(info) })
+}
+
+/// A new session, and where it is. That is relative to what was called, whose prefix a proxy may have taken off.
+fn created(info: SessionInfo) -> Response {
+    let place = [(header::LOCATION, format!("sessions/{}", info.id))];
+    (StatusCode::CREATED, place, Json(info)).into_response()
 }
 
 /// The session of an earlier request with the same key. Its process may just be starting, also after this gateway's
@@ -320,16 +334,19 @@ pub(crate) async fn change(
     let name = name.transpose().map_err(|why| Problem::new("bad_name", why.to_string()))?;
     let entry = find(&app, &id).await?;
     let id = entry.info.id.clone();
-    if let Some(seconds) = change.detached_ttl {
-        let request = Request::Set { name: None, detached_ttl: Some(seconds) };
-        let set = ask::ask_running(&entry, &request).await?;
-        set.ok_or_else(|| Problem::new("session_gone", "only a running session can be given a TTL"))?;
+    match (name, change.detached_ttl) {
+        (Some(name), ttl) => {
+            let home = app.home.clone();
+            blocking(move || Ok(rename::rename(&home, &entry, &name, ttl)?)).await?;
+        }
+        (None, Some(_)) => {
+            let request = Request::Set { name: None, detached_ttl: change.detached_ttl };
+            let set = ask::ask_running(&entry, &request).await?;
+            set.ok_or_else(|| Problem::from(rename::RenameError::Ended))?;
+        }
+        (None, None) => {}
     }
-    if let Some(name) = name {
-        let home = app.home.clone();
-        blocking(move || Ok(rename::rename(&home, &entry, &name)?)).await?;
-    }
-    describe(&app, id.as_str(), StatusCode::OK).await
+    describe(&app, id.as_str()).await
 }
 
 /// How to end.
@@ -397,7 +414,7 @@ pub(crate) async fn restart(
     let entry = find(&app, &id).await?;
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
     let started = slowly(&app, move || Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref())?)).await?;
-    describe(&app, started.id.as_str(), StatusCode::OK).await
+    describe(&app, started.id.as_str()).await
 }
 
 /// Something to do once.

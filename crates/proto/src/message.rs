@@ -40,6 +40,10 @@ pub struct SessionInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub call: Option<Call>,
+    /// The machine that it belongs to, where that is not the one that describes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub host: Option<String>,
     /// Where it was started, or where it is now if its shell tells (OSC 7).
     pub cwd: String,
     /// The program and its arguments.

@@ -25,6 +25,7 @@ fn server() -> Server {
         created: "2026-11-15T18:00:00Z".to_owned(),
         active: None,
         call: None,
+        host: None,
         cwd: "/".to_owned(),
         argv: vec!["sh".to_owned()],
         title: String::new(),

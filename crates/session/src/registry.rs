@@ -129,6 +129,7 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         created: meta.created.clone(),
         active: last_output(&dir, &history),
         call: history.call.clone(),
+        host: (!here).then(|| meta.host.clone()),
         cwd: history.cwd.clone().unwrap_or_else(|| meta.cwd.lossy()),
         argv: meta.argv_lossy(),
         title: history.title.clone(),

@@ -29,6 +29,9 @@ pub enum RenameError {
     /// It belongs to another machine.
     #[error("the session belongs to the machine {0}")]
     Elsewhere(String),
+    /// It has ended, and only a running session waits for a viewer.
+    #[error("only a running session can be given a TTL")]
+    Ended,
     /// The state directory is unusable.
     #[error(transparent)]
     Home(#[from] HomeError),
@@ -43,8 +46,9 @@ pub enum RenameError {
     Files(#[from] io::Error),
 }
 
-/// Renames a session: the living one by its own process, which alone writes its files; an ended one here.
-pub fn rename(home: &Home, entry: &Entry, name: &SessionName) -> Result<(), RenameError> {
+/// Renames a session: the living one by its own process, which alone writes its files; an ended one here. With
+/// `detached_ttl`, also how long it waits for a viewer, in the same step: both change, or neither does.
+pub fn rename(home: &Home, entry: &Entry, name: &SessionName, detached_ttl: Option<u64>) -> Result<(), RenameError> {
     if !entry.here {
         return Err(RenameError::Elsewhere(entry.meta.host.clone()));
     }
@@ -56,9 +60,12 @@ pub fn rename(home: &Home, entry: &Entry, name: &SessionName) -> Result<(), Rena
         return Err(RenameError::Taken { name: name.clone(), id: holder.info.id });
     }
     if entry.info.state == State::Running {
-        let request = Request::Set { name: Some(name.clone()), detached_ttl: None };
+        let request = Request::Set { name: Some(name.clone()), detached_ttl };
         Control::connect(&entry.dir)?.request(&request, DEADLINE)?;
         return Ok(());
+    }
+    if detached_ttl.is_some() {
+        return Err(RenameError::Ended);
     }
     let mut meta = entry.meta.clone();
     meta.name = Some(name.clone());

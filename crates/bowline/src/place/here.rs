@@ -52,7 +52,7 @@ impl Here {
 
 impl From<Entry> for Session {
     fn from(entry: Entry) -> Session {
-        Session { host: (!entry.here).then_some(entry.meta.host), info: entry.info }
+        Session { info: entry.info }
     }
 }
 
@@ -81,7 +81,7 @@ impl Place for Here {
     }
 
     fn rename(&self, session: &Session, name: &SessionName) -> anyhow::Result<()> {
-        Ok(rename::rename(&self.home, &self.entry(session)?, name)?)
+        Ok(rename::rename(&self.home, &self.entry(session)?, name, None)?)
     }
 
     fn command(&self, session: &Session, command: &Value) -> anyhow::Result<Accepted> {

@@ -25,6 +25,13 @@ fn info(world: &World, key: &str) -> Value {
     answer.json()
 }
 
+/// How long a session waits for a viewer, as its files say.
+fn ttl(world: &World, key: &str) -> u64 {
+    let id = info(world, key)["id"].as_str().unwrap().to_owned();
+    let meta = std::fs::read(world.session_dir(&id).join("meta.json")).unwrap();
+    serde_json::from_slice::<Value>(&meta).unwrap()["detached_ttl"].as_u64().unwrap()
+}
+
 /// Waits until a session is in this state.
 #[track_caller]
 fn until_state(world: &World, key: &str, state: &str) -> Value {
@@ -110,6 +117,38 @@ fn r28_a_key_makes_one_session_however_often() {
 }
 
 #[test]
+fn r28_what_is_null_is_as_if_left_out_and_a_new_session_says_where_it_is() {
+    let world = World::new();
+    let nothing = json!({
+        "kind": "terminal", "name": null, "argv": null, "cwd": null, "env": null, "size": null, "if_exists": null,
+        "detached_ttl": null, "log_size": null, "scrollback": null,
+    });
+    let made = make(&world, &nothing, Some("once"));
+    assert_eq!(made.status, 201, "{}", made.text());
+    let place = format!("sessions/{}", made.json()["id"].as_str().unwrap());
+    // Relative to `/v1/sessions`, which is what was called.
+    assert_eq!(made.header("location"), Some(&*place));
+    assert_eq!(world.call("GET", &format!("/v1/{place}"), &Value::Null).status, 200);
+    let repeated = make(&world, &json!({"kind": "terminal"}), Some("once"));
+    assert_eq!((repeated.status, repeated.header("location")), (201, Some(&*place)));
+}
+
+#[test]
+fn r52_a_program_that_reads_nothing_is_sent_only_so_much() {
+    let world = World::new();
+    let id = world.shell("stty raw -echo; exec sleep 1000");
+    let text = "x".repeat(200_000);
+    let refused = (0..100).find_map(|n| {
+        let command = json!({"id": format!("c{n}"), "command": {"type": "input", "text": text}});
+        let answer = world.call("POST", &format!("/v1/sessions/{id}/commands"), &command);
+        (answer.status != 202).then_some(answer)
+    });
+    let refused = refused.expect("a bound");
+    check_problem(&refused, 429, "too_many");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+}
+
+#[test]
 fn r28_a_name_is_a_key() {
     let world = World::new();
     let body = |if_exists: Option<&str>| {
@@ -141,12 +180,22 @@ fn r28_a_name_is_a_key() {
     check_problem(&call("GET", "build", &Value::Null), 404, "unknown_session");
     make(&world, &json!({"kind": "terminal", "name": "third", "argv": ["cat"]}), None);
     check_problem(&call("PATCH", "third", &json!({"name": "other"})), 409, "name_taken");
+    // Both change, or neither does.
+    check_problem(&call("PATCH", "third", &json!({"name": "other", "detached_ttl": 5})), 409, "name_taken");
+    check_problem(&call("PATCH", "third", &json!({"name": "free", "detached_ttl": u64::MAX})), 400, "bad_request");
+    assert_eq!((info(&world, "third")["state"].clone(), ttl(&world, "third")), (json!("running"), 0));
+    assert_eq!(call("PATCH", "third", &json!({"name": "third", "detached_ttl": 700})).status, 200);
+    assert_eq!(ttl(&world, "third"), 700);
     check_problem(&call("PATCH", "third", &json!({"name": "a b"})), 400, "bad_name");
     check_problem(&call("PATCH", "third", &json!({"detached_ttl": u64::MAX})), 400, "bad_request");
     check_problem(&call("PATCH", "nobody", &json!({"name": "x"})), 404, "unknown_session");
     assert_eq!(call("PATCH", "third", &json!({})).status, 200);
     assert_eq!(call("DELETE", "third?keep=true&grace=0", &Value::Null).status, 204);
     assert_eq!(info(&world, "third")["state"], "exited");
+    for change in [json!({"detached_ttl": 5}), json!({"name": "free", "detached_ttl": 5})] {
+        check_problem(&call("PATCH", "third", &change), 410, "session_gone");
+    }
+    check_problem(&call("GET", "free", &Value::Null), 404, "unknown_session");
     assert_eq!(call("DELETE", "third?grace=18446744073709551615", &Value::Null).status, 204);
     check_problem(&call("DELETE", "third", &Value::Null), 404, "unknown_session");
     check_problem(&call("DELETE", "other?keep=perhaps", &Value::Null), 400, "bad_request");
@@ -241,7 +290,8 @@ fn check_commands(world: &World, path: &str) {
         let answer = command("c2", bad.clone());
         assert_eq!((answer.status, answer.code()), (400, "bad_request"), "{bad}: {}", answer.text());
     }
-    for id in ["", &"x".repeat(300)] {
+    assert_eq!(command(&"x".repeat(64), winch.clone()).status, 202);
+    for id in ["", &"x".repeat(65)] {
         check_problem(&command(id, winch.clone()), 400, "bad_request");
     }
     check_problem(&world.call("POST", path, &json!({"id": "c3"})), 400, "bad_request");

@@ -42,6 +42,7 @@ impl Desk {
             created: "2026-11-15T18:00:00Z".to_owned(),
             active: None,
             call: None,
+            host: None,
             cwd: "/".to_owned(),
             argv: vec![],
             title: String::new(),

@@ -218,6 +218,7 @@ fn info(config: &ServerConfig) -> SessionInfo {
         created: "2026-11-15T18:00:00Z".to_owned(),
         active: None,
         call: None,
+        host: None,
         cwd: "/".to_owned(),
         argv: vec![],
         title: String::new(),

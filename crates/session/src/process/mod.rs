@@ -192,6 +192,7 @@ fn raise(
         created: meta.created.clone(),
         active: None,
         call: None,
+        host: None,
         cwd: meta.cwd.lossy(),
         argv: meta.argv_lossy(),
         title: String::new(),

@@ -42,6 +42,8 @@ export type SessionInfo = {
   active?: string,
   /** The last call for its owner in this life. */
   call?: Call,
+  /** The machine that it belongs to, where that is not the one that describes it. */
+  host?: string,
   /** Where it was started, or where it is now if its shell tells (OSC 7). */
   cwd: string,
   /** The program and its arguments. */

@@ -1,0 +1,48 @@
+//! Another machine's session in a shared home: shown, never touched.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::gateway::{World, signal, wait_until};
+use super::refusals::{check_problem, origin};
+use super::viewer::contains;
+use super::ws::Opened;
+
+#[test]
+fn r21_another_machines_session_is_shown_and_not_touched() {
+    let world = World::new();
+    let id = world.shell("echo far away; exec cat");
+    let dir = world.session_dir(&id);
+    let has_screen = || std::fs::read(dir.join("screen")).is_ok_and(|screen| contains(&screen, "far away"));
+    wait_until("its screen is written", || has_screen().then_some(()));
+    // Its process is not of this machine, and nobody here can know whether it lives.
+    signal(world.session_pid(&id), Signal::KILL);
+    let mut meta: Value = serde_json::from_slice(&std::fs::read(dir.join("meta.json")).unwrap()).unwrap();
+    meta["host"] = json!("far-away");
+    std::fs::write(dir.join("meta.json"), meta.to_string()).unwrap();
+
+    let path = format!("/v1/sessions/{id}");
+    let shown = world.call("GET", &path, &Value::Null).json();
+    assert_eq!((&shown["state"], &shown["host"]), (&json!("running"), &json!("far-away")));
+    assert_eq!(world.call("GET", "/v1/sessions", &Value::Null).json()["sessions"][0]["host"], "far-away");
+    assert!(world.ok(&["ls"]).contains("on far-away"));
+    assert!(world.call("GET", &format!("{path}/screen"), &Value::Null).text().contains("far away"));
+    assert!(world.call("GET", &format!("{path}/log"), &Value::Null).text().contains("far away"));
+
+    let command = json!({"id": "c", "command": {"type": "input", "text": "x"}});
+    for (method, path, body) in [
+        ("POST", format!("{path}/commands"), command),
+        ("PATCH", path.clone(), json!({"detached_ttl": 5})),
+        ("PATCH", path.clone(), json!({"name": "mine"})),
+        ("PATCH", path.clone(), json!({"name": "mine", "detached_ttl": 5})),
+        ("DELETE", path.clone(), Value::Null),
+    ] {
+        let refused = world.call(method, &path, &body);
+        check_problem(&refused, 403, "not_allowed");
+        assert!(refused.text().contains("far-away"), "{}", refused.text());
+    }
+    let Opened::Refused(refused) = world.attach(&id, &[]) else { panic!("it was let in") };
+    check_problem(&refused, 403, "not_allowed");
+    let (code, _) = world.attach(&id, &[("Origin", &origin(world.address))]).open().until_close();
+    assert_eq!(code, 4403);
+}
