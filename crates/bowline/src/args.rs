@@ -36,7 +36,7 @@ Files:
   $BOWLINE_CONFIG, or $XDG_CONFIG_HOME/bowline/config.toml, or ~/.config/bowline/...   configuration
 
 Another machine:
-  $BOWLINE_SERVER  the URL of its `bowline serve`, as --server
+  $BOWLINE_SERVER  the URL of its `bowline serve`, as --server; serve, service, config and completions stay here
   $BOWLINE_TOKEN   opens it; `bowline token create` on that machine prints one
   $SSL_CERT_FILE   certificates to trust instead of this machine's own
 A flag goes before an environment variable, that before the configuration file, that before the default.";
@@ -46,11 +46,39 @@ A flag goes before an environment variable, that before the configuration file, 
 #[derive(Debug, Parser)]
 #[command(name = "bowline", version, after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// Speak of the sessions of another machine, whose `bowline serve` is at this URL; BOWLINE_TOKEN opens it
+    /// Speak of another machine, whose `bowline serve` is at this URL; BOWLINE_TOKEN opens it
     #[arg(long, global = true, value_name = "URL", env = "BOWLINE_SERVER", hide_env_values = true)]
     pub(crate) server: Option<String>,
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
+}
+
+impl Args {
+    /// The verb, where it is about this machine alone.
+    pub(crate) fn only_here(&self) -> Option<&'static str> {
+        match &self.verb {
+            None | Some(Verb::Serve(_)) => Some("serve"),
+            Some(Verb::Service(_)) => Some("service"),
+            Some(Verb::Config(_)) => Some("config"),
+            Some(Verb::Completions(_)) => Some("completions"),
+            Some(Verb::SessionProcess { .. }) => Some("session-process"),
+            Some(
+                Verb::New(_)
+                | Verb::Attach(_)
+                | Verb::Ls(_)
+                | Verb::Kill(_)
+                | Verb::Send(_)
+                | Verb::Screen(_)
+                | Verb::Log(_)
+                | Verb::Rename(_)
+                | Verb::Restart(_)
+                | Verb::Prune(_)
+                | Verb::Token(_)
+                | Verb::LoginLink(_)
+                | Verb::Doctor(_),
+            ) => None,
+        }
+    }
 }
 
 /// What to do.
@@ -339,7 +367,7 @@ pub(crate) struct Restart {
 
 /// Forget ended sessions that are old or take too much space.
 ///
-/// This also happens whenever a session is started. Lost sessions stay until you look at them or kill them.
+/// This also happens whenever a session is started, and every hour where `bowline serve` runs. Lost sessions stay until you look at them or kill them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -20,6 +20,8 @@ pub(crate) const GET_TOKEN: &str =
 /// What to do with a token that may do too little.
 pub(crate) const MORE_SCOPE: &str =
     "this token may not do that; `bowline token create --name laptop --scope write` on the server prints one that may";
+/// The same, for what only an admin may.
+const ADMIN_SCOPE: &str = "tokens and logins need `--scope admin`; `bowline token create --name admin --scope admin` on the server prints one";
 
 /// A code, and something to do about it.
 type Advice = (Code, Option<&'static str>);
@@ -146,6 +148,14 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
             Some((Code::Silent, Some("its process may be stopped (SIGSTOP) or stuck on a dead disk")))
         }
         EndError::Elsewhere(_) | EndError::Alive | EndError::Files { .. } => Some((Code::Other, None)),
+    }
+}
+
+/// The failure of a call that only an admin's token may make.
+pub(crate) fn of_admin(error: CallError) -> anyhow::Error {
+    match error.code() {
+        Some("not_allowed") => Failure::new(Code::Other, error.to_string(), ADMIN_SCOPE).into(),
+        _ => error.into(),
     }
 }
 

@@ -2,35 +2,55 @@
 
 use std::process::ExitCode;
 
-use bowline_gateway::auth::{self, Auth, CODE_LIFE};
+use bowline_client::remote::call::Call;
+use bowline_gateway::auth::{self, Auth, CODE_LIFE, Secret};
 use bowline_gateway::running::Running;
 use bowline_session::home::Home;
+use http::Method;
+use serde::Deserialize;
+use serde_json::json;
 
-use crate::failure::{Code, Failure};
-use crate::units;
+use crate::failure::{Code, Failure, of_admin};
+use crate::{place, units};
 
 /// Print a link that logs one browser in. It works once, for ten minutes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bowline login-link                              for the gateway that runs here
-  bowline login-link --url https://box.example    as the browser reaches it")]
+  bowline login-link --url https://box.example    as the browser reaches it
+  bowline --server https://box.example login-link for the gateway there; BOWLINE_TOKEN needs the scope admin")]
 pub(crate) struct LoginLink {
-    /// What the browser calls the gateway [default: what the running one says]
+    /// What the browser calls the gateway [default: what the running one says; with --server, that URL]
     #[arg(long)]
     url: Option<String>,
 }
 
-pub(crate) fn run(verb: LoginLink) -> anyhow::Result<ExitCode> {
-    let home = Home::from_env()?;
-    let url = match verb.url {
-        Some(url) => checked(url)?,
-        None => running(&home)?,
+pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitCode> {
+    let url = verb.url.map(checked).transpose()?;
+    let link = match server {
+        Some(server) => auth::login_link(url.as_deref().unwrap_or(server), &code_there(server)?),
+        None => {
+            let home = Home::from_env()?;
+            let url = url.map_or_else(|| running(&home), Ok)?;
+            auth::login_link(&url, &Auth::open(&home)?.new_code()?.code)
+        }
     };
-    let code = Auth::open(&home)?.new_code()?;
-    println!("{}", auth::login_link(&url, &code));
+    println!("{link}");
     eprintln!("It works once, for {}.", units::show_duration(CODE_LIFE));
     Ok(ExitCode::SUCCESS)
+}
+
+/// A one-time code that was made.
+#[derive(Deserialize)]
+struct Made {
+    code: Secret,
+}
+
+/// A code of another machine's gateway.
+fn code_there(server: &str) -> anyhow::Result<Secret> {
+    let made = place::gateway(server)?.call(&Call::new(Method::POST, "/v1/codes").body(json!({})));
+    Ok(made.map_err(of_admin)?.json::<Made>()?.code)
 }
 
 fn running(home: &Home) -> Result<String, Failure> {

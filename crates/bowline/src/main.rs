@@ -32,7 +32,8 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::{Args, Verb};
 use crate::config::Config;
@@ -42,8 +43,17 @@ use crate::failure::{Code, Failure};
 const UNREAD: u8 = 128 + 13;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    run(args).unwrap_or_else(fail)
+    let matches = Args::command().get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let flagged = matches.value_source("server") == Some(ValueSource::CommandLine);
+    refuse_server(&args, flagged).and_then(|()| run(args)).unwrap_or_else(fail)
+}
+
+/// A flag that cannot be followed is a mistake; the environment variable speaks only of verbs that can be remote.
+fn refuse_server(args: &Args, flagged: bool) -> anyhow::Result<()> {
+    let Some(verb) = args.only_here().filter(|_| flagged) else { return Ok(()) };
+    let hint = "run it on that machine, for example over ssh, or leave --server out";
+    Err(Failure::new(Code::Usage, format!("`bowline {verb}` cannot be done from another machine"), hint).into())
 }
 
 /// Says what went wrong. That the reader of the output left is no news to whoever made it leave.
@@ -73,7 +83,8 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(Verb::SessionProcess { .. }) = args.verb {
         return Ok(bowline_session::process::run());
     }
-    let place = || place::choose(args.server.as_deref());
+    let server = args.server.as_deref().filter(|url| !url.is_empty());
+    let place = || place::choose(server);
     match args.verb {
         None => serve::start(&Config::load()?),
         Some(Verb::New(verb)) => new::run(verb, &*place()?, &Config::load()?),
@@ -88,11 +99,11 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         // What is removed is gone, so limits that nobody meant must not decide.
         Some(Verb::Prune(verb)) => prune::run(&verb, &*place()?, &Config::load()?),
         Some(Verb::Serve(verb)) => serve::run(&verb),
-        Some(Verb::Token(verb)) => token::run(verb),
-        Some(Verb::LoginLink(verb)) => login_link::run(verb),
+        Some(Verb::Token(verb)) => token::run(verb, server),
+        Some(Verb::LoginLink(verb)) => login_link::run(verb, server),
         Some(Verb::Config(verb)) => config::show::run(verb),
         Some(Verb::Service(verb)) => service::run(&verb),
-        Some(Verb::Doctor(verb)) => doctor::run(&verb),
+        Some(Verb::Doctor(verb)) => doctor::run(&verb, server),
         Some(Verb::Completions(verb)) => completions::run(&verb),
         Some(Verb::SessionProcess { .. }) => Ok(ExitCode::SUCCESS),
     }

@@ -3,14 +3,19 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bowline_client::remote::Gateway;
+use bowline_client::remote::call::Call;
 use bowline_gateway::auth::{Auth, Scope, TokenInfo, TokenKind};
+use bowline_proto::ids::SessionId;
 use bowline_session::home::Home;
 use clap::Subcommand;
+use http::Method;
+use serde::Deserialize;
 use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::failure::{Code, Failure};
-use crate::{table, units};
+use crate::failure::{Code, Failure, of_admin};
+use crate::{place, table, units};
 
 /// Make, list and revoke tokens, with which programs and other machines reach the gateway.
 #[derive(Debug, clap::Args)]
@@ -21,7 +26,8 @@ Examples:
   bowline token ls
   bowline token revoke k3v9x0q2m7aa                                   closes its connections, too
 
-Tokens are kept as hashes, so a token is shown once, when it is made.")]
+Tokens are kept as hashes, so a token is shown once, when it is made. With --server, the tokens are those of that machine,
+and BOWLINE_TOKEN needs the scope admin.")]
 pub(crate) struct Token {
     #[command(subcommand)]
     verb: Verb,
@@ -55,15 +61,77 @@ enum Verb {
     },
 }
 
-pub(crate) fn run(token: Token) -> anyhow::Result<ExitCode> {
-    let auth = Auth::open(&Home::from_env()?)?;
+pub(crate) fn run(token: Token, server: Option<&str>) -> anyhow::Result<ExitCode> {
+    let keeper = match server {
+        Some(url) => Keeper::There(place::gateway(url)?),
+        None => Keeper::Here(Auth::open(&Home::from_env()?)?),
+    };
     match token.verb {
-        Verb::Create { name, scope, ttl } => println!("{}", auth.create_token(&name, scope, ttl)?.token.reveal()),
-        Verb::Ls { json: true } => println!("{}", json!({ "tokens": auth.tokens() })),
-        Verb::Ls { json: false } => list(&auth.tokens()),
-        Verb::Revoke { ids } => ids.iter().try_for_each(|id| revoke(&auth, id))?,
+        Verb::Create { name, scope, ttl } => println!("{}", keeper.create(&name, scope, ttl)?),
+        Verb::Ls { json: true } => println!("{}", json!({ "tokens": keeper.list()? })),
+        Verb::Ls { json: false } => list(&keeper.list()?),
+        Verb::Revoke { ids } => ids.iter().try_for_each(|id| keeper.revoke(id))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Who keeps the tokens: this machine's files, or another machine's gateway.
+enum Keeper {
+    Here(Auth),
+    There(Gateway),
+}
+
+/// A token that was made.
+#[derive(Deserialize)]
+struct Made {
+    token: String,
+}
+
+/// What there is.
+#[derive(Deserialize)]
+struct Listed {
+    tokens: Vec<TokenInfo>,
+}
+
+impl Keeper {
+    fn create(&self, name: &str, scope: Scope, ttl: Option<Duration>) -> anyhow::Result<String> {
+        match self {
+            Keeper::Here(auth) => Ok(auth.create_token(name, scope, ttl)?.token.reveal().to_owned()),
+            // Asked once: a second one after a lost answer would leave a token that nobody has.
+            Keeper::There(gateway) => {
+                let body = json!({ "name": name, "scope": scope, "ttl": ttl.map(|ttl| ttl.as_secs()) });
+                let made = gateway.call(&Call::new(Method::POST, "/v1/tokens").body(body)).map_err(of_admin)?;
+                Ok(made.json::<Made>()?.token)
+            }
+        }
+    }
+
+    fn list(&self) -> anyhow::Result<Vec<TokenInfo>> {
+        match self {
+            Keeper::Here(auth) => Ok(auth.tokens()),
+            Keeper::There(gateway) => {
+                Ok(gateway.call(&Call::get("/v1/tokens")).map_err(of_admin)?.json::<Listed>()?.tokens)
+            }
+        }
+    }
+
+    fn revoke(&self, id: &str) -> anyhow::Result<()> {
+        let revoked = match self {
+            Keeper::Here(auth) => auth.revoke(id)?,
+            // Ids of tokens are like those of sessions; what is none has no place in a path.
+            Keeper::There(_) if id.parse::<SessionId>().is_err() => false,
+            Keeper::There(gateway) => match gateway.call(&Call::new(Method::DELETE, format!("/v1/tokens/{id}"))) {
+                Ok(_) => true,
+                Err(error) if error.code() == Some("not_found") => false,
+                Err(error) => return Err(of_admin(error)),
+            },
+        };
+        if revoked {
+            return Ok(());
+        }
+        let message = format!("no token and no browser login has the id {id:?}");
+        Err(Failure::new(Code::Unknown, message, "`bowline token ls` lists them").into())
+    }
 }
 
 fn list(tokens: &[TokenInfo]) {
@@ -90,12 +158,4 @@ fn row(token: &TokenInfo) -> [String; 7] {
         token.expires.map_or_else(|| "-".into(), |expires| format!("in {}", show(expires - now))),
         token.name.clone(),
     ]
-}
-
-fn revoke(auth: &Auth, id: &str) -> anyhow::Result<()> {
-    if auth.revoke(id)? {
-        return Ok(());
-    }
-    let message = format!("no token and no browser login has the id {id:?}");
-    Err(Failure::new(Code::Unknown, message, "`bowline token ls` lists them").into())
 }

@@ -236,3 +236,69 @@ fn r23_leaving_frees_the_size_and_a_smaller_window_sees_the_screen() {
     wait_until("the size passed on", || here.info("w", "size")["cols"] == 60);
     other.wait_gone("[bowline");
 }
+
+#[test]
+fn r48_tokens_and_login_links_are_the_servers() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let admin = World::remote(&gateway.url(), &gateway.token("admin", "admin"));
+    let token = admin.ok(&["token", "create", "--name", "phone", "--scope", "read", "--ttl", "30d"]);
+    assert_eq!(token.lines().count(), 1, "the token comes alone: {token:?}");
+    assert!(!admin.path().join("s").exists(), "nothing was made on this machine");
+    let list = |world: &World| -> Value { serde_json::from_str(&world.ok(&["token", "ls", "--json"])).unwrap() };
+    let listed = list(&admin);
+    assert_eq!(listed["tokens"][1]["name"], "phone");
+    assert_eq!(listed["tokens"][1], list(&here)["tokens"][1]);
+    assert!(admin.ok(&["token", "ls"]).contains("in 29d"));
+
+    let phone = World::remote(&gateway.url(), token.trim());
+    assert!(phone.ok(&["ls", "--json"]).contains("sessions"));
+    for args in [&["token", "ls"][..], &["token", "create", "--name", "x", "--scope", "read"], &["login-link"]] {
+        assert!(fails(phone.run(args), 1).contains("--scope admin"), "{args:?}");
+    }
+    assert!(fails(admin.run(&["token", "create", "--name", "a b", "--scope", "read"]), 2).contains("a name is"));
+
+    let link = admin.ok(&["login-link"]);
+    let code = link.trim().strip_prefix(&format!("{}/#login=", gateway.url())).unwrap();
+    let there = bowline_gateway::auth::Auth::open(
+        &bowline_session::home::Home::new(here.path().join("s"), here.path().join("r")).unwrap(),
+    );
+    assert!(there.as_ref().unwrap().login(code, "").is_ok() && there.unwrap().login(code, "").is_err());
+    let named = admin.ok(&["login-link", "--url", "https://box.example/x"]);
+    assert!(named.starts_with("https://box.example/x/#login="), "{named}");
+
+    let id = listed["tokens"][1]["id"].as_str().unwrap();
+    assert_eq!(admin.ok(&["token", "revoke", id]), "");
+    fails(phone.run(&["ls"]), 1);
+    for unknown in [id, "../sessions"] {
+        assert!(fails(admin.run(&["token", "revoke", unknown]), 3).contains("no token"));
+    }
+}
+
+#[test]
+fn r55_a_doctor_sees_the_way_to_the_server() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("doctor", "write"));
+    let found: Value = serde_json::from_str(&there.ok(&["doctor", "--quick", "--json"])).unwrap();
+    let names: Vec<&str> = found["checks"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["url", "clocks", "WebSocket"], "{found}");
+    assert!(!there.path().join("s").exists(), "this machine was not looked at");
+}
+
+#[test]
+fn r55_what_cannot_be_remote_is_refused() {
+    let world = World::new();
+    for verb in
+        [&[][..], &["serve"], &["service", "install"], &["config", "show"], &["completions", "bash"], &["prune"]]
+    {
+        for args in
+            [[&["--server", "http://127.0.0.1:1"], verb].concat(), [verb, &["--server=http://127.0.0.1:1"]].concat()]
+        {
+            let output = world.bowline(&args).env("BOWLINE_TOKEN", "any").output().unwrap();
+            assert!(fails(output, 2).contains("machine"), "{args:?}");
+        }
+    }
+    // The variable speaks of the verbs that can be, and is in nobody's way.
+    assert!(World::remote("http://127.0.0.1:1", "any").ok(&["config", "path"]).contains("config.toml"));
+}

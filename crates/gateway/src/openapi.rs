@@ -33,6 +33,7 @@ use crate::problem::CODES;
         crate::events::events,
         crate::auth::endpoints::login,
         crate::auth::endpoints::logout,
+        crate::auth::endpoints::create_code,
         crate::auth::endpoints::list_tokens,
         crate::auth::endpoints::create_token,
         crate::auth::endpoints::revoke_token,

@@ -25,12 +25,13 @@ use crate::serve::forward;
 Examples:
   bowline doctor
   bowline doctor --url https://box.example     also the way that a browser goes, with its proxies
+  bowline --server https://box.example doctor  only the way to that gateway; BOWLINE_TOKEN opens it
   bowline doctor --json | jq '.checks[] | select(.grade != \"ok\")'
 
-The exit code is 1 if something is broken. With --url, it stays connected for 70 seconds to see whether a proxy cuts quiet \
+The exit code is 1 if something is broken. With --url or --server, it stays connected for 70 seconds to see whether a proxy cuts quiet \
 connections; --quick leaves that out. If the URL is not that of this machine's gateway, BOWLINE_TOKEN opens it.")]
 pub(crate) struct Doctor {
-    /// What browsers call the gateway
+    /// What browsers call the gateway [default with --server: that URL]
     #[arg(long)]
     url: Option<String>,
     /// Do not wait for a proxy to lose its patience
@@ -41,8 +42,17 @@ pub(crate) struct Doctor {
     json: bool,
 }
 
-pub(crate) fn run(verb: &Doctor) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(verb: &Doctor, server: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut report = Report::new(verb.json);
+    match server {
+        // Of another machine, the way to it is all that can be seen from here.
+        Some(server) => reach::check(&mut report, None, verb.url.as_deref().unwrap_or(server), verb.quick),
+        None => check_here(&mut report, verb),
+    }
+    Ok(report.finish())
+}
+
+fn check_here(report: &mut Report, verb: &Doctor) {
     let config = Config::load();
     match &config {
         Ok(_) => report.ok("configuration", "can be read"),
@@ -57,17 +67,16 @@ pub(crate) fn run(verb: &Doctor) -> anyhow::Result<ExitCode> {
             report.fail("state directory", &error, "set HOME, or BOWLINE_STATE_DIR to a directory of your own")
         }
         Ok(home) => {
-            let usable = files::check(&mut report, &home);
-            machine::check(&mut report);
-            machine::check_running(&mut report, &home);
+            let usable = files::check(report, &home);
+            machine::check(report);
+            machine::check_running(report, &home);
             match usable {
-                true => loopback::check(&mut report, &home, &config),
+                true => loopback::check(report, &home, &config),
                 false => report.fail("attach", "not tried: sessions have no place", "see to the state directory first"),
             }
             if let Some(url) = &verb.url {
-                reach::check(&mut report, &home, url, verb.quick);
+                reach::check(report, Some(&home), url, verb.quick);
             }
         }
     }
-    Ok(report.finish())
 }

@@ -20,7 +20,8 @@ const QUIET: Duration = Duration::from_secs(70);
 const SKEW: Duration = Duration::from_secs(60);
 const WITHIN: Duration = Duration::from_secs(15);
 
-pub(super) fn check(report: &mut Report, home: &Home, url: &str, quick: bool) {
+/// `home` has the gateway that may be meant, where it is this machine's.
+pub(super) fn check(report: &mut Report, home: Option<&Home>, url: &str, quick: bool) {
     let address: Address = match url.parse() {
         Ok(address) => address,
         Err(error) => {
@@ -34,13 +35,15 @@ pub(super) fn check(report: &mut Report, home: &Home, url: &str, quick: bool) {
     if !answers(report, &address) {
         return;
     }
-    let own = Running::find(home).is_some_and(|running| running.url.trim_end_matches('/') == address.to_string());
+    let is_own = |home: &&Home| {
+        Running::find(home).is_some_and(|running| running.url.trim_end_matches('/') == address.to_string())
+    };
     let given = std::env::var("BOWLINE_TOKEN").ok().filter(|token| !token.is_empty());
     // A token of this machine goes nowhere but to its own gateway.
-    let token = match given {
-        Some(token) => Ok((token, None)),
-        None if own => Token::new(home).map(|token| (token.reveal().to_owned(), Some(token))),
-        None => {
+    let token = match (given, home.filter(is_own)) {
+        (Some(token), _) => Ok((token, None)),
+        (None, Some(home)) => Token::new(home).map(|token| (token.reveal().to_owned(), Some(token))),
+        (None, None) => {
             let remedy =
                 "make a token there (`bowline token create --name doctor --scope write`) and put it into BOWLINE_TOKEN";
             return report.warn(

@@ -8,11 +8,16 @@ use super::here::Here;
 use super::there::There;
 use crate::failure::{Code, Failure, GET_TOKEN};
 
-/// The gateway at this URL, with the token of the environment; without a URL, this machine.
+/// The gateway at this URL; without a URL, this machine.
 pub(crate) fn choose(server: Option<&str>) -> anyhow::Result<Box<dyn Place>> {
-    let Some(url) = server.filter(|url| !url.is_empty()) else {
-        return Ok(Box::new(Here::new(Home::from_env()?)));
-    };
+    Ok(match server {
+        Some(url) => Box::new(There::new(gateway(url)?)),
+        None => Box::new(Here::new(Home::from_env()?)),
+    })
+}
+
+/// The gateway at this URL, with the token of the environment.
+pub(crate) fn gateway(url: &str) -> anyhow::Result<Gateway> {
     let address: Address = url.parse()?;
     let token = std::env::var("BOWLINE_TOKEN").unwrap_or_default();
     if token.is_empty() {
@@ -21,5 +26,5 @@ pub(crate) fn choose(server: Option<&str>) -> anyhow::Result<Box<dyn Place>> {
     if address.is_clear() {
         eprintln!("bowline: {address} is not encrypted: whoever is on the way can read the token and all you type");
     }
-    Ok(Box::new(There::new(Gateway::new(address, token.trim())?)))
+    Ok(Gateway::new(address, token.trim())?)
 }

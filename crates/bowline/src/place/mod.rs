@@ -16,16 +16,13 @@ use serde_json::Value;
 use crate::args;
 use crate::config::Config;
 
-pub(crate) use choose::choose;
+pub(crate) use choose::{choose, gateway};
 
 /// A session, as the HTTP API would describe it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
 pub(crate) struct Session {
-    #[serde(flatten)]
     pub(crate) info: SessionInfo,
-    /// The machine that it belongs to, where that is not the one that was asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) host: Option<String>,
 }
 
 impl Session {

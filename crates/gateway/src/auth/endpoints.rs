@@ -33,6 +33,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ("/v1/logout", post(logout)),
         ("/v1/tokens", get(list_tokens).post(create_token)),
         ("/v1/tokens/{id}", delete(revoke_token)),
+        ("/v1/codes", post(create_code)),
         ("/v1/tickets", post(issue_ticket)),
     ]
 }
@@ -212,6 +213,34 @@ pub(crate) async fn revoke_token(
         Ok(StatusCode::NO_CONTENT)
     })
     .await
+}
+
+/// A code that logs one browser in.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CodeReply {
+    /// For the fragment of a login link: `URL/#login=CODE`. It works once.
+    #[schema(value_type = String)]
+    code: Secret,
+    /// Until when.
+    #[serde(with = "rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    expires: OffsetDateTime,
+}
+
+/// Make a code that logs one browser in.
+#[utoipa::path(
+    post, path = "/v1/codes", tag = "auth",
+    responses(
+        (status = 201, body = CodeReply),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: this needs the scope `admin`"),
+    )
+)]
+pub(crate) async fn create_code(State(app): State<App>, Admin(caller): Admin) -> Result<Response, Problem> {
+    let auth = app.auth.clone();
+    let made = blocking(move || Ok(auth.new_code()?)).await?;
+    tracing::info!(by = caller.id(), "made a login code");
+    Ok((StatusCode::CREATED, Json(CodeReply { code: made.code, expires: made.expires })).into_response())
 }
 
 /// Nothing yet.

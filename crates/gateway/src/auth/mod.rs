@@ -39,7 +39,7 @@ use bowline_proto::ids::{SessionId, SessionName};
 use bowline_session::home::Home;
 use bowline_session::lock::Lock;
 use bowline_session::meta::write_durable;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::serde::rfc3339;
 use utoipa::ToSchema;
@@ -103,7 +103,7 @@ pub struct NewToken {
 }
 
 /// A token or a browser's login, as far as it is nobody's secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TokenInfo {
     /// Its id.
     pub id: String,
@@ -128,7 +128,7 @@ pub struct TokenInfo {
 }
 
 /// What can be revoked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenKind {
     /// A token for a program.
@@ -138,8 +138,8 @@ pub enum TokenKind {
 }
 
 /// The link that logs a browser in. The code is in the fragment, which a browser sends to no server, so it is in no log.
-pub fn login_link(base: &str, code: &Code) -> String {
-    format!("{}/#login={}", base.trim_end_matches('/'), code.code.reveal())
+pub fn login_link(base: &str, code: &Secret) -> String {
+    format!("{}/#login={}", base.trim_end_matches('/'), code.reveal())
 }
 
 impl Auth {

@@ -380,7 +380,7 @@ fn r49_nothing_shows_a_secret_when_it_is_printed() {
     }
     assert!(!printed.contains("guess"));
     assert_eq!(
-        login_link("https://box.example/x/", &code),
+        login_link("https://box.example/x/", &code.code),
         format!("https://box.example/x/#login={}", code.code.reveal())
     );
 }
