@@ -126,7 +126,12 @@ fn r50_an_address_for_everybody_without_tls_is_warned_of() {
     };
     assert!(warned(&[]));
     assert!(warned(&["--public-url", "http://box.example"]));
-    assert!(!warned(&["--public-url", "https://box.example"]), "the proxy speaks TLS");
+    assert!(warned(&["--public-url", "https://box.example"]), "the proxy speaks TLS, and the address itself does not");
+    let made = rcgen::generate_simple_self_signed(["localhost".into()]).unwrap();
+    let (cert, key) = (world.path().join("cert.pem"), world.path().join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    assert!(!warned(&["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()]));
     assert!(!Gateway::new(&world, &[]).log().contains("Warning"), "nobody else can come");
 }
 

@@ -43,7 +43,8 @@ impl Urls {
             socket: format!("{scheme}://{address}"),
             link_base,
             reachable: outside || public.is_some(),
-            in_the_clear: outside && settings.tls.is_none() && public.is_none_or(|url| url.scheme() != "https"),
+            // Also behind a proxy with TLS: whoever calls the address itself gets past it.
+            in_the_clear: outside && settings.tls.is_none(),
         }
     }
 }
@@ -56,7 +57,7 @@ pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow:
     if is_journal() {
         writeln!(out, "`bowline login-link` prints a link that logs a browser in")?;
     } else {
-        let link = auth::login_link(&urls.link_base, &auth.new_code()?);
+        let link = auth::login_link(&urls.link_base, &auth.new_code()?.code);
         writeln!(out, "log in with {link}")?;
         if urls.reachable && out.is_terminal() {
             writeln!(out, "\n{}", qr(&link)?)?;
