@@ -325,7 +325,7 @@ fn r49_attempts_and_streams_are_counted() {
     });
 }
 
-/// Host, Origin, rate, auth, scope, existence: who is wrong in several ways hears of the first.
+/// Host, Origin, rate, version, auth, scope, existence: who is wrong in several ways hears of the first.
 #[test]
 fn r1_checks_come_in_order() {
     let world = World::with(&[], "[gateway.limits]\nattach_rate = 1\n");
@@ -344,6 +344,16 @@ fn r1_checks_come_in_order() {
         exhaust();
         let refused = ws::open(world.address, &unknown, &[wrong]).unwrap().refused();
         (refused.code() == "too_many").then_some(())
+    });
+    let older = ("Sec-WebSocket-Protocol", "bowline.v0");
+    wait_until("rate goes before the version", || {
+        exhaust();
+        let refused = ws::open(world.address, &unknown, &[wrong, older]).unwrap().refused();
+        (refused.code() == "too_many").then_some(())
+    });
+    wait_until("the version goes before auth", || {
+        let refused = ws::open(world.address, &unknown, &[wrong, older]).unwrap().refused();
+        (refused.code() == "no_version").then_some(())
     });
     let reader = world.new_token("reader", "read");
     let post = |token: &str, headers: &[(&str, &str)]| {

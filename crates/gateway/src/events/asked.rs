@@ -5,32 +5,43 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use bowline_proto::ids::{ClientId, Epoch, SessionId};
+use bowline_proto::ids::{ClientId, Epoch, SessionId, SessionName};
 use http::request::Parts;
 
+use crate::app::App;
 use crate::guard::query_value;
 use crate::problem::{Problem, internal};
+use crate::sessions;
 
 /// Sessions watched over SSE at most, since its cursor names them all in one header; more gets 400 `bad_request`.
 const MAX_WATCHED: usize = 16;
+/// Sessions watched by name at most, since each is looked for; more gets 400 `bad_request`.
+const MAX_NAMED: usize = 16;
 
 /// What a stream is asked for.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) client: ClientId,
-    /// Where each watched session was left.
-    pub(super) watched: Watched,
+    /// Where each session that is to be watched was left.
+    pub(super) wanted: Wanted,
 }
 
-/// Watched sessions, each with the next event that is wanted; from now on, where none is named.
+/// A session's next event that is wanted; from now on, where none is named.
+type Next = Option<(Epoch, u64)>;
+
+/// Sessions that are to be watched, by id or name.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Watched(BTreeMap<SessionId, Option<(Epoch, u64)>>);
+pub(super) struct Wanted(Vec<(SessionName, Next)>);
+
+/// Watched sessions.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Watched(BTreeMap<SessionId, Next>);
 
 impl Asked {
     /// Reads the query.
     pub(super) fn of_socket(parts: &Parts) -> Result<Asked, Problem> {
-        let watched = query_value(parts, "watch").map_or(Ok(Watched::default()), |text| Watched::read(&text, ',', '@'));
-        Ok(Asked { client: client(parts)?, watched: watched? })
+        let wanted = query_value(parts, "watch").map_or(Ok(Wanted::default()), |text| Wanted::read(&text, ',', '@'));
+        Ok(Asked { client: client(parts)?, wanted: wanted? })
     }
 
     /// Reads the query, and where the client left.
@@ -38,9 +49,9 @@ impl Asked {
         let mut asked = Asked::of_socket(parts)?;
         let left = parts.headers.get("last-event-id").filter(|left| !left.is_empty());
         if let Some(left) = left {
-            asked.watched = Watched::read(left.to_str().unwrap_or("?"), ';', ':')?;
+            asked.wanted = Wanted::read(left.to_str().unwrap_or("?"), ';', ':')?;
         }
-        if asked.watched.0.len() > MAX_WATCHED {
+        if asked.wanted.0.len() > MAX_WATCHED {
             let detail = format!("at most {MAX_WATCHED} sessions are watched over SSE; a WebSocket has no such bound");
             return Err(Problem::new("bad_request", detail));
         }
@@ -57,19 +68,41 @@ fn client(parts: &Parts) -> Result<ClientId, Problem> {
     Ok(ClientId::from_random(random))
 }
 
-impl Watched {
+impl Wanted {
     /// Reads `ID`, or `ID` and its place, for each session.
-    fn read(text: &str, between: char, place: char) -> Result<Watched, Problem> {
+    fn read(text: &str, between: char, place: char) -> Result<Wanted, Problem> {
         let items = text.split(between).filter(|_| !text.is_empty());
-        let watched: Option<_> = items.map(|item| read_item(item, place)).collect();
-        watched.map(Watched).ok_or_else(|| {
+        let wanted: Option<Vec<_>> = items.map(|item| read_item(item, place)).collect();
+        let wanted = wanted.ok_or_else(|| {
             let detail = format!("what to watch is ID or ID{place}EPOCH:SEQ, with {between:?} in between");
             Problem::new("bad_request", detail)
-        })
+        })?;
+        if wanted.iter().filter(|(key, _)| as_id(key).is_none()).count() > MAX_NAMED {
+            let detail = format!("at most {MAX_NAMED} sessions are watched by name; there is no such bound for ids");
+            return Err(Problem::new("bad_request", detail));
+        }
+        Ok(Wanted(wanted))
+    }
+
+    /// Finds out which sessions the names mean. What looks like an id is one, whether or not there is such a session.
+    pub(super) async fn find(self, app: &App) -> Result<Watched, Problem> {
+        let mut watched = BTreeMap::new();
+        for (key, next) in self.0 {
+            let id = match as_id(&key) {
+                Some(id) => id,
+                None => sessions::find(app, key.as_str()).await?.info.id,
+            };
+            watched.insert(id, next);
+        }
+        Ok(Watched(watched))
     }
 }
 
-fn read_item(item: &str, place: char) -> Option<(SessionId, Option<(Epoch, u64)>)> {
+fn as_id(key: &SessionName) -> Option<SessionId> {
+    key.as_str().parse().ok()
+}
+
+fn read_item(item: &str, place: char) -> Option<(SessionName, Next)> {
     let Some((id, left)) = item.split_once(place) else { return Some((item.parse().ok()?, None)) };
     let (epoch, seq) = left.split_once(':')?;
     // A number would also be read with a sign.
@@ -105,20 +138,27 @@ mod tests {
         Asked::of_sse(&request.body(()).unwrap().into_parts().0)
     }
 
+    /// What is watched, where only ids are named.
+    fn watched(asked: Asked) -> Watched {
+        Watched(asked.wanted.0.into_iter().map(|(key, next)| (as_id(&key).unwrap(), next)).collect())
+    }
+
     #[test]
     fn r46_the_cursor_names_every_watched_session_and_overrides_the_query() {
-        let first = sse(&format!("watch={A}@9f3c61d2:7,{B}"), None).unwrap().watched;
+        let first = watched(sse(&format!("watch={A}@9f3c61d2:7,{B}"), None).unwrap());
         assert_eq!(first.to_string(), format!("{A}:9f3c61d2:7;{B}"));
-        let again = sse(&format!("watch={A}@9f3c61d2:1"), Some(&first.to_string())).unwrap().watched;
+        let again = watched(sse(&format!("watch={A}@9f3c61d2:1"), Some(&first.to_string())).unwrap());
         assert_eq!(again, first);
-        assert_eq!(sse("", Some("")).unwrap().watched, Watched::default());
-        assert_eq!(sse("watch=", None).unwrap().watched.to_string(), "");
+        assert_eq!(sse("", Some("")).unwrap().wanted, Wanted::default());
+        assert_eq!(watched(sse("watch=", None).unwrap()).to_string(), "");
     }
 
     #[test]
     fn r46_what_is_malformed_is_refused() {
         for bad in [
-            "watch=x".to_owned(),
+            "watch=-x".to_owned(),
+            "watch=a%20b".to_owned(),
+            format!("watch={}", (0..17).map(|n| format!("name-{n}")).collect::<Vec<_>>().join(",")),
             format!("watch={A},"),
             format!("watch={A}@9f3c61d2"),
             format!("watch={A}@9F3C61D2:1"),
@@ -132,7 +172,7 @@ mod tests {
         ] {
             assert_eq!(sse(&bad, None).unwrap_err().status(), 400, "{bad}");
         }
-        assert!(sse("", Some("x")).is_err());
+        assert!(sse("", Some("?")).is_err());
         assert!(sse("client=00000000-0000-4000-8000-00000000000a", None).is_ok());
     }
 
@@ -142,6 +182,6 @@ mod tests {
         assert!(sse(&format!("watch={}", ids[..16].join(",")), None).is_ok());
         assert_eq!(sse(&format!("watch={}", ids.join(",")), None).unwrap_err().status(), 400);
         let parts = http::Request::get(format!("/v1/events?watch={}", ids.join(","))).body(()).unwrap().into_parts().0;
-        assert_eq!(Asked::of_socket(&parts).unwrap().watched.0.len(), 17);
+        assert_eq!(Asked::of_socket(&parts).unwrap().wanted.0.len(), 17);
     }
 }

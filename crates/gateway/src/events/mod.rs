@@ -8,6 +8,7 @@ mod sse;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bowline_proto::board::BoardMessage;
+use bowline_proto::ids::ClientId;
 use http::header;
 use http::request::Parts;
 
@@ -19,7 +20,7 @@ use crate::metrics;
 use crate::problem::Problem;
 use crate::reach::Reach;
 use crate::ws::{self, Upgrade};
-use asked::Asked;
+use asked::{Asked, Watched};
 
 /// Tells which sessions there are and what changes: as Server-Sent Events, or over a WebSocket on upgrade.
 ///
@@ -29,7 +30,7 @@ use asked::Asked;
     security(("token" = []), ("cookie" = [], "key" = []), ("ticket" = [])),
     params(
         ("client" = Option<String>, Query, description = "This run of the client: a UUID in lower case"),
-        ("watch" = Option<String>, Query, description = "Sessions whose own events are wanted: `ID@EPOCH:SEQ,ID2`"),
+        ("watch" = Option<String>, Query, description = "Sessions whose own events are wanted, by id or name: `ID@EPOCH:SEQ,ID2`"),
         ("Last-Event-ID" = Option<String>, Header, description = "Where an SSE stream was left; overrides `watch`"),
     ),
     responses(
@@ -38,6 +39,7 @@ use asked::Asked;
         (status = 400, description = "`bad_request`: the client id, what to watch, or the handshake"),
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: this needs the scope `read`"),
+        (status = 404, description = "`unknown_session`: no session has a name that is to be watched"),
         (status = 425, description = "`bad_ticket`"),
         (status = 426, description = "`no_version`"),
         (status = 429, description = "`too_many`: streams, or attempts from this address"),
@@ -46,14 +48,14 @@ use asked::Asked;
 pub(crate) async fn events(State(app): State<App>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     if !parts.headers.contains_key(header::UPGRADE) {
-        return admit_sse(&app, &parts).unwrap_or_else(IntoResponse::into_response);
+        return admit_sse(&app, &parts).await.unwrap_or_else(IntoResponse::into_response);
     }
     let upgrade = match Upgrade::read(&mut parts) {
         Ok(upgrade) => upgrade,
         Err(problem) => return problem.into_response(),
     };
     let browser = parts.headers.contains_key(header::ORIGIN);
-    match admit_socket(&app, &parts, &upgrade) {
+    match admit_socket(&app, &parts, &upgrade).await {
         Ok(admission) => {
             let (max, tracker) = (app.settings.limits.message, app.streams.clone());
             upgrade.accept(max, move |socket| tracker.track_future(socket::serve(app, socket, admission)))
@@ -62,11 +64,11 @@ pub(crate) async fn events(State(app): State<App>, request: Request) -> Response
     }
 }
 
-fn admit_sse(app: &App, parts: &Parts) -> Result<Response, Problem> {
+async fn admit_sse(app: &App, parts: &Parts) -> Result<Response, Problem> {
     check_rate(app, parts)?;
     let caller = guard::caller(app, parts, Scope::Read)?;
     let asked = Asked::of_sse(parts)?;
-    Ok(sse::respond(app, Told::open(app, caller, asked)?))
+    Ok(sse::respond(app, Told::open(app, caller, asked).await?))
 }
 
 /// Who was let in.
@@ -77,14 +79,14 @@ enum Admission {
     Half(HalfLogin, Asked),
 }
 
-fn admit_socket(app: &App, parts: &Parts, upgrade: &Upgrade) -> Result<Admission, Problem> {
-    upgrade.check_version()?;
+async fn admit_socket(app: &App, parts: &Parts, upgrade: &Upgrade) -> Result<Admission, Problem> {
     check_rate(app, parts)?;
+    upgrade.check_version()?;
     let caller = match guard::who(app, parts)? {
         Who::Caller(caller) => guard::allow(caller, Scope::Read)?,
         Who::Half(login) => return Ok(Admission::Half(login, Asked::of_socket(parts)?)),
     };
-    Ok(Admission::Whole(Box::new(Told::open(app, caller, Asked::of_socket(parts)?)?)))
+    Ok(Admission::Whole(Box::new(Told::open(app, caller, Asked::of_socket(parts)?).await?)))
 }
 
 fn check_rate(app: &App, parts: &Parts) -> Result<(), Problem> {
@@ -94,22 +96,25 @@ fn check_rate(app: &App, parts: &Parts) -> Result<(), Problem> {
 /// One who is told, in whichever form.
 struct Told {
     caller: Caller,
-    asked: Asked,
+    client: ClientId,
+    watched: Watched,
     news: Subscription,
     _place: Place,
     _counted: metrics::EventStream,
 }
 
 impl Told {
-    fn open(app: &App, caller: Caller, asked: Asked) -> Result<Told, Problem> {
+    async fn open(app: &App, caller: Caller, asked: Asked) -> Result<Told, Problem> {
         let place = app.take_place(&caller)?;
-        Ok(Told { caller, asked, news: app.board.subscribe(), _place: place, _counted: metrics::EventStream::new() })
+        let (client, watched) = (asked.client, asked.wanted.find(app).await?);
+        let (news, counted) = (app.board.subscribe(), metrics::EventStream::new());
+        Ok(Told { caller, client, watched, news, _place: place, _counted: counted })
     }
 
     /// The first message.
     fn welcome(&self, app: &App) -> BoardMessage {
         BoardMessage::Welcome {
-            client: self.asked.client.clone(),
+            client: self.client.clone(),
             epoch: app.epoch.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             heartbeat: app.settings.limits.heartbeat.as_millis() as u64,

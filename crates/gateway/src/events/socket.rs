@@ -69,7 +69,7 @@ async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<B
     };
     let caller = login.with_key(&key).ok_or_else(Problem::not_authenticated)?;
     let caller = guard::allow(caller, Scope::Read)?;
-    Ok(Box::new(Told::open(app, caller, asked)?))
+    Ok(Box::new(Told::open(app, caller, asked).await?))
 }
 
 /// Both directions, until one ends.

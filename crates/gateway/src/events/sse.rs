@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use http::header;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{Told, text};
@@ -23,7 +24,10 @@ pub(super) fn respond(app: &App, told: Told) -> Response {
         // nginx would hold back what is to be seen at once.
         ("x-accel-buffering", "no"),
     ];
-    let streaming = Streaming { app: app.clone(), told, welcomed: false, _until: app.streams.token() };
+    let heartbeat = app.settings.limits.heartbeat;
+    let mut beats = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let streaming = Streaming { app: app.clone(), told, welcomed: false, beats, _until: app.streams.token() };
     (headers, Body::from_stream(pieces(streaming))).into_response()
 }
 
@@ -31,6 +35,8 @@ struct Streaming {
     app: App,
     told: Told,
     welcomed: bool,
+    /// When a comment is due, whatever else is sent.
+    beats: Interval,
     /// A stop waits for it.
     _until: TaskTrackerToken,
 }
@@ -47,7 +53,7 @@ impl Streaming {
     async fn next(&mut self) -> Option<String> {
         if !std::mem::replace(&mut self.welcomed, true) {
             let mut piece = String::new();
-            let cursor = self.told.asked.watched.to_string();
+            let cursor = self.told.watched.to_string();
             if !cursor.is_empty() {
                 let _ = writeln!(piece, "id: {cursor}");
             }
@@ -58,12 +64,12 @@ impl Streaming {
             biased;
             () = self.app.stop.cancelled() => None,
             () = self.told.caller.revoked() => None,
+            _ = self.beats.tick() => Some(":\n\n".to_owned()),
             news = self.told.news.news() => {
                 let mut piece = String::new();
                 news.iter().for_each(|message| put(&mut piece, &text(message)));
                 Some(piece)
             }
-            () = tokio::time::sleep(self.app.settings.limits.heartbeat) => Some(":\n\n".to_owned()),
         }
     }
 }

@@ -16,7 +16,7 @@ fn r2_what_is_malformed_is_a_400_for_programs_and_a_4400_for_browsers() {
     let bearer = format!("Bearer {}", world.token(Scope::Read).0);
     let origin = format!("http://{}", world.address);
     let auth = ("Authorization", bearer.as_str());
-    for query in ["?client=", "?client=me", "?client=00000000-0000-4000-8000-00000000000A", "?watch=x", "?watch=a@b:c"]
+    for query in ["?client=", "?client=me", "?client=00000000-0000-4000-8000-00000000000A", "?watch=-x", "?watch=a@b:c"]
     {
         let sse = Sse::open(world.address, query, &[auth]);
         assert_eq!((sse.status, sse.header("bowline-code")), (400, "bad_request"), "{query}");
@@ -24,8 +24,21 @@ fn r2_what_is_malformed_is_a_400_for_programs_and_a_4400_for_browsers() {
         let mut ws = Ws::open(world.address, query, &[auth, ("Origin", &origin)]).ok().unwrap();
         assert_eq!(ws.next(), Err(4400), "{query}");
     }
-    let sse = Sse::open(world.address, "", &[auth, ("Last-Event-ID", "x")]);
+    let sse = Sse::open(world.address, "", &[auth, ("Last-Event-ID", "?")]);
     assert_eq!(sse.status, 400);
+}
+
+#[test]
+fn r1_a_name_that_nobody_has_cannot_be_watched() {
+    let world = World::new();
+    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let origin = format!("http://{}", world.address);
+    let auth = ("Authorization", bearer.as_str());
+    let sse = Sse::open(world.address, "?watch=nobody", &[auth]);
+    assert_eq!((sse.status, sse.header("bowline-code")), (404, "unknown_session"));
+    assert_eq!(Ws::open(world.address, "?watch=nobody", &[auth]).err(), Some((404, "unknown_session".to_owned())));
+    let mut ws = Ws::open(world.address, "?watch=nobody", &[auth, ("Origin", &origin)]).ok().unwrap();
+    assert_eq!(ws.next(), Err(4404));
 }
 
 #[test]

@@ -74,6 +74,33 @@ fn r46_a_watched_terminal_tells_nothing_and_keeps_its_place() {
 }
 
 #[test]
+fn r46_a_session_is_watched_by_its_name_too() {
+    let world = World::new();
+    let (one, two) = (world.ended(1), world.ended(2));
+    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let auth = ("Authorization", bearer.as_str());
+    let mut sse = Sse::open(world.address, "?watch=s2,s1@9f3c61d2:7", &[auth]);
+    let Some(Said::Event { id, .. }) = sse.next() else { panic!("no welcome") };
+    assert_eq!(id, Some(format!("{}:9f3c61d2:7;{}", one.dir.id(), two.dir.id())), "the cursor has ids");
+    assert_eq!(Ws::open(world.address, "?watch=s1", &[auth]).ok().unwrap().message()["type"], "welcome");
+}
+
+#[test]
+fn r46_a_comment_comes_every_heartbeat_however_much_else_does() {
+    let world = World::with(|limits| limits.heartbeat = Duration::from_millis(300));
+    let mut session = world.ended(1);
+    let (mut sse, _, _) = both(&world);
+    let deadline = std::time::Instant::now() + super::world::PATIENCE;
+    for n in 0.. {
+        assert!(std::time::Instant::now() < deadline, "no comment came");
+        session.rename(&format!("n{n}"));
+        if sse.next().unwrap() == Said::Comment {
+            break;
+        }
+    }
+}
+
+#[test]
 fn r46_each_side_answers_pings_and_silence_is_death() {
     // Whoever answers has 2.25 times as long for it, which must do on a busy machine.
     let world = World::with(|limits| limits.heartbeat = Duration::from_secs(1));
