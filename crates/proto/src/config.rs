@@ -46,8 +46,8 @@ pub const NOTICES: usize = 64;
 pub const COMMANDS: usize = 64;
 /// The longest text message; a longer one gets `error too_large` and counts as a mistake.
 pub const TEXT: usize = 128 << 10;
-/// The longest command id; a longer one is a mistake.
-pub const COMMAND_ID: usize = 128;
+/// The longest command id; a longer one is a mistake on an attach, and `bad_request` elsewhere.
+pub const COMMAND_ID: usize = 64;
 
 /// The viewer acknowledges output each time it has rendered this much...
 pub const RENDERED_EVERY: u64 = 16 << 10;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bowline_proto::config::COMMAND_ID;
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::frame;
 use bowline_proto::message::ServerMessage;
@@ -16,9 +17,6 @@ use crate::emulator::Ask;
 use crate::events::Event;
 use crate::remove::{DEFAULT_GRACE, MAX_GRACE};
 use crate::start::MAX_TTL;
-
-/// The longest id that a command may have.
-const MAX_COMMAND_ID: usize = 64;
 
 /// What a command may do to a terminal.
 #[derive(Debug, Deserialize)]
@@ -136,8 +134,8 @@ impl Session {
 
     fn try_command(&mut self, id: &str, command: &Value) -> Result<(u64, bool), Refusal> {
         let refuse = |code, message: String| Refusal { code, message };
-        if id.is_empty() || id.len() > MAX_COMMAND_ID {
-            return Err(refuse("bad_request", format!("a command's id has 1 to {MAX_COMMAND_ID} bytes")));
+        if id.is_empty() || id.len() > COMMAND_ID {
+            return Err(refuse("bad_request", format!("a command's id has 1 to {COMMAND_ID} bytes")));
         }
         let digest = digest(command);
         if let Some((_, before, seq)) = self.events.history().commands.iter().rfind(|(seen, _, _)| seen == id) {
