@@ -1,21 +1,23 @@
 //! The environment of sessions that the gateway starts: that of a login, not the gateway's own.
 //!
-//! A gateway that a service manager started has hardly a PATH. So the login shell is asked, once, what it would give.
+//! A gateway that a service manager started has hardly a PATH. So the login shell is asked what it would give.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 /// How long the login shell may take; after that, the gateway's own environment has to do.
 const WITHIN: Duration = Duration::from_secs(10);
+/// How long a login shell that did not answer is not asked again: whoever starts a session meanwhile need not wait for it.
+const AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// The most that an environment may take.
 const MAX: u64 = 1 << 20;
 /// What the gateway's own environment says only of the gateway.
@@ -50,14 +52,14 @@ type Variables = Vec<(OsString, OsString)>;
 #[derive(Debug)]
 pub(crate) struct Environment {
     login: OnceCell<Variables>,
-    /// How often the login shell was asked in vain.
-    failed: AtomicU64,
+    /// When the login shell was last asked in vain.
+    failed: Mutex<Option<Instant>>,
     own: OnceLock<Variables>,
 }
 
 impl Environment {
     pub(crate) fn new() -> Environment {
-        Environment { login: OnceCell::new(), failed: AtomicU64::new(0), own: OnceLock::new() }
+        Environment { login: OnceCell::new(), failed: Mutex::default(), own: OnceLock::new() }
     }
 
     /// The environment of a login; the gateway's own, while the login shell does not tell it.
@@ -65,15 +67,15 @@ impl Environment {
         self.get_from(login_environment).await
     }
 
-    /// Only an answer is kept. Without one, the next caller asks again; those who waited meanwhile do not.
+    /// An answer is kept for good, its absence for a while: those who waited for it do not ask again, either.
     async fn get_from<F: Future<Output = Result<Variables, OsString>>>(&self, ask: impl FnOnce() -> F) -> &Variables {
-        let failed = self.failed.load(Ordering::Relaxed);
+        let failed = || self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = self.login.get_or_try_init(|| async {
-            if self.failed.load(Ordering::Relaxed) != failed {
+            if failed().is_some_and(|at| at.elapsed() < AGAIN_AFTER) {
                 return Err(());
             }
             ask().await.map_err(|shell| {
-                self.failed.fetch_add(1, Ordering::Relaxed);
+                *failed() = Some(Instant::now());
                 tracing::warn!(?shell, "the login shell does not tell its environment; sessions get the gateway's own");
             })
         });
@@ -187,12 +189,15 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn only_an_answer_is_kept() {
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_kept_and_its_absence_for_a_while() {
         let environment = Environment::new();
         let answer = |text: &str| std::future::ready(Ok(vec![("TOLD".into(), text.into())]));
         let failed = environment.get_from(|| std::future::ready(Err("sh".into()))).await;
         assert!(value(failed, "TOLD").is_none() && value(failed, "PATH").is_some(), "the gateway's own");
+        tokio::time::advance(AGAIN_AFTER - Duration::from_secs(1)).await;
+        assert!(value(environment.get_from(|| answer("early")).await, "TOLD").is_none(), "it was not asked again");
+        tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(value(environment.get_from(|| answer("first")).await, "TOLD"), Some("first".as_ref()));
         assert_eq!(value(environment.get_from(|| answer("second")).await, "TOLD"), Some("first".as_ref()));
     }

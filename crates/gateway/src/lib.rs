@@ -14,7 +14,8 @@
 //! - `environment`: what the sessions started here see;
 //! - [`running`]: how other processes find the gateway;
 //! - `openapi`: all paths, described for programs;
-//! - `metrics`, `rate`: counting, and bounding.
+//! - `metrics`, `rate`: counting, and bounding;
+//! - `prune`: forgetting what ended long ago.
 //!
 //! [`settings`] has everything that can be set, and all limits.
 
@@ -32,6 +33,7 @@ mod history;
 mod metrics;
 mod openapi;
 pub mod problem;
+mod prune;
 mod rate;
 mod reach;
 mod relay;
@@ -145,7 +147,7 @@ impl Gateway {
     /// Serves until it is stopped.
     pub async fn serve(self) -> Result<(), ServeError> {
         let counted = metrics::install().map_err(|error| ServeError::Metrics(error.to_string()))?;
-        let router = router::router(self.app.clone(), counted);
+        let router = router::router(self.app.clone(), counted.clone());
         let certificates = self.tls.clone();
         let follow = async {
             match certificates {
@@ -158,6 +160,8 @@ impl Gateway {
             () = server::run(self.app.clone(), self.listener, router, self.tls) => {}
             () = follow => {}
             () = async { watch.await; std::future::pending().await } => {}
+            () = metrics::add_up(&counted) => {}
+            () = prune::run(&self.app) => {}
         }
         Ok(())
     }

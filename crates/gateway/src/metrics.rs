@@ -33,6 +33,18 @@ pub(crate) fn install() -> Result<PrometheusHandle, metrics_exporter_prometheus:
     Ok(handle)
 }
 
+/// How often what was recorded for histograms is added up. Until then every value is kept.
+const ADD_UP: Duration = Duration::from_secs(5);
+
+/// Keeps the memory of histograms bounded, whether or not anybody asks for `/metrics`. Never returns.
+pub(crate) async fn add_up(counted: &PrometheusHandle) {
+    let mut due = tokio::time::interval(ADD_UP);
+    loop {
+        due.tick().await;
+        counted.run_upkeep();
+    }
+}
+
 /// A call or connection was refused.
 pub(crate) fn refused(code: &'static str) {
     counter!("bowline_refusals_total", "code" => code).increment(1);

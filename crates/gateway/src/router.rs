@@ -77,7 +77,15 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
     if app.stop.is_cancelled() {
         return Err(Problem::new("unreachable", "the gateway is stopping"));
     }
-    app.home.ensure().map_err(|error| Problem::new("unreachable", error.to_string()))?;
+    let home = app.home.clone();
+    sessions::blocking(move || {
+        home.ensure().map_err(|error| {
+            // Strangers may ask: what is wrong, and where, is for the log.
+            tracing::error!(%error, "not ready");
+            Problem::new("unreachable", "the state directory cannot be used; the gateway's log says why")
+        })
+    })
+    .await?;
     Ok(healthy().await)
 }
 

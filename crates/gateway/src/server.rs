@@ -26,9 +26,13 @@ use crate::tls::Tls;
 
 /// How long a refused socket may take to hear why.
 const REFUSE_WITHIN: Duration = Duration::from_secs(1);
+/// Sockets that are told why they are refused, at a time; one more is closed without a word.
+const REFUSALS: usize = 64;
+
 /// Accepts until the gateway stops, then lets what is under way come to its end, for a while.
 pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Option<Tls>) {
     let places = Arc::new(Semaphore::new(app.settings.limits.sockets));
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
     let sockets = TaskTracker::new();
     loop {
         let (stream, peer) = tokio::select! {
@@ -44,8 +48,13 @@ pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Op
         let Ok(place) = places.clone().try_acquire_owned() else {
             crate::metrics::refused("too_many");
             // Nobody who expects TLS could read why.
-            if tls.is_none() {
-                tokio::spawn(refuse(stream));
+            if tls.is_none()
+                && let Ok(turn) = refusals.clone().try_acquire_owned()
+            {
+                tokio::spawn(async move {
+                    refuse(stream).await;
+                    drop(turn);
+                });
             }
             continue;
         };

@@ -213,6 +213,12 @@ fn r52_mistakes_after_the_hello_are_named_and_then_it_is_enough() {
         }
         check_closed(ws, &[4400], "one mistake too many");
     }
+    let mut ws = attached(&world, &id, 89);
+    let winch = json!({"type": "signal", "name": "WINCH"});
+    ws.send_text(&json!({"type": "command", "id": "x".repeat(65), "command": winch}).to_string()).unwrap();
+    assert_eq!(until_type(&mut ws, "error")["code"], "bad_request");
+    ws.send_text(&json!({"type": "command", "id": "x".repeat(64), "command": winch}).to_string()).unwrap();
+    assert_eq!(until_type(&mut ws, "accepted")["id"], "x".repeat(64));
     let mut ws = attached(&world, &id, 90);
     ws.send(BINARY, &[&[3, 0, 0, 0, 0, 0, 0, 0, 9], &b"a hole"[..]].concat()).unwrap();
     assert_eq!(until_type(&mut ws, "error")["code"], "input_hole");
@@ -282,6 +288,18 @@ fn r52_sockets_are_counted() {
         let health = http::request(world.address, "GET", "/healthz", &[], b"");
         health.ok().filter(|health| health.status == 200)
     });
+}
+
+/// Whoever is refused holds a descriptor until it has heard why, or a second has passed.
+#[test]
+fn r52_sockets_that_are_refused_are_counted_too() {
+    let world = World::with(&[], "[gateway.limits]\nsockets = 20\n");
+    let files = || std::fs::read_dir(format!("/proc/{}/fd", world.gateway_pid())).unwrap().count();
+    let before = files();
+    // They never close their side, so that each is waited for as long as it gets.
+    let _crowd: Vec<TcpStream> = (0..800).map(|_| TcpStream::connect(world.address).unwrap()).collect();
+    let most = (0..200).map(|_| files()).max().unwrap();
+    assert!(most <= before + 20 + 64 + 16, "{before} descriptors grew to {most}");
 }
 
 #[test]

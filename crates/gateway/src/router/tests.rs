@@ -47,6 +47,30 @@ async fn ask(router: &Router, method: Method, path: &str) -> Response {
     router.clone().oneshot(request).await.unwrap()
 }
 
+async fn text(answer: Response) -> String {
+    let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn r52_ready_means_that_sessions_can_be_served_and_tells_strangers_no_more() {
+    let temp = tempfile::tempdir().unwrap();
+    let app = app(temp.path());
+    let router = router(app.clone(), metrics::install().unwrap());
+    assert_eq!(ask(&router, Method::GET, "/readyz").await.status(), StatusCode::OK);
+    std::fs::remove_dir_all(temp.path().join("s")).unwrap();
+    std::fs::write(temp.path().join("s"), "in the way").unwrap();
+    let refused = ask(&router, Method::GET, "/readyz").await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let said = text(refused).await;
+    assert!(said.contains("\"unreachable\"") && !said.contains(temp.path().to_str().unwrap()), "{said}");
+    std::fs::remove_file(temp.path().join("s")).unwrap();
+    assert_eq!(ask(&router, Method::GET, "/readyz").await.status(), StatusCode::OK);
+    app.stop.cancel();
+    assert_eq!(ask(&router, Method::GET, "/readyz").await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(ask(&router, Method::GET, "/healthz").await.status(), StatusCode::OK, "it still runs");
+}
+
 #[tokio::test]
 async fn every_route_is_described_and_every_description_is_routed() {
     let temp = tempfile::tempdir().unwrap();
@@ -125,7 +149,7 @@ fn a_session_is_described_as_it_is_written() {
         "created": "2026-11-15T18:00:00Z", "cwd": "/home/dev/app", "argv": ["make"], "title": "make",
         "size": { "cols": 120, "rows": 32 }, "clients": 0, "epoch": "9f3c61d2", "offset": 18211, "degraded": false,
         "version": "0.1.0",
-        "active": "2026-11-15T18:00:00Z", "call": { "at": "2026-11-15T18:00:00Z", "kind": "bell", "text": "" },
+        "host": "box", "active": "2026-11-15T18:00:00Z", "call": { "at": "2026-11-15T18:00:00Z", "kind": "bell", "text": "" },
     });
     let info: bowline_proto::message::SessionInfo = serde_json::from_value(session).unwrap();
     let document = crate::openapi::document();
