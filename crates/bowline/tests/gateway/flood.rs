@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::counts::counted;
 use super::faults::{Fault, Network};
 use super::gateway::{World, wait_until};
 use super::hostile::memory;
@@ -13,10 +14,8 @@ use super::viewer::{Viewer, contains};
 const FLOOD: &str = "trap : INT; yes 'a line of the flood'; echo; echo \"prompt-$((6*7))\"; exec cat";
 /// The slow link, in bytes a second.
 const LINK: u64 = 100_000;
-/// What may be in flight on it: what is acknowledged in 500 ms, and as much again for what an ack sets free on its way.
-const ALLOWANCE: u64 = LINK;
-/// More than the screen of a flood takes as a snapshot.
-const SCREEN: u64 = 32 << 10;
+/// What it carries in 1.5 s, by which the prompt has to be on the screen.
+const BUDGET: u64 = LINK * 3 / 2;
 const QUIET: Duration = Duration::from_secs(30);
 
 #[test]
@@ -30,23 +29,22 @@ fn r25_ctrl_c_acts_on_a_slow_link_before_anything_stale() {
     viewer.until("a flood", |viewer| viewer.received > 200_000);
     viewer.type_in("\u{3}");
     let typed_at = viewer.received;
-    viewer.until("Ctrl-C is taken", Viewer::is_all_taken);
-    let taken_at = viewer.received;
     let mut seen = viewer.output.len();
     viewer.until("the prompt is here", |viewer| {
         let from = seen.saturating_sub(16);
         seen = viewer.output.len();
         contains(&viewer.output[from..], "prompt-42") || contains(&viewer.snapshot, "prompt-42")
     });
-    let (waited, after) = (taken_at - typed_at, viewer.received - taken_at);
-    assert!(waited <= ALLOWANCE + SCREEN, "{waited} bytes came before Ctrl-C was taken");
-    assert!(after <= ALLOWANCE + 2 * SCREEN, "{after} bytes came between Ctrl-C and the prompt");
+    let between = viewer.received - typed_at;
+    eprintln!("{between} bytes between Ctrl-C and the prompt");
+    assert!(between < BUDGET, "{between} bytes came between Ctrl-C and the prompt");
     let flooded = wait_until("the flood is over", || {
         let offset =
             world.call("GET", &format!("/v1/sessions/{id}"), &serde_json::Value::Null).json()["offset"].as_u64();
         (offset == viewer.cursor.as_ref().map(|cursor| cursor.1)).then_some(offset?)
     });
     assert!(flooded > viewer.received, "the program was never held up: {flooded}");
+    assert!(counted(&world, "bowline_lagging_snapshots_total") > 0.0, "it skipped ahead");
 }
 
 #[test]

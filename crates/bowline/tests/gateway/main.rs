@@ -4,6 +4,8 @@
 
 mod api;
 mod chaos;
+mod counts;
+mod elsewhere;
 mod events;
 mod faults;
 mod flood;
@@ -15,5 +17,6 @@ mod http;
 mod login;
 mod older;
 mod refusals;
+mod slow;
 mod viewer;
 mod ws;

@@ -11,6 +11,7 @@ use bowline_session::meta::{this_boot, this_host};
 use serde_json::{Value, json};
 
 use super::gateway::World;
+use super::refusals::{hello, open};
 use super::ws::{BINARY, Message};
 
 /// A frame of the unix socket: its head is a length of four bytes and a byte that says what it is.
@@ -158,5 +159,26 @@ fn r20_an_older_session_process_serves_this_gateway() {
                 }
             }
         }
+    }
+}
+
+/// Silence is for the session to notice, which knows its heartbeat; its last word reaches the viewer as a close.
+#[test]
+fn r12_a_viewer_that_was_silent_for_too_long_is_told() {
+    let world = World::new();
+    let frame = |from_session, text: &Value| {
+        let text = text.to_string().into_bytes();
+        let head = [&u32::try_from(text.len()).unwrap().to_be_bytes()[..], &[0]].concat();
+        Recorded { from_session, wire: [head, text].concat() }
+    };
+    let said: Value = serde_json::from_str(&hello(1, 1, &json!({}))).unwrap();
+    let mut granted = said.clone();
+    granted["grant"] = json!({"write": true});
+    let last = json!({"type": "close", "code": 4408, "reason": "nothing was heard for too long"});
+    let (_session, id) = Older::start(&world, vec![vec![frame(false, &granted), frame(true, &last)]]);
+    for browser in [true, false] {
+        let mut ws = open(&world, &id, browser);
+        ws.send_text(&said.to_string()).unwrap();
+        assert_eq!(ws.until_close(), (4408, "nothing was heard for too long".to_owned()));
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Viewer {
     sent: usize,
     /// Input that the session has taken.
     pub(crate) taken: usize,
+    /// After each dial, the last line that was taken is sent once more: it must not be read twice.
+    pub(crate) repeats: bool,
     pub(crate) verdicts: Vec<String>,
     pub(crate) exit: Option<Value>,
     /// Bytes of output and snapshots that came, over all connections.
@@ -65,6 +67,7 @@ impl Viewer {
             typed: Vec::new(),
             sent: 0,
             taken: 0,
+            repeats: false,
             verdicts: Vec::new(),
             exit: None,
             received: 0,
@@ -177,6 +180,9 @@ impl Viewer {
                     None => assert_eq!(self.taken, 0, "the client was forgotten"),
                 }
                 self.sent = self.taken;
+                if self.repeats {
+                    self.sent = self.line_before(self.taken);
+                }
             }
             "snapshot" => {
                 let offset = message["offset"].as_u64().unwrap();
@@ -211,16 +217,26 @@ impl Viewer {
         if self.sent >= self.typed.len() {
             return Ok(());
         }
-        let mut payload = vec![3];
-        payload.extend_from_slice(&(self.sent as u64).to_be_bytes());
-        payload.extend_from_slice(&self.typed[self.sent..]);
-        self.sent = self.typed.len();
-        ws.send(BINARY, &payload)
+        // A frame for each line.
+        for line in self.typed[self.sent..].split_inclusive(|byte| *byte == b'\n') {
+            let mut payload = vec![3];
+            payload.extend_from_slice(&(self.sent as u64).to_be_bytes());
+            payload.extend_from_slice(line);
+            self.sent += line.len();
+            ws.send(BINARY, &payload)?;
+        }
+        Ok(())
     }
 
-    /// All that was typed has been taken.
-    pub(crate) fn is_all_taken(&self) -> bool {
-        self.taken == self.typed.len()
+    /// Where the line that ends at or around a byte begins.
+    fn line_before(&self, at: usize) -> usize {
+        let before = &self.typed[..at.saturating_sub(1)];
+        before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
+    }
+
+    /// Lines that were typed and are not taken yet.
+    pub(crate) fn lines_untaken(&self) -> usize {
+        self.typed[self.taken..].iter().filter(|byte| **byte == b'\n').count()
     }
 
     /// Goes on until the fact holds.
