@@ -166,16 +166,15 @@ fn r20_an_older_session_process_serves_this_gateway() {
 #[test]
 fn r12_a_viewer_that_was_silent_for_too_long_is_told() {
     let world = World::new();
-    let frame = |from_session, text: &Value| {
-        let text = text.to_string().into_bytes();
+    let frame = |from_session, text: &str| {
         let head = [&u32::try_from(text.len()).unwrap().to_be_bytes()[..], &[0]].concat();
-        Recorded { from_session, wire: [head, text].concat() }
+        Recorded { from_session, wire: [&head, text.as_bytes()].concat() }
     };
     let said: Value = serde_json::from_str(&hello(1, 1, &json!({}))).unwrap();
     let mut granted = said.clone();
     granted["grant"] = json!({"write": true});
-    let last = json!({"type": "close", "code": 4408, "reason": "nothing was heard for too long"});
-    let (_session, id) = Older::start(&world, vec![vec![frame(false, &granted), frame(true, &last)]]);
+    let last = r#"{"type":"close","code":4408,"reason":"nothing was heard for too long"}"#;
+    let (_session, id) = Older::start(&world, vec![vec![frame(false, &granted.to_string()), frame(true, last)]]);
     for browser in [true, false] {
         let mut ws = open(&world, &id, browser);
         ws.send_text(&said.to_string()).unwrap();
