@@ -43,4 +43,55 @@ describe("R16: input on its way", () => {
     full.clear();
     expect([full.waiting, vi.getTimerCount()]).toEqual([0, 0]);
   });
+
+  it("waits for the decision together with what was given back, so that no tail goes without its head", () => {
+    let room = 0;
+    let got = "";
+    const typing = new Typing(
+      () => ({
+        input(data) {
+          const taken = Math.min(room, data.length);
+          got += new TextDecoder().decode((data as Uint8Array).subarray(0, taken));
+          room -= taken;
+          return taken || "full";
+        },
+      }),
+      () => expect.unreachable(),
+    );
+    const bytes = (text: string) => new TextEncoder().encode(text);
+    const unsent = () => typing.unsent && [new TextDecoder().decode(typing.unsent.bytes), typing.unsent.doubtful];
+    typing.type("the tail of a paste");
+    typing.hold({ bytes: bytes("the head and "), doubtful: 3 });
+    expect([unsent(), typing.waiting, vi.getTimerCount()]).toEqual([["the head and the tail of a paste", 3], 0, 0]);
+    // Room comes, and nothing of it goes by itself; keys typed now do.
+    room = 1000;
+    vi.advanceTimersByTime(1000);
+    typing.type("q");
+    expect(got).toBe("q");
+    typing.discard();
+    vi.advanceTimersByTime(1000);
+    expect([got, unsent()]).toEqual(["q", undefined]);
+    // Twice, then sent: all of it, in order, as room comes.
+    typing.hold({ bytes: bytes("one "), doubtful: 0 });
+    typing.hold({ bytes: bytes("two"), doubtful: 0 });
+    expect(unsent()).toEqual(["one two", 0]);
+    [room, got] = [2, ""];
+    typing.send();
+    expect([got, typing.waiting, unsent()]).toEqual(["on", 5, undefined]);
+    room = 1000;
+    vi.advanceTimersByTime(1000);
+    expect(got).toBe("one two");
+  });
+
+  it("counts what waits for a decision", () => {
+    const refused: string[] = [];
+    const typing = new Typing(() => ({ input: () => "full" }), (why) => refused.push(why));
+    typing.hold({ bytes: new Uint8Array(WAITING_LIMIT), doubtful: 0 });
+    typing.type("x");
+    expect([refused, typing.waiting]).toEqual([["full"], 0]);
+    typing.discard();
+    typing.type("x");
+    expect([refused, typing.waiting]).toEqual([["full"], 1]);
+    typing.clear();
+  });
 });

@@ -25,6 +25,7 @@ describe("R10: states in plain words", () => {
     const unsent = (text: string) => ({ bytes: new TextEncoder().encode(text), doubtful: 0 });
     expect(unsentWords(unsent("ls\r\x03\x7f\x1b[A"))).toBe("ls⏎^C⌫⎋[A");
     expect(unsentWords(unsent("x".repeat(50)), 10)).toBe(`…${"x".repeat(10)}`);
+    expect(unsentWords(unsent("✓".repeat(50)), 10)).toBe(`…${"✓".repeat(10)}`);
   });
 
   it("R26: count the others", () => {

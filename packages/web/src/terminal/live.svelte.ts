@@ -116,14 +116,16 @@ export class Live {
     else this.#connection?.retry();
   };
 
+  /** Types what was not sent, into the session as it is now. What is over takes nothing: then it stays. */
   sendUnsent(): void {
-    this.unsent = undefined;
-    this.#connection?.sendUnsent();
+    if (this.#over) return;
+    this.#typing.send();
+    this.#count();
   }
 
   discardUnsent(): void {
-    this.unsent = undefined;
-    this.#connection?.discardUnsent();
+    this.#typing.discard();
+    this.#count();
   }
 
   /** A session that ended lives again. */
@@ -198,7 +200,11 @@ export class Live {
           this.#is(you);
         },
         exit: (status) => (this.exit = status),
-        unsent: (unsent) => (this.unsent = unsent),
+        unsent: (unsent) => {
+          // It is kept here, with what was typed after it, also when the session lives again on another connection.
+          this.#connection?.discardUnsent();
+          this.#hold(unsent);
+        },
         error: (error) => {
           if (error.source === "server" && error.code !== "input_hole") notice("The session says", { body: error.message });
         },
@@ -221,6 +227,9 @@ export class Live {
     this.state = state;
     this.due = state.name === "reconnecting" ? Date.now() + state.delay : 0;
     if (state.name === "needs-login") gateway.loggedOut("The login was revoked or has expired.");
+    // The next life is another: nothing that waits is typed into it by itself. What the connection gives back was typed
+    // before, and comes after this call.
+    if (this.#over) queueMicrotask(() => this.#hold());
     this.#count();
   }
 
@@ -250,7 +259,18 @@ export class Live {
     if (document.visibilityState === "visible" && settings.useMySize && this.framed) this.#connection?.claimSize(this.screen.window);
   };
 
+  #hold(unsent?: Unsent): void {
+    this.#typing.hold(unsent);
+    this.#count();
+  }
+
+  /** The connection takes no more input. */
+  get #over(): boolean {
+    return this.state.name === "ended" || this.state.name === "gone";
+  }
+
   #count(): void {
+    this.unsent = this.#typing.unsent;
     this.waiting = this.state.name === "open" ? 0 : (this.#connection?.waiting ?? 0) + this.#typing.waiting;
   }
 

@@ -55,7 +55,9 @@ export function exitWords(exit: ExitStatus | undefined, lost = false): string {
 
 /** Unsent keys as somebody can read them: control characters by name, shortened from the front. */
 export function unsentWords(unsent: Unsent, longest = 40): string {
-  const shown = Array.from(new TextDecoder().decode(unsent.bytes), visible).join("");
+  // Of a large paste, only the end is looked at; no character has more than four bytes.
+  const end = unsent.bytes.subarray(-4 * (longest + 1));
+  const shown = Array.from(new TextDecoder().decode(end), visible).join("");
   return shown.length > longest ? `…${shown.slice(-longest)}` : shown;
 }
 

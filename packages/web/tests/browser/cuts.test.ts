@@ -168,10 +168,10 @@ test("R16: keys typed while the line is cut arrive once, in order", async () => 
   expect(text.match(/echo kept/g)).toHaveLength(1);
 });
 
-test("R16: keys typed long before the line is back are shown, and go only on the user's word", async () => {
+/** A shell in a page whose line can be cut, and whose time can be moved on, as it does for a page that slept. */
+async function sleeper(): Promise<{ app: App; away(what: () => Promise<void>): Promise<void> }> {
   const wire = afterwards(await Wire.to(world.url));
   const app = await open({ base: wire.url, rough: true });
-  // Time can be moved on, as it does for a page that slept.
   await app.page.addInitScript(() => {
     const real = { now: Date.now.bind(Date), slept: 0 };
     Date.now = () => real.now() + real.slept;
@@ -180,21 +180,65 @@ test("R16: keys typed long before the line is back are shown, and go only on the
   await app.page.reload();
   await app.visit(await world.shell());
   await app.prints("ready>");
-  for (const word of ["Discard", "Send"]) {
+  const away = async (what: () => Promise<void>) => {
     wire.refusing = true;
     wire.cut();
     await app.state("reconnecting");
-    await app.type(`echo ${word} $((50 + 5))\r`);
+    await what();
     await app.page.evaluate(() => (window as unknown as { sleep(ms: number): void }).sleep(60_000));
     wire.refusing = false;
     await online(app);
-    await app.page.waitForSelector(`[data-testid="unsent"]:has-text("echo ${word} $((50 + 5))⏎")`);
     await app.state("open");
-    await app.page.click(`[data-testid="unsent"] button:has-text("${word}")`);
-    await app.part("unsent").waitFor({ state: "detached" });
+  };
+  return { app, away };
+}
+
+/** Sends or discards what was not sent. */
+async function decide({ page }: App, word: "Send" | "Discard"): Promise<void> {
+  await page.click(`[data-testid="unsent"] button:has-text("${word}")`);
+  await page.waitForSelector('[data-testid="unsent"]', { state: "detached" });
+}
+
+test("R16: keys typed long before the line is back are shown, and go only on the user's word", async () => {
+  const { app, away } = await sleeper();
+  for (const word of ["Discard", "Send"] as const) {
+    await away(() => app.type(`echo ${word} $((50 + 5))\r`));
+    await app.page.waitForSelector(`[data-testid="unsent"]:has-text("echo ${word} $((50 + 5))⏎")`);
+    await decide(app, word);
   }
   const { text } = await app.prints("Send 55");
   expect(text).not.toContain("Discard");
+});
+
+test("R16: a paste that is larger than what the line keeps is discarded as a whole", async () => {
+  const { app, away } = await sleeper();
+  await away(() =>
+    app.page.evaluate(() => {
+      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as { terminal: { paste(text: string): void } };
+      terminal.paste("echo pasted\n".repeat(40_000));
+    }),
+  );
+  await decide(app, "Discard");
+  await app.type("echo after $((1 + 1))\r");
+  const { text } = await app.prints("after 2");
+  expect(text).not.toContain("pasted");
+});
+
+test("R16: what was not sent waits over another absence and a restart of the session, and is sent as a whole", async () => {
+  const { app, away } = await sleeper();
+  await away(() => app.type("echo once $((3 + 4)); "));
+  await app.part("unsent").waitFor();
+  await away(() => app.type("echo more $((4 + 4))\r"));
+  await app.page.waitForSelector('[data-testid="unsent"]:has-text("echo once $((3 + 4)); echo more $((4 + 4))⏎")');
+  await app.type("exit\r");
+  await app.state("ended");
+  expect(await app.page.locator('[data-testid="unsent"] button').allTextContents()).toEqual(["Discard"]);
+  await app.page.click('button:has-text("Restart")');
+  await app.state("open");
+  await app.prints("ready>");
+  await decide(app, "Send");
+  const { text } = await app.prints("more 8");
+  expect(text.match(/once 7/g)).toHaveLength(1);
 });
 
 test("R9: a gateway that is killed and started again is found again, with everything that was printed meanwhile", async () => {
