@@ -333,6 +333,25 @@ fn r7_giving_up_is_quiet_and_enter_comes_back() {
 }
 
 #[test]
+fn r16_keys_typed_after_giving_up_are_kept_for_the_way_back() {
+    let world = World::new();
+    world.configure("reconnect_tries = 1");
+    let id = world.start("w", "echo here; cat");
+    world.wait_for_screen("w", "here");
+    let proxy = Proxy::before(&world, &id);
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("here");
+    proxy.cut();
+    terminal.wait_for("given up; Enter retries");
+    terminal.press(b"typed ");
+    terminal.press(b"offline");
+    proxy.mend();
+    terminal.press(b"\r");
+    terminal.wait_gone("[bowline");
+    terminal.wait_for("typed offline");
+}
+
+#[test]
 fn r3_a_session_that_was_killed_ends_its_viewers_at_once() {
     let world = World::new();
     world.start("w", "echo here; cat");

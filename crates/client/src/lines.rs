@@ -6,6 +6,7 @@ use bowline_proto::link::Status;
 use bowline_proto::message::You;
 use bowline_proto::size::Size;
 
+use crate::backlog::Backlog;
 use crate::keys::Prefix;
 
 /// A line on a live screen waits until the program has printed nothing for this long.
@@ -116,19 +117,21 @@ impl Lines {
         self.hint = Some(format!("[bowline: {prefix} then d detaches, s takes the size, r redraws, {prefix} is sent]"));
     }
 
-    /// Typing was not sent; the first `doubtful` bytes of it may have arrived all the same.
-    pub(crate) fn unsent(&mut self, bytes: &[u8], doubtful: usize) {
-        let shown: String = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).escape_debug().collect();
-        let more = if bytes.len() > SHOWN { ".." } else { "" };
-        let doubt = if doubtful > 0 { ", part of it perhaps" } else { "" };
-        let prefix = &self.prefix;
-        self.unsent =
-            Some(format!("[bowline: not sent{doubt}: \"{shown}\"{more} ({prefix} y sends it, {prefix} n forgets it)]"));
-    }
-
-    /// The user decided about the unsent typing.
-    pub(crate) fn decided(&mut self) {
-        self.unsent = None;
+    /// What waits for the user's word changed.
+    pub(crate) fn undecided(&mut self, backlog: &Backlog) {
+        let (bytes, lost, prefix) = (backlog.held(), backlog.lost(), &self.prefix);
+        self.unsent = match (bytes.len(), lost) {
+            (0, 0) => None,
+            (0, _) => Some(format!("[bowline: {lost} bytes more were typed than can be kept ({prefix} n hides this)]")),
+            (len, _) => {
+                let shown: String = String::from_utf8_lossy(&bytes[..len.min(SHOWN)]).escape_debug().collect();
+                let doubt = if backlog.doubtful() > 0 { ", part of it perhaps" } else { "" };
+                let more = if len > SHOWN { format!(".. {len} bytes") } else { String::new() };
+                let gone = if lost > 0 { format!(", {lost} more were not kept") } else { String::new() };
+                let ways = format!("{prefix} y sends it, {prefix} n forgets it");
+                Some(format!("[bowline: not sent{doubt}: \"{shown}\"{more}{gone} ({ways})]"))
+            }
+        };
     }
 
     /// The line to be seen now.
@@ -173,6 +176,8 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
+    use bowline_proto::link::Unsent;
+
     use super::*;
 
     const WINDOW: (u32, u32) = (80, 24);
@@ -217,12 +222,36 @@ mod tests {
     #[test]
     fn r16_unsent_typing_is_shown_until_it_is_decided() {
         let (mut lines, window) = lines();
-        lines.unsent(b"rm -rf build\r", 0);
-        let line = lines.wanted(window, Duration::ZERO).unwrap();
-        assert!(line.contains(r#""rm -rf build\r""#) && line.contains("y sends it"), "{line}");
+        let mut backlog = Backlog::default();
+        let mut unsent = |backlog: &mut Backlog, bytes: &'static [u8]| {
+            backlog.hold(&Unsent { bytes: bytes.into(), doubtful: 0 });
+            lines.undecided(backlog);
+            lines.dismiss();
+            lines.wanted(window, Duration::ZERO).unwrap()
+        };
+        let line = unsent(&mut backlog, b"rm -rf build");
+        assert!(line.contains(r#""rm -rf build" (Ctrl-\ y sends it"#), "{line}");
+        // A second absence does not hide what the first left, for `y` sends both.
+        let line = unsent(&mut backlog, b"\r");
+        assert!(line.contains(r#""rm -rf build\r" (Ctrl-\ y sends it"#), "{line}");
+        let line = unsent(&mut backlog, b"and then much more");
+        assert!(line.contains(r#"rm -rf build\rand then mu".. 31 bytes ("#), "{line}");
+        backlog.send();
+        lines.undecided(&backlog);
+        assert_eq!(lines.wanted(window, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn r16_keys_that_could_not_be_kept_are_counted_until_that_was_read() {
+        let (mut lines, window) = lines();
+        let mut backlog = Backlog::default();
+        (0..300).for_each(|_| backlog.push(&[b'x'; 4096], true));
+        lines.undecided(&backlog);
         lines.dismiss();
-        assert!(lines.wanted(window, Duration::ZERO).is_some());
-        lines.decided();
+        let line = lines.wanted(window, Duration::ZERO).unwrap();
+        assert!(line.contains("180224 bytes more were typed than can be kept"), "{line}");
+        backlog.discard();
+        lines.undecided(&backlog);
         assert_eq!(lines.wanted(window, Duration::ZERO), None);
     }
 

@@ -1,6 +1,6 @@
 //! What the user types: to the program, or as a word to the viewer.
 
-use bowline_proto::link::{NotTaken, Status};
+use bowline_proto::link::{NotTaken, Status, Unsent};
 
 use crate::attach::Outcome;
 use crate::keys::{Command, Typed};
@@ -19,36 +19,40 @@ impl Viewer<'_> {
     }
 
     fn handle_typed(&mut self, bytes: &[u8]) {
-        // Given up, there is nobody to type to; only the way back is listened for.
-        if self.reconnector.status() == Status::Offline {
-            if bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
-                self.reconnector.handle_wake(self.clock.now());
+        let status = self.reconnector.status();
+        // Given up, Enter is the way back. Pressed alone it is for nothing else; all other keys are kept.
+        if status == Status::Offline && bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
+            self.reconnector.handle_wake(self.clock.now());
+            if bytes.len() == 1 {
+                return;
             }
-            return;
         }
-        self.typed.extend_from_slice(bytes);
+        self.backlog.push(bytes, status != Status::Open);
+        self.lines.undecided(&self.backlog);
         self.offer_typed();
     }
 
     /// Gives the link as much of what was typed as it takes.
     pub(crate) fn offer_typed(&mut self) {
-        if self.typed.is_empty() {
+        if self.backlog.rest().is_empty() {
             return;
         }
-        match self.link.handle_input(&self.typed, self.clock.now()) {
-            Ok(taken) => drop(self.typed.drain(..taken)),
+        match self.link.handle_input(self.backlog.rest(), self.clock.now()) {
+            Ok(taken) => self.backlog.taken(taken),
             Err(NotTaken::ReadOnly) => {
-                self.typed.clear();
+                self.backlog.forget_rest();
                 self.lines.say("[bowline: watching only, keys are not sent]");
             }
-            Err(NotTaken::Ended) => self.typed.clear(),
-            // With a connection it is only a matter of time; without one, what does not fit is not kept.
-            Err(NotTaken::Full) if self.reconnector.status() != Status::Open => {
-                self.typed.clear();
-                self.lines.say("[bowline: no connection, and no more keys can be kept]");
-            }
+            Err(NotTaken::Ended) => self.backlog.forget_rest(),
             Err(NotTaken::Full) => {}
         }
+    }
+
+    /// The link gave typed bytes back. They are kept here, with what was typed after them.
+    pub(crate) fn hold_unsent(&mut self, unsent: &Unsent) {
+        self.link.discard_unsent();
+        self.backlog.hold(unsent);
+        self.lines.undecided(&self.backlog);
     }
 
     fn handle_command(&mut self, command: Command) {
@@ -59,12 +63,13 @@ impl Viewer<'_> {
             Command::Redraw if self.reconnector.status() == Status::Open => self.link.repaint(),
             Command::Redraw => self.reconnector.handle_wake(self.clock.now()),
             Command::SendUnsent => {
-                self.link.send_unsent();
-                self.lines.decided();
+                self.backlog.send();
+                self.lines.undecided(&self.backlog);
+                self.offer_typed();
             }
             Command::DiscardUnsent => {
-                self.link.discard_unsent();
-                self.lines.decided();
+                self.backlog.discard();
+                self.lines.undecided(&self.backlog);
             }
             Command::Help => self.lines.help(),
         }

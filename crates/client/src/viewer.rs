@@ -21,6 +21,7 @@ use bowline_proto::message::{ClientMessage, ExitStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::attach::{Options, Outcome};
+use crate::backlog::Backlog;
 use crate::clock::Clock;
 use crate::display::{Display, Leave};
 use crate::keys::Keys;
@@ -41,8 +42,8 @@ pub(crate) struct Viewer<'a> {
     pub(crate) keys: Keys,
     pub(crate) lines: Lines,
     pub(crate) clock: Clock,
-    /// Typed, and not yet taken by the link.
-    pub(crate) typed: Vec<u8>,
+    /// Typed, and not with the link.
+    pub(crate) backlog: Backlog,
     /// How it ended, once it has.
     pub(crate) outcome: Option<Outcome>,
     pub(crate) dial: Box<dyn Dial>,
@@ -95,7 +96,7 @@ impl<'a> Viewer<'a> {
             keys: Keys::new(options.prefix),
             lines: Lines::new(options.prefix),
             clock: Clock::start(),
-            typed: Vec::new(),
+            backlog: Backlog::default(),
             outcome: None,
             dial,
             connection: None,
@@ -284,7 +285,7 @@ impl<'a> Viewer<'a> {
                 }
             }
             ClientEvent::Message(_) => self.lines.you(self.link.you()),
-            ClientEvent::Unsent(unsent) => self.lines.unsent(&unsent.bytes, unsent.doubtful),
+            ClientEvent::Unsent(unsent) => self.hold_unsent(&unsent),
             ClientEvent::CommandUnsent { .. } | ClientEvent::StateChanged(_) => {}
         }
     }

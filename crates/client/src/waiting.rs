@@ -3,14 +3,12 @@
 use std::io;
 use std::time::Duration;
 
+use bowline_proto::link::Status;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::SIGHUP;
 
 use crate::attach::Outcome;
 use crate::viewer::Viewer;
-
-/// Typed bytes that wait because the link takes no more. Past it, keys are left in the terminal's own queue.
-const TYPED_AHEAD: usize = 1 << 20;
 
 impl Viewer<'_> {
     /// Waits until something happens, and takes it in.
@@ -24,6 +22,7 @@ impl Viewer<'_> {
             let left = at.saturating_sub(now) + Duration::from_millis(1);
             Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) }
         });
+        let away = self.reconnector.status() != Status::Open;
         let on = |wanted: bool, flags: PollFlags| if wanted { flags } else { PollFlags::empty() };
         let (input, output, signals) = (self.display.tty().input(), self.display.tty().output(), self.signals.fd());
         let link_flags = self.live().map_or(PollFlags::empty(), |connection| {
@@ -31,7 +30,7 @@ impl Viewer<'_> {
         });
         let mut fds = vec![
             PollFd::new(&signals, PollFlags::IN),
-            PollFd::new(&input, on(self.typed.len() < TYPED_AHEAD, PollFlags::IN)),
+            PollFd::new(&input, on(!self.backlog.is_full() || away, PollFlags::IN)),
             PollFd::new(&output, on(self.display.is_waiting(), PollFlags::OUT)),
         ];
         let link_fd = self.live().map(|connection| connection.transport.fd());
