@@ -181,6 +181,24 @@ describe("reconnecting", () => {
     expect(world.sockets.length).toBe(13);
   });
 
+  test("R14: a wait that is longer than timers know is waited for, and costs nothing", async () => {
+    const { world, session, connection } = await attached();
+    session.refuse = closed(4429, "retry_after=2200000");
+    world.live[0]!.cut(CUT);
+    await world.advance(2_000);
+    expect(connection.state.name).toBe("reconnecting");
+    const longest = 2 ** 31 - 1;
+    const [timer] = [...world.timers.values()];
+    expect(timer!.at - world.now).toBeLessThanOrEqual(longest);
+    // When that is over, what is left is waited for.
+    session.refuse = undefined;
+    const dials = world.sockets.length;
+    await world.advance(longest);
+    expect([world.sockets.length, world.timers.size]).toEqual([dials, 1]);
+    await world.advance(2_200_000_000 - longest);
+    expect(world.sockets.length).toBe(dials + 1);
+  });
+
   test("4429 is not dialled sooner than the server asked, not even when woken", async () => {
     const { world, session } = await attached();
     session.refuse = closed(4429, "retry_after=8");

@@ -13,6 +13,9 @@ import type { ConnectionError, ConnectionState } from "./state.js";
 /** How a superseded socket is closed: not 1000, which would say that the client leaves for good. */
 const DROPPED = 4000;
 
+/** The longest delay that timers know; a longer one would be over at once. What is due later is looked at again then. */
+const LONGEST = 2 ** 31 - 1;
+
 /** What a driver is made of. */
 export interface DriverOptions {
   readonly environment: Environment;
@@ -283,7 +286,8 @@ export class Driver {
     if (this.#timer?.at === at) return;
     this.#clearTimer();
     if (at === Infinity) return;
-    const id = this.#environment.timers.set(() => this.#handleTimer(at), Math.max(Math.ceil(at - this.now()), 0));
+    const delay = Math.min(Math.max(Math.ceil(at - this.now()), 0), LONGEST);
+    const id = this.#environment.timers.set(() => this.#handleTimer(at), delay);
     this.#timer = { id, at };
   }
 
