@@ -114,6 +114,21 @@ describe("refusals", () => {
     const it = new Api({ base: "http://host/", auth: { kind: "none" }, fetch, timeout: 1 });
     await expect(it.sessions()).rejects.toMatchObject({ status: 0, message: expect.stringContaining("no answer") });
   });
+
+  test("R14: so is one whose answer begins and does not end", async () => {
+    const fetch: Fetch = async (_, { signal }) => {
+      const start = (body: ReadableStreamDefaultController) => {
+        body.enqueue(Uint8Array.from([0x7b]));
+        (signal as AbortSignal).addEventListener("abort", () => body.error(new Error("aborted")));
+      };
+      return new Response(new ReadableStream({ start }));
+    };
+    const it = new Api({ base: "http://host/", auth: { kind: "none" }, fetch, timeout: 1 });
+    const unreachable = { status: 0, code: "unreachable", message: expect.stringContaining("no answer") };
+    await expect(it.sessions()).rejects.toMatchObject(unreachable);
+    await expect(it.screen("x")).rejects.toMatchObject(unreachable);
+    await expect(it.log("x")).rejects.toMatchObject(unreachable);
+  });
 });
 
 describe("where to dial", () => {

@@ -5,7 +5,7 @@ import { list, nullable, object, oneOf, type Shape, text } from "../core/shape.j
 import type { ClientId, SessionInfo } from "../core/wire.js";
 import { ApiError } from "./error.js";
 import { type Call, Http } from "./http.js";
-import type { ApiOptions, Auth, LogPart, NewSession, SessionChange, TokenInfo, TokenScope } from "./types.js";
+import type { ApiOptions, Auth, FetchResponse, LogPart, NewSession, SessionChange, TokenInfo, TokenScope } from "./types.js";
 
 const sessionList = object({ sessions: list(sessionInfo) });
 const tokenList = object({
@@ -62,7 +62,7 @@ export class Api {
 
   /** Ends it and forgets it; with `keep`, ends it only. */
   async end(session: string, options: { keep?: boolean } = {}): Promise<void> {
-    await this.#http.call("DELETE", pathOf(session), options.keep ? { query: { keep: "true" } } : {});
+    await this.#http.call("DELETE", pathOf(session), options.keep ? { query: { keep: "true" } } : {}, nothing);
   }
 
   /** A lost or exited session lives again. With `epoch`, only that life is restarted. */
@@ -71,18 +71,19 @@ export class Api {
   }
 
   /** The screen now, as text or ANSI. */
-  async screen(session: string, format: "text" | "ansi" = "text"): Promise<string> {
-    return (await this.#http.call("GET", `${pathOf(session)}/screen`, { query: { format } })).text();
+  screen(session: string, format: "text" | "ansi" = "text"): Promise<string> {
+    return this.#http.call("GET", `${pathOf(session)}/screen`, { query: { format } }, (response) => response.text());
   }
 
   /** Output that is still kept. */
-  async log(session: string, range: { from?: number; to?: number } = {}): Promise<LogPart> {
+  log(session: string, range: { from?: number; to?: number } = {}): Promise<LogPart> {
     const query: Record<string, string> = {};
     if (range.from !== undefined) query["from"] = String(range.from);
     if (range.to !== undefined) query["to"] = String(range.to);
-    const response = await this.#http.call("GET", `${pathOf(session)}/log`, { query });
-    const from = /^bytes (\d+)-/.exec(response.headers.get("Content-Range") ?? "")?.[1];
-    return { bytes: new Uint8Array(await response.arrayBuffer()), from: Number(from ?? range.from ?? 0) };
+    return this.#http.call("GET", `${pathOf(session)}/log`, { query }, async (response) => {
+      const from = /^bytes (\d+)-/.exec(response.headers.get("Content-Range") ?? "")?.[1];
+      return { bytes: new Uint8Array(await response.arrayBuffer()), from: Number(from ?? range.from ?? 0) };
+    });
   }
 
   /** Exchanges a one-time code for a cookie and a key, and uses them from now on. Keep the key in the origin's own storage. */
@@ -94,7 +95,7 @@ export class Api {
 
   /** Forgets the login, here and there. */
   async logout(): Promise<void> {
-    await this.#http.call("POST", "v1/logout", { body: {} });
+    await this.#http.call("POST", "v1/logout", { body: {} }, nothing);
     this.auth = { kind: "none" };
   }
 
@@ -115,7 +116,7 @@ export class Api {
 
   /** Ends a token or a login, and its connections. */
   async revokeToken(id: string): Promise<void> {
-    await this.#http.call("DELETE", `v1/tokens/${encodeURIComponent(id)}`);
+    await this.#http.call("DELETE", `v1/tokens/${encodeURIComponent(id)}`, {}, nothing);
   }
 
   /** Where to dial to attach to a session. */
@@ -156,15 +157,19 @@ export class Api {
   }
 
   async #json<T>(method: string, path: string, shape: Shape<T>, call: Call = {}): Promise<T> {
-    const response = await this.#http.call(method, path, call);
+    const read = async (response: FetchResponse) => ({ status: response.status, body: await response.text() });
+    const { status, body } = await this.#http.call(method, path, call, read);
     try {
-      return shape(JSON.parse(await response.text()));
+      return shape(JSON.parse(body));
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
-      throw new ApiError(response.status, "bad_answer", `the answer to ${method} ${path} makes no sense: ${why}`, { cause });
+      throw new ApiError(status, "bad_answer", `the answer to ${method} ${path} makes no sense: ${why}`, { cause });
     }
   }
 }
+
+/** An answer of which only the status counts. */
+async function nothing(): Promise<void> {}
 
 function pathOf(session: string): string {
   return `v1/sessions/${encodeURIComponent(session)}`;

@@ -4,6 +4,8 @@ import type { ApiOptions, Auth, Fetch, FetchResponse } from "./types.js";
 
 /** Milliseconds after which a request has failed. */
 const TIMEOUT = 30_000;
+/** How many times as long the rest of an answer may take as its beginning: a whole log may be on its way over a slow line. */
+const BODY = 10;
 
 /** What a request carries. */
 export interface Call {
@@ -38,10 +40,13 @@ export class Http {
     return url.href;
   }
 
-  /** Makes a request; whatever is not a success is an {@link ApiError}. */
-  async call(method: string, path: string, { query = {}, headers = {}, body }: Call = {}): Promise<FetchResponse> {
+  /** Makes a request and reads the answer, all of it in time; whatever is not a success is an {@link ApiError}. */
+  async call<T>(method: string, path: string, call: Call, read: (response: FetchResponse) => Promise<T>): Promise<T> {
+    const { query = {}, headers = {}, body } = call;
     const abort = new AbortController();
-    const timer: unknown = setTimeout(() => abort.abort(), this.#timeout);
+    let limit = this.#timeout;
+    const arm = (): unknown => setTimeout(() => abort.abort(), limit);
+    let timer = arm();
     try {
       const response = await this.#fetch(this.#url(path, query).href, {
         method,
@@ -50,11 +55,14 @@ export class Http {
         signal: abort.signal,
         ...(body ? { body: JSON.stringify(body) } : {}),
       });
-      if (response.ok) return response;
+      clearTimeout(timer as number);
+      limit *= BODY;
+      timer = arm();
+      if (response.ok) return await read(response);
       throw await refusal(response);
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
-      const why = abort.signal.aborted ? `no answer in ${this.#timeout / 1000} s` : String(cause);
+      const why = abort.signal.aborted ? `no answer in ${limit / 1000} s` : String(cause);
       throw new ApiError(0, "unreachable", `Bowline cannot be reached: ${why}`, { cause });
     } finally {
       clearTimeout(timer as number);

@@ -23,7 +23,7 @@ export interface ApiOptions {
   readonly auth: Auth;
   /** `fetch`, unless the global one is meant. */
   readonly fetch?: Fetch;
-  /** Milliseconds after which a request has failed; 30 s by default. */
+  /** Milliseconds after which a request without an answer has failed; 30 s by default. The answer may take ten times as long. */
   readonly timeout?: number;
 }
 
