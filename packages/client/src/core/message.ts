@@ -75,6 +75,7 @@ export const sessionInfo = object<SessionInfo>({
   offset: count,
   degraded: defaulted(flag, false),
   version: text,
+  host: optional(text),
 });
 
 const attached: Fields<Attached> = {
