@@ -101,6 +101,11 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
             RegistryError::Io { .. } => (Code::Other, Some("check the owner and permissions of that directory")),
         });
     }
+    match error.downcast_ref::<StartError>() {
+        Some(StartError::Registry(error)) => return advise(error),
+        Some(StartError::End(error)) => return advise(error),
+        _ => {}
+    }
     if let Some(error) = error.downcast_ref::<StartError>() {
         let other = (Code::CannotStart, matches!(error, StartError::Home(_)).then_some(OWN_PLACE));
         return Some(advise_on_start(error.code()).unwrap_or(other));
@@ -169,6 +174,8 @@ fn advise_on_start(code: &str) -> Option<Advice> {
         "no_program" => (Code::CannotStart, Some("check the spelling, and PATH")),
         "no_space" => (Code::CannotStart, Some("free some space, or keep less output with --log-size 1M")),
         "bad_request" | "bad_name" | "bad_size" => (Code::Usage, None),
+        "unknown_session" => (Code::Unknown, Some(LIST)),
+        "unreachable" => (Code::Silent, None),
         _ => return None,
     })
 }

@@ -2,6 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use bowline_session::control::ControlError;
+use bowline_session::hold::HoldError;
 use bowline_session::registry::RegistryError;
 use bowline_session::remove::EndError;
 use bowline_session::rename::RenameError;
@@ -154,6 +155,7 @@ impl From<StartError> for Problem {
     fn from(error: StartError) -> Problem {
         match error.code() {
             "internal" => internal(&error),
+            "unreachable" => Problem::new("unreachable", error.to_string()).retry_after(1),
             code => Problem::new(code, error.to_string()),
         }
     }
@@ -178,7 +180,8 @@ impl From<RenameError> for Problem {
             RenameError::Ended => Problem::new("session_gone", error.to_string()),
             RenameError::Registry(error) => error.into(),
             RenameError::Control(error) => error.into(),
-            RenameError::Home(_) | RenameError::Files(_) => internal(&error),
+            RenameError::Hold(HoldError::Busy(_)) => Problem::new("unreachable", error.to_string()).retry_after(1),
+            RenameError::Hold(HoldError::Io { .. }) | RenameError::Home(_) | RenameError::Files(_) => internal(&error),
         }
     }
 }
@@ -187,4 +190,29 @@ impl From<RenameError> for Problem {
 pub(crate) fn internal(error: &dyn std::error::Error) -> Problem {
     tracing::error!(%error, "a call failed");
     Problem::new("internal", error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What may pass is answered in a way that clients try again, whichever call met it.
+    #[test]
+    fn r1_a_start_fails_with_the_status_that_other_calls_have() {
+        let io = || std::io::Error::from(std::io::ErrorKind::Other);
+        let unread = || RegistryError::Io { path: "sessions".into(), source: io() };
+        for (error, status, retry) in [
+            (StartError::End(EndError::Stuck(ControlError::Silent)), 503, Some(1)),
+            (StartError::End(EndError::Elsewhere("far".into())), 403, None),
+            (StartError::Registry(unread()), 503, Some(1)),
+            (StartError::Registry(RegistryError::Unknown("x".into())), 404, None),
+            (StartError::Hold(HoldError::Busy("the name x".into())), 503, Some(1)),
+            (StartError::Silent(std::time::Duration::ZERO), 503, Some(1)),
+            (StartError::Process(io()), 500, None),
+        ] {
+            let said = error.to_string();
+            let problem = Problem::from(error);
+            assert_eq!((problem.status.as_u16(), problem.retry_after), (status, retry), "{said}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::message::SessionInfo;
 use bowline_proto::size::Size;
-use bowline_session::registry::{self, Entry};
+use bowline_session::registry::{self, Entry, RegistryError};
 use bowline_session::start::{self, IfExists, Spec};
 use bowline_session::{remove, rename};
 use http::{HeaderMap, StatusCode, header};
@@ -30,6 +30,9 @@ const MAX_KEY: usize = 256;
 /// How long a repeat waits for the first request's session to be whole.
 const WHOLE_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long a start or an end waits for its turn.
+const TURN_WITHIN: Duration = Duration::from_secs(10);
+
 /// Runs what reads files or waits for processes beside the runtime.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
@@ -42,7 +45,9 @@ async fn slowly<T: Send + 'static>(
     app: &App,
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let _turn = app.slow.acquire().await.map_err(|error| internal(&error))?;
+    let turn = tokio::time::timeout(TURN_WITHIN, app.slow.acquire()).await;
+    let busy = |_| Problem::new("unreachable", "too many sessions are being started or ended").retry_after(5);
+    let _turn = turn.map_err(busy)?.map_err(|error| internal(&error))?;
     blocking(work).await
 }
 
@@ -93,6 +98,7 @@ pub(crate) async fn all(app: &App) -> Result<Vec<SessionInfo>, Problem> {
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: this needs the scope `read`"),
         (status = 404, description = "`unknown_session`"),
+        (status = 503, description = "`unreachable`: its files cannot be read, which does not prove that it is not there"),
     )
 )]
 pub(crate) async fn get(State(app): State<App>, _: Reader, Key(id): Key) -> Result<Response, Problem> {
@@ -161,6 +167,7 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(value: D
         (status = 409, description = "`name_taken`; `id_reused`: another request had this key"),
         (status = 413, description = "`too_large`"),
         (status = 422, description = "`bad_cwd`, `no_program`"),
+        (status = 503, description = "`unreachable`: it did not come to life, or the one to replace does not end"),
         (status = 507, description = "`no_space`"),
     )
 )]
@@ -221,14 +228,17 @@ async fn first(app: &App, id: &SessionId) -> Result<Option<Entry>, Problem> {
         let looked = dir.clone();
         let (entry, starting) = blocking(move || {
             let starting = bowline_session::lock::Lock::is_held(&looked.lock());
-            Ok((registry::read(looked), starting))
+            let path = looked.path().to_owned();
+            let entry = registry::try_read(looked).map_err(|source| RegistryError::Io { path, source })?;
+            Ok((entry, starting))
         })
         .await?;
-        if entry.is_some() {
+        if entry.is_some() || !starting {
             return Ok(entry);
         }
-        if !starting || tokio::time::Instant::now() > until {
-            return Ok(None);
+        if tokio::time::Instant::now() > until {
+            let detail = "an earlier request with this key is still starting its session";
+            return Err(Problem::new("unreachable", detail).retry_after(5));
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -402,6 +412,7 @@ pub(crate) struct Restart {
         (status = 404, description = "`unknown_session`"),
         (status = 409, description = "`name_taken`: another running session has its name"),
         (status = 422, description = "`bad_cwd`, `no_program`"),
+        (status = 503, description = "`unreachable`: it did not come to life"),
         (status = 507, description = "`no_space`"),
     )
 )]

@@ -4,17 +4,23 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use bowline_proto::ids::SessionId;
 
 /// What `systemd-run` needs to find the user's service manager.
 const TO_THE_MANAGER: [&str; 3] = ["PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
 
+/// How long a session process may be silent at its birth. One that hangs (in a directory of a dead server, say) is then
+/// ended, and nothing is left of it.
+const SILENCE: Duration = Duration::from_secs(20);
+
 /// The bowline binary, and where its session processes go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
     program: PathBuf,
     scopes: bool,
+    silence: Duration,
 }
 
 impl Launcher {
@@ -25,19 +31,30 @@ impl Launcher {
 
     /// Runs this binary.
     pub fn new(program: impl Into<PathBuf>) -> Launcher {
-        Launcher { program: program.into(), scopes: false }
+        Launcher { program: program.into(), scopes: false, silence: SILENCE }
     }
 
     /// Puts each session process into a systemd scope of its own. A service manager that ends the starter's service, and
     /// everything in it, does not find them there.
     pub fn in_scopes() -> Launcher {
         // Looked up by systemd-run, to which /proc/self/exe would be itself.
-        Launcher { program: format!("/proc/{}/exe", std::process::id()).into(), scopes: true }
+        let program = format!("/proc/{}/exe", std::process::id()).into();
+        Launcher { program, scopes: true, silence: SILENCE }
+    }
+
+    /// The same, with session processes that may be silent for this long at their birth.
+    pub fn with_silence(self, silence: Duration) -> Launcher {
+        Launcher { silence, ..self }
+    }
+
+    /// How long a session process may be silent at its birth.
+    pub(crate) fn silence(&self) -> Duration {
+        self.silence
     }
 
     /// The same without scopes, if there are any.
     pub(crate) fn plain(&self) -> Option<Launcher> {
-        self.scopes.then(|| Launcher::new(self.program.clone()))
+        self.scopes.then(|| Launcher { scopes: false, ..self.clone() })
     }
 
     /// Runs the process of a session, which reads its order from a pipe and reports to another.

@@ -8,20 +8,22 @@
 //! - [`process`]: the loop that carries bytes between these and the viewers' sockets, and how it comes to life;
 //! - `wire`: frames on those sockets.
 //!
-//! Around it: [`home`], [`meta`], [`events`] and [`lock`] are the files; [`start`] with [`launch`], [`registry`], [`control`],
-//! [`rename`], [`remove`] and [`archive`] are how the command line and the gateway start, find, ask, rename, end and
-//! read sessions;
+//! Around it: [`home`], [`meta`], [`events`] and [`lock`] are the files; [`start`] (with [`launch`], `newborn` and
+//! [`hold`]), [`registry`], [`control`], [`rename`], [`remove`] and [`archive`] are how the command line and the gateway
+//! start, find, ask, rename, end and read sessions;
 //! [`tree`] is what a session started.
 
 pub mod archive;
 pub mod control;
 pub mod emulator;
 pub mod events;
+pub mod hold;
 pub mod home;
 pub mod launch;
 pub mod lock;
 pub mod log;
 pub mod meta;
+mod newborn;
 pub mod process;
 pub mod pty;
 pub mod registry;

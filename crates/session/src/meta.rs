@@ -64,6 +64,11 @@ impl Meta {
         write_whole(path, &serde_json::to_vec_pretty(self)?)
     }
 
+    /// Like [`Meta::write`]; when it returns, it is on the disk.
+    pub fn write_durable(&self, path: &Path) -> io::Result<()> {
+        write_durable(path, &serde_json::to_vec_pretty(self)?)
+    }
+
     /// The arguments as text, for people.
     pub fn argv_lossy(&self) -> Vec<String> {
         self.argv.iter().map(OsText::lossy).collect()

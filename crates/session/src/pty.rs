@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use bowline_proto::ids::SessionId;
 use bowline_proto::size::Size;
@@ -57,12 +58,21 @@ pub enum PtyRead {
 }
 
 impl Pty {
+    /// Whether what `meta` asks for can be started, as far as can be told without doing it.
+    pub fn check(meta: &Meta) -> Result<(), SpawnError> {
+        let cwd = Path::new(meta.cwd.as_os());
+        check_cwd(cwd)?;
+        let program = meta.argv.first().ok_or_else(no_program)?;
+        let path = meta.env.iter().rfind(|(name, _)| name.as_os() == "PATH").map(|(_, path)| path.as_os());
+        check_program(program.as_os(), cwd, path)
+    }
+
     /// Starts what `meta` asks for, with this umask.
     pub fn spawn(meta: &Meta, umask: Mode) -> Result<Pty, SpawnError> {
         let cwd = Path::new(meta.cwd.as_os());
         check_cwd(cwd)?;
         let [program, args @ ..] = meta.argv.as_slice() else {
-            return Err(SpawnError::Program { program: String::new(), reason: "no program was named".into() });
+            return Err(no_program());
         };
         let (master, slave) = pty_process::blocking::open().map_err(system)?;
         set_size(master.as_fd(), meta.size).map_err(SpawnError::System)?;
@@ -154,6 +164,28 @@ fn check_cwd(cwd: &Path) -> Result<(), SpawnError> {
         return Err(bad("not a directory".into()));
     }
     rustix::fs::access(cwd, rustix::fs::Access::EXEC_OK).map_err(|errno| bad(io::Error::from(errno).to_string()))
+}
+
+fn no_program() -> SpawnError {
+    SpawnError::Program { program: String::new(), reason: "no program was named".into() }
+}
+
+/// Looks for a program where `exec` will.
+fn check_program(program: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Result<(), SpawnError> {
+    let places: Vec<_> = if program.as_bytes().contains(&b'/') {
+        vec![cwd.join(program)]
+    } else {
+        let path = path.unwrap_or(OsStr::new("/usr/local/bin:/bin:/usr/bin"));
+        std::env::split_paths(path).map(|dir| cwd.join(dir).join(program)).collect()
+    };
+    let runs = |place: &PathBuf| place.is_file() && rustix::fs::access(place, rustix::fs::Access::EXEC_OK).is_ok();
+    if places.iter().any(runs) {
+        return Ok(());
+    }
+    let hidden = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let is_there = places.iter().any(|place| place.metadata().map_or_else(hidden, |_| true));
+    let reason = if is_there { "not executable" } else { "no such program" };
+    Err(SpawnError::Program { program: program.display().to_string(), reason: reason.into() })
 }
 
 /// The session process keeps its files to itself; its program makes them as its owner does elsewhere.

@@ -54,43 +54,55 @@ pub fn list(home: &Home) -> Result<Vec<Entry>, RegistryError> {
     Ok(entries)
 }
 
-/// All sessions as their files tell, oldest first.
+/// All sessions as their files tell, oldest first. One whose files cannot be read is left out.
 pub fn list_files(home: &Home) -> Result<Vec<Entry>, RegistryError> {
+    Ok(scan(home)?.0)
+}
+
+/// All sessions, and why another one that may be alive could not be read.
+fn scan(home: &Home) -> Result<(Vec<Entry>, Option<RegistryError>), RegistryError> {
     let path = home.sessions();
     let folder = match fs::read_dir(&path) {
         Ok(folder) => folder,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), None)),
         Err(source) => return Err(RegistryError::Io { path, source }),
     };
     let ids = folder.filter_map(|found| found.ok()?.file_name().to_str()?.parse::<SessionId>().ok());
-    let mut entries = Vec::new();
-    for id in ids {
-        match try_read(home.session(&id)) {
+    let (mut entries, mut unread) = (Vec::new(), None);
+    for dir in ids.map(|id| home.session(&id)) {
+        match try_read(dir.clone()) {
             Ok(entry) => entries.extend(entry),
             // Of one that cannot be read now, nobody may say that it is not there.
             Err(source) if is_exhausted(&source) => return Err(RegistryError::Io { path, source }),
-            Err(_) => {}
+            // Of one that has ended, its name went with the file.
+            Err(source) if is_damage(&source) && !Lock::is_held(&dir.lock()) => {}
+            Err(source) => unread = Some(RegistryError::Io { path: dir.path().to_owned(), source }),
         }
     }
     entries.sort_by(|a, b| (&a.info.created, &a.info.id).cmp(&(&b.info.created, &b.info.id)));
-    Ok(entries)
+    Ok((entries, unread))
 }
 
-/// The session with this id, or else this name: this machine's before others', the running one, or else the newest.
+/// The session with this id, or else this name: this machine's before others', the running one, or else the newest. It is
+/// unknown only where that is proven.
 pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
     if let Ok(id) = key.parse::<SessionId>() {
         let dir = home.session(&id);
-        let path = dir.path().to_owned();
-        if let Some(entry) = try_read(dir).map_err(|source| RegistryError::Io { path, source })? {
+        let unread = |source| RegistryError::Io { path: dir.path().to_owned(), source };
+        if let Some(entry) = try_read(dir.clone()).map_err(unread)? {
             return Ok(entry);
+        }
+        if dir.path().is_dir() && Lock::is_held(&dir.lock()) {
+            return Err(unread(io::Error::other("it is just being made")));
         }
     }
     let named = |entry: &Entry| entry.info.name.as_ref().is_some_and(|name| name.as_str() == key);
-    list_files(home)?
+    let (entries, unread) = scan(home)?;
+    entries
         .into_iter()
         .filter(named)
         .max_by_key(|entry| (entry.here, entry.info.state == State::Running, entry.info.created.clone()))
-        .ok_or_else(|| RegistryError::Unknown(key.to_owned()))
+        .ok_or_else(|| unread.unwrap_or_else(|| RegistryError::Unknown(key.to_owned())))
 }
 
 /// The running session of this machine that has a name.
@@ -106,12 +118,24 @@ pub fn read(dir: SessionDir) -> Option<Entry> {
     try_read(dir).ok().flatten()
 }
 
-/// One session as its files tell; `None` only when it is not there, or not yet or no longer whole.
+/// A session that was found before, as its files tell now.
+pub(crate) fn reread(dir: &SessionDir) -> Result<Entry, RegistryError> {
+    match try_read(dir.clone()) {
+        Ok(Some(entry)) => Ok(entry),
+        Ok(None) => Err(RegistryError::Unknown(dir.id().to_string())),
+        Err(source) => Err(RegistryError::Io { path: dir.path().to_owned(), source }),
+    }
+}
+
+/// One session as its files tell; `None` only when it is not there, or not yet or no longer whole. Damage is an error.
 pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
-    let (Some(meta), Some(history)) = (there(Meta::read(&dir.meta()))?, there(History::read(&dir.events()))?) else {
-        return Ok(None);
+    let Some(meta) = there(Meta::read(&dir.meta()))? else { return Ok(None) };
+    let history = there(History::read(&dir.events()))?;
+    let Some((started, history)) = history.and_then(|history| Some((history.started.clone()?, history))) else {
+        // It was written before what we have just read, so it is damaged, unless all of it went meanwhile.
+        let whole = dir.meta().try_exists()?;
+        return if whole { Err(damage("events.jsonl does not tell of a start")) } else { Ok(None) };
     };
-    let Some(started) = history.started.clone() else { return Ok(None) };
     let log_end = Log::open(&dir.log()).map(|log| log.end()).unwrap_or(started.offset);
     let here = meta.host == this_host();
     let state = match &history.exit {
@@ -143,14 +167,23 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
     Ok(Some(Entry { dir, meta, info, here }))
 }
 
-/// What is not there, or makes no sense, is none; any other error is one.
+/// What is not there is none; any other error is one.
 fn there<T>(read: io::Result<T>) -> io::Result<Option<T>> {
-    use io::ErrorKind::{InvalidData, NotADirectory, NotFound, UnexpectedEof};
+    use io::ErrorKind::{NotADirectory, NotFound};
     match read {
         Ok(found) => Ok(Some(found)),
-        Err(error) if matches!(error.kind(), NotFound | NotADirectory | InvalidData | UnexpectedEof) => Ok(None),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+fn damage(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// What is there makes no sense.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
 /// Descriptors or memory have run out, which passes.

@@ -103,16 +103,23 @@ pub fn forget(entry: &Entry) -> Result<(), EndError> {
     // Whoever gives it a new life takes this lock, and so cannot lose its files to us.
     let _lock = match Lock::take(&entry.dir.lock()) {
         Ok(Some(lock)) => lock,
+        Ok(None) if !path.exists() => return Ok(()),
         Ok(None) => return Err(EndError::Alive),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(source) => return Err(EndError::Files { path: path.to_owned(), source }),
     };
-    let gone = path.with_file_name(format!("gone.{}", entry.info.id));
-    let removed = match fs::rename(path, &gone) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.and_then(|()| fs::remove_dir_all(&gone)),
-    };
-    removed.map_err(|source| EndError::Files { path: path.to_owned(), source })
+    remove_folder(&entry.dir).map_err(|source| EndError::Files { path: path.to_owned(), source })
+}
+
+fn remove_folder(dir: &SessionDir) -> io::Result<()> {
+    let not_there = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
+    let gone = dir.path().with_file_name(format!("gone.{}", dir.id()));
+    // An earlier session of this id may have got no further than here.
+    fs::remove_dir_all(&gone).or_else(not_there)?;
+    match fs::rename(dir.path(), &gone) {
+        Ok(()) => fs::remove_dir_all(&gone).or_else(not_there),
+        Err(error) => not_there(error),
+    }
 }
 
 /// What may be kept of ended sessions.
@@ -181,19 +188,34 @@ pub enum PruneError {
 fn sweep(home: &Home) {
     for found in fs::read_dir(home.sessions()).into_iter().flatten().flatten() {
         let name = found.file_name();
-        let gone = name.to_str().is_some_and(|name| name.starts_with("gone."));
-        let id = name.to_str().and_then(|name| name.parse::<SessionId>().ok());
-        if gone || id.is_some_and(|id| is_stillborn(&home.session(&id))) {
+        let Some(name) = name.to_str() else { continue };
+        if name.starts_with("gone.") {
             let _ = fs::remove_dir_all(found.path());
+        } else if let Ok(id) = name.parse::<SessionId>()
+            && is_old(&home.session(&id))
+        {
+            clear_stillborn(&home.session(&id));
         }
     }
 }
 
-/// A folder without the files of a session, whose maker has long been gone.
-fn is_stillborn(dir: &SessionDir) -> bool {
+/// Removes a folder that never became a session: its maker wrote what it is last, and is gone. Another one is left alone.
+pub(crate) fn clear_stillborn(dir: &SessionDir) {
+    let is_one = || !matches!(dir.meta().try_exists(), Ok(false));
+    if is_one() || !dir.path().exists() {
+        return;
+    }
+    // Whoever makes a session in it has this lock.
+    if let Ok(Some(_lock)) = Lock::take(&dir.lock())
+        && !is_one()
+    {
+        let _ = remove_folder(dir);
+    }
+}
+
+fn is_old(dir: &SessionDir) -> bool {
     let age = fs::metadata(dir.path()).and_then(|found| found.modified()).map(|at| at.elapsed().unwrap_or_default());
-    let old = age.is_ok_and(|age| age > STILLBORN_AFTER);
-    old && !dir.events().exists() && !Lock::is_held(&dir.lock())
+    age.is_ok_and(|age| age > STILLBORN_AFTER)
 }
 
 fn age(entry: &Entry) -> Duration {
@@ -205,4 +227,33 @@ fn disk_usage(entry: &Entry) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let files = fs::read_dir(entry.dir.path()).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).map(|file| file.blocks() * 512).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A birth that was killed leaves a folder with everything but what it was to be.
+    #[test]
+    fn r31_what_never_became_a_session_is_swept() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        home.ensure().unwrap();
+        let dirs = [1, 2, 3, 4].map(|n| home.session(&SessionId::from_random([n; 12])));
+        let [old, young, held, whole] = &dirs;
+        for dir in &dirs {
+            fs::create_dir(dir.path()).unwrap();
+            fs::write(dir.log(), "a ring").unwrap();
+            fs::write(dir.events(), "").unwrap();
+        }
+        fs::write(whole.meta(), "damaged, but it was one").unwrap();
+        let _lock = Lock::take(&held.lock()).unwrap();
+        let long_ago = std::time::SystemTime::now() - 2 * STILLBORN_AFTER;
+        for dir in [old, held, whole] {
+            fs::File::open(dir.path()).unwrap().set_modified(long_ago).unwrap();
+        }
+        prune(&home, &Retention::default(), false).unwrap();
+        let left = [old, young, held, whole].map(|dir| dir.path().exists());
+        assert_eq!(left, [false, true, true, true]);
+    }
 }

@@ -8,8 +8,8 @@ use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::message::State;
 
 use crate::control::{Control, ControlError};
+use crate::hold::{HoldError, hold_name, hold_session};
 use crate::home::{Home, HomeError};
-use crate::lock::Lock;
 use crate::registry::{self, Entry, RegistryError};
 
 /// How long the session process may take to write its new name.
@@ -32,6 +32,9 @@ pub enum RenameError {
     /// It has ended, and only a running session waits for a viewer.
     #[error("only a running session can be given a TTL")]
     Ended,
+    /// Somebody else is renaming or starting it, or one of that name.
+    #[error(transparent)]
+    Hold(#[from] HoldError),
     /// The state directory is unusable.
     #[error(transparent)]
     Home(#[from] HomeError),
@@ -53,8 +56,8 @@ pub fn rename(home: &Home, entry: &Entry, name: &SessionName, detached_ttl: Opti
         return Err(RenameError::Elsewhere(entry.meta.host.clone()));
     }
     home.ensure()?;
-    let _names = Lock::wait(&home.names_lock())?;
-    let entry = &registry::read(entry.dir.clone()).ok_or_else(|| RegistryError::Unknown(entry.info.id.to_string()))?;
+    let (_session, _name) = (hold_session(home, &entry.info.id)?, hold_name(home, name)?);
+    let entry = &registry::reread(&entry.dir)?;
     let holder = registry::running_holder(home, name)?.filter(|holder| holder.info.id != entry.info.id);
     if let Some(holder) = holder {
         return Err(RenameError::Taken { name: name.clone(), id: holder.info.id });

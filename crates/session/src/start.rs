@@ -3,21 +3,23 @@
 //! What to start travels over a pipe, never in the arguments; readiness or the precise error comes back over another.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::message::{Kind, State};
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
+use crate::hold::{HoldError, hold_name, hold_session};
 use crate::home::{Home, HomeError};
 use crate::launch::Launcher;
-use crate::lock::Lock;
 use crate::log;
 use crate::meta::{Meta, OsText, this_boot, this_host, timestamp};
+use crate::newborn::{Newborn, Report};
 use crate::registry::{self, Entry, RegistryError};
-use crate::remove;
+use crate::remove::{self, EndError};
 
 /// Lines above the visible ones that a screen keeps when nobody says otherwise. The emulator takes memory for a
 /// thousand at a time, some 2 MB at 80 columns.
@@ -124,6 +126,9 @@ pub enum StartError {
     /// The session belongs to another machine.
     #[error("the session belongs to the machine {0}")]
     Elsewhere(String),
+    /// Somebody else is starting it, or one of its name.
+    #[error(transparent)]
+    Hold(#[from] HoldError),
     /// The state directory is unusable.
     #[error(transparent)]
     Home(#[from] HomeError),
@@ -132,7 +137,10 @@ pub enum StartError {
     Registry(#[from] RegistryError),
     /// The one that holds the name could not be ended.
     #[error(transparent)]
-    End(#[from] remove::EndError),
+    End(#[from] EndError),
+    /// The session process hung, and was ended.
+    #[error("the session process was silent for {0:?} and was ended; is its directory on a disk that does not answer?")]
+    Silent(Duration),
     /// The session process could not be run.
     #[error("cannot run the session process: {0}")]
     Process(#[source] io::Error),
@@ -145,8 +153,18 @@ impl StartError {
             StartError::Refused { code, .. } => code,
             StartError::NameTaken { .. } => "name_taken",
             StartError::Limit(_) => "bad_request",
-            StartError::Elsewhere(_) => "not_allowed",
-            StartError::Home(_) | StartError::Registry(_) | StartError::End(_) | StartError::Process(_) => "internal",
+            StartError::Elsewhere(_) | StartError::End(EndError::Elsewhere(_)) => "not_allowed",
+            StartError::Registry(RegistryError::Unknown(_)) => "unknown_session",
+            // All of this may pass.
+            StartError::Registry(RegistryError::Io { .. })
+            | StartError::End(EndError::Stuck(_))
+            | StartError::Hold(HoldError::Busy(_))
+            | StartError::Silent(_) => "unreachable",
+            StartError::End(EndError::Alive) => "id_reused",
+            StartError::End(EndError::Files { .. })
+            | StartError::Hold(HoldError::Io { .. })
+            | StartError::Home(_)
+            | StartError::Process(_) => "internal",
         }
     }
 }
@@ -161,35 +179,33 @@ pub(crate) struct Order {
     pub(crate) restart: bool,
 }
 
-/// What the session process answers, in one line.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Report {
-    Ready,
-    Failed { code: String, message: String },
-}
-
 /// Starts a session by running a session process.
 pub fn start(home: &Home, launcher: &Launcher, spec: Spec) -> Result<Started, StartError> {
     check(&spec)?;
     home.ensure()?;
-    // Whoever takes a name holds this until the new session's lock speaks for it.
-    let _names = match &spec.name {
-        Some(_) => Some(Lock::wait(&home.names_lock()).map_err(StartError::Process)?),
-        None => None,
-    };
+    // Held until the new session's lock speaks for the name.
+    let _name = spec.name.as_ref().map(|name| hold_name(home, name)).transpose()?;
+    let mut replaced = None;
     if let Some(name) = &spec.name
         && let Some(holder) = registry::running_holder(home, name)?
     {
         match spec.if_exists {
             IfExists::Return => return Ok(Started { id: holder.info.id, existed: true }),
-            IfExists::Restart => remove::end(&holder, remove::DEFAULT_GRACE, false)?,
+            IfExists::Restart => replaced = Some(holder),
             IfExists::Fail => return Err(StartError::NameTaken { name: name.clone(), id: holder.info.id }),
         }
     }
     let meta = meta(spec).map_err(StartError::Process)?;
     let id = meta.id.clone();
-    run(home, launcher, meta, false)?;
+    // The old one ends when all is there for the new one, and is forgotten when that lives: a mistake in what was asked
+    // leaves it running, and whatever else goes wrong leaves its screen and its log.
+    let make_room = || replaced.as_ref().map_or(Ok(()), |old| remove::end(old, remove::DEFAULT_GRACE, true));
+    run(home, launcher, meta, false, &make_room)?;
+    if let Some(old) = replaced
+        && let Err(error) = remove::forget(&old)
+    {
+        tracing::warn!(%error, session = %old.info.id, "a session that was replaced is still listed");
+    }
     Ok(Started { id, existed: false })
 }
 
@@ -199,13 +215,14 @@ pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&E
     if !entry.here {
         return Err(StartError::Elsewhere(entry.meta.host.clone()));
     }
-    // What was true of it before we had the lock may not be any more: of two restarts, the second finds it running.
-    let _names = Lock::wait(&home.names_lock()).map_err(StartError::Process)?;
-    let entry = &registry::read(entry.dir.clone()).ok_or_else(|| RegistryError::Unknown(entry.info.id.to_string()))?;
+    // What was true of it before it was our turn may not be any more: of two restarts, the second finds it running.
+    let _session = hold_session(home, &entry.info.id)?;
+    let entry = &registry::reread(&entry.dir)?;
     let stale = epoch.is_some_and(|epoch| *epoch != entry.info.epoch);
     if stale || entry.info.state == State::Running {
         return Ok(Started { id: entry.info.id.clone(), existed: true });
     }
+    let _name = entry.meta.name.as_ref().map(|name| hold_name(home, name)).transpose()?;
     if let Some(name) = &entry.meta.name
         && let Some(holder) = registry::running_holder(home, name)?
     {
@@ -215,7 +232,7 @@ pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&E
     remove::end(entry, remove::DEFAULT_GRACE, true)?;
     let mut meta = entry.meta.clone();
     meta.boot = this_boot();
-    run(home, launcher, meta, true)?;
+    run(home, launcher, meta, true, &|| Ok(()))?;
     Ok(Started { id: entry.info.id.clone(), existed: false })
 }
 
@@ -266,8 +283,14 @@ fn login_shell(env: &[(OsString, OsString)]) -> (Vec<OsString>, Option<OsString>
     (vec![shell], Some(arg0))
 }
 
-/// Runs a session process and waits for its report.
-fn run(home: &Home, launcher: &Launcher, meta: Meta, restart: bool) -> Result<(), StartError> {
+/// Runs a session process and waits for its reports. `make_room` is called when only the program is missing.
+fn run(
+    home: &Home,
+    launcher: &Launcher,
+    meta: Meta,
+    restart: bool,
+    make_room: &dyn Fn() -> Result<(), EndError>,
+) -> Result<(), StartError> {
     let id = meta.id.clone();
     let order = Order {
         state: home.state().as_os_str().to_owned().into(),
@@ -275,45 +298,71 @@ fn run(home: &Home, launcher: &Launcher, meta: Meta, restart: bool) -> Result<()
         meta,
         restart,
     };
-    let order = serde_json::to_vec(&order).map_err(|error| StartError::Process(error.into()))?;
-    let ran = run_once(launcher, &id, &order);
-    match (ran, launcher.plain()) {
+    let mut order = serde_json::to_vec(&order).map_err(|error| StartError::Process(error.into()))?;
+    order.push(b'\n');
+    let ran = match (run_once(launcher, &id, &order, make_room), launcher.plain()) {
         (Err(StartError::Process(error)), Some(plain)) => {
             tracing::warn!(
                 %error, session = %id,
                 "no systemd scope for a session, which the end of this service may now end; \
                  `systemd-run --user --scope true` should succeed"
             );
-            run_once(&plain, &id, &order)
+            run_once(&plain, &id, &order, make_room)
         }
         (ran, _) => ran,
+    };
+    if let (Err(StartError::Silent(_)), false) = (&ran, restart) {
+        // It could not remove what it had made itself.
+        remove::clear_stillborn(&home.session(&id));
     }
+    ran
 }
 
-fn run_once(launcher: &Launcher, id: &SessionId, order: &[u8]) -> Result<(), StartError> {
-    let mut child = launcher.spawn(id).map_err(StartError::Process)?;
-    let told = child.stdin.take().map(|mut stdin| stdin.write_all(order));
-    let mut report = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        stdout.take(64 << 10).read_to_end(&mut report).map_err(StartError::Process)?;
-    }
-    match serde_json::from_slice(&report) {
+fn run_once(
+    launcher: &Launcher,
+    id: &SessionId,
+    order: &[u8],
+    make_room: &dyn Fn() -> Result<(), EndError>,
+) -> Result<(), StartError> {
+    let mut newborn = Newborn::run(launcher, id).map_err(StartError::Process)?;
+    match converse(&mut newborn, order, make_room) {
         Ok(Report::Ready) => {
-            // It lives on as this process's child, or init's. A starter that lives longer (a gateway) reaps it.
-            std::thread::Builder::new()
-                .stack_size(64 << 10)
-                .spawn(move || child.wait())
-                .map_err(StartError::Process)?;
+            newborn.let_live();
             Ok(())
         }
         Ok(Report::Failed { code, message }) => {
-            let _ = child.wait();
+            newborn.dismiss();
             Err(StartError::Refused { code, message })
         }
-        Err(_) => {
-            let ended = child.wait().map_err(StartError::Process)?;
-            let why = told.and_then(Result::err).map_or_else(|| ended.to_string(), |error| error.to_string());
-            Err(StartError::Process(io::Error::other(format!("it ended without a word ({why})"))))
+        Ok(Report::Prepared) => {
+            newborn.kill();
+            Err(StartError::Process(io::Error::other("it said the same twice")))
+        }
+        Err(StartError::Process(error)) if error.kind() == io::ErrorKind::TimedOut => {
+            newborn.kill();
+            Err(StartError::Silent(launcher.silence()))
+        }
+        Err(StartError::Process(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            let ended = newborn.dismiss();
+            Err(StartError::Process(io::Error::other(format!("it ended without a word ({ended})"))))
+        }
+        Err(error) => {
+            newborn.dismiss();
+            Err(error)
         }
     }
+}
+
+/// Tells a session process what to be, and gives its last word.
+fn converse(
+    newborn: &mut Newborn,
+    order: &[u8],
+    make_room: &dyn Fn() -> Result<(), EndError>,
+) -> Result<Report, StartError> {
+    newborn.tell(order).map_err(StartError::Process)?;
+    let first = newborn.hear().map_err(StartError::Process)?;
+    let Report::Prepared = first else { return Ok(first) };
+    make_room()?;
+    newborn.tell(b"\n").map_err(StartError::Process)?;
+    newborn.hear().map_err(StartError::Process)
 }

@@ -116,6 +116,40 @@ fn r28_a_key_makes_one_session_however_often() {
     assert_eq!(count(&world), 2);
 }
 
+/// A session process that was killed before its session was whole leaves a folder; its key is not used up by that.
+#[test]
+fn r28_a_key_whose_first_birth_was_cut_short_makes_its_session() {
+    let world = World::new();
+    let body = json!({"kind": "terminal", "argv": ["cat"]});
+    let id = make(&world, &body, Some("k")).json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(world.call("DELETE", &format!("/v1/sessions/{id}?grace=0"), &Value::Null).status, 204);
+    let dir = world.session_dir(&id);
+    std::fs::create_dir(&dir).unwrap();
+    for file in ["log", "events.jsonl", "lock"] {
+        std::fs::write(dir.join(file), "left behind").unwrap();
+    }
+    check_problem(&world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null), 404, "unknown_session");
+    let again = make(&world, &body, Some("k"));
+    assert_eq!((again.status, &again.json()["id"]), (201, &json!(id)), "{}", again.text());
+    assert_eq!((&again.json()["state"], &again.json()["offset"]), (&json!("running"), &json!(0)));
+}
+
+#[test]
+fn r28_what_cannot_replace_a_session_leaves_it() {
+    let world = World::new();
+    let dev = json!({"kind": "terminal", "name": "dev", "argv": ["cat"]});
+    let id = make(&world, &dev, None).json()["id"].clone();
+    for (wrong, code) in
+        [(json!({"cwd": "/no/such/place"}), "bad_cwd"), (json!({"argv": ["no-such-program"]}), "no_program")]
+    {
+        let mut body = json!({"kind": "terminal", "name": "dev", "if_exists": "restart", "argv": ["cat"]});
+        wrong.as_object().unwrap().iter().for_each(|(name, value)| body[name] = value.clone());
+        check_problem(&make(&world, &body, None), 422, code);
+        assert_eq!((&info(&world, "dev")["id"], &info(&world, "dev")["state"]), (&id, &json!("running")));
+    }
+    assert_eq!(count(&world), 1);
+}
+
 #[test]
 fn r28_what_is_null_is_as_if_left_out_and_a_new_session_says_where_it_is() {
     let world = World::new();

@@ -73,6 +73,39 @@ fn r1_a_session_that_cannot_be_reached_is_not_gone() {
     assert_eq!(ws.until_close().0, 1000);
 }
 
+/// Gone is only what is proven to be: a file that makes no sense proves nothing.
+#[test]
+fn r1_a_living_session_with_a_damaged_file_is_not_gone() {
+    let world = World::new();
+    let body = json!({"kind": "terminal", "name": "whole", "argv": ["cat"]});
+    let id = world.call("POST", "/v1/sessions", &body).json()["id"].as_str().unwrap().to_owned();
+    for file in ["meta.json", "events.jsonl"] {
+        let path = world.session_dir(&id).join(file);
+        let content = std::fs::read(&path).unwrap();
+        std::fs::write(&path, "{").unwrap();
+        for key in [&id, "whole"] {
+            let refused = world.call("GET", &format!("/v1/sessions/{key}"), &Value::Null);
+            check_problem(&refused, 503, "unreachable");
+            check_problem(&world.attach(key, &[]).refused(), 503, "unreachable");
+        }
+        assert_eq!(world.call("GET", "/v1/sessions", &Value::Null).status, 200, "the list goes on");
+        std::fs::write(&path, content).unwrap();
+        assert_eq!(world.call("GET", "/v1/sessions/whole", &Value::Null).json()["state"], "running");
+    }
+    check_problem(&world.call("GET", "/v1/sessions/nobody", &Value::Null), 404, "unknown_session");
+    // One that has ended has lost its name with the file. Its id still stands for something.
+    let meta = world.session_dir(&id).join("meta.json");
+    let content = std::fs::read(&meta).unwrap();
+    std::fs::write(&meta, "{").unwrap();
+    signal(world.session_pid(&id), Signal::KILL);
+    wait_until("its lock is free", || {
+        (world.call("GET", "/v1/sessions/whole", &Value::Null).code() == "unknown_session").then_some(())
+    });
+    check_problem(&world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null), 503, "unreachable");
+    std::fs::write(&meta, content).unwrap();
+    assert_eq!(world.call("GET", "/v1/sessions/whole", &Value::Null).json()["state"], "lost");
+}
+
 /// A program is told by the status, a page after its hello.
 #[track_caller]
 fn check_unreachable(world: &World, id: &str) {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
 
+mod birth;
 mod ending;
 mod hostile;
 mod lives;

@@ -14,7 +14,7 @@ mod typed;
 mod viewers;
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -33,8 +33,9 @@ use crate::home::{Home, HomeError, SessionDir, ensure_private};
 use crate::lock::Lock;
 use crate::log::Log;
 use crate::meta::Meta;
+use crate::newborn::Report;
 use crate::pty::{Pty, SpawnError};
-use crate::start::{Order, Report};
+use crate::start::Order;
 
 /// The most that an order may take; the kernel allows less for arguments and environment.
 const MAX_ORDER: u64 = 16 << 20;
@@ -51,6 +52,12 @@ enum BirthError {
     Home(#[from] HomeError),
     #[error("the session has a process already")]
     Alive,
+    #[error("there is a session of this id already")]
+    Exists,
+    #[error("the session was forgotten")]
+    Forgotten,
+    #[error("whoever asked for the session took it back")]
+    TakenBack,
     #[error("no space for the session's files in {path}: {source}")]
     NoSpace { path: PathBuf, source: io::Error },
     #[error("cannot write the session's files in {path}: {source}")]
@@ -68,9 +75,16 @@ impl BirthError {
             BirthError::NoSpace { .. } => "no_space",
             BirthError::Spawn(SpawnError::Cwd { .. }) => "bad_cwd",
             BirthError::Spawn(SpawnError::Program { .. }) => "no_program",
-            BirthError::Alive => "name_taken",
+            // Whoever has it may be about to go, or to be whole.
+            BirthError::Alive => "unreachable",
+            BirthError::Exists => "id_reused",
+            BirthError::Forgotten => "unknown_session",
             BirthError::Order(_) => "bad_request",
-            BirthError::Home(_) | BirthError::Files { .. } | BirthError::Spawn(_) | BirthError::System(_) => "internal",
+            BirthError::Home(_)
+            | BirthError::Files { .. }
+            | BirthError::TakenBack
+            | BirthError::Spawn(_)
+            | BirthError::System(_) => "internal",
         }
     }
 }
@@ -81,13 +95,12 @@ pub fn run() -> ExitCode {
         .map_err(BirthError::System)
         .and_then(|umask| read_order().map(|order| (order, umask)))
         .and_then(|(order, umask)| birth(&order, umask));
-    let report = match &born {
+    let last = match &born {
         Ok(_) => Report::Ready,
         Err(error) => Report::Failed { code: error.code().into(), message: error.to_string() },
     };
     // Whoever asked may be gone; the session lives all the same.
-    let _ = io::stdout().write_all(&serde_json::to_vec(&report).unwrap_or_default());
-    let _ = io::stdout().flush();
+    let _ = report(&last);
     let _ = silence();
     match born {
         Ok(session) => {
@@ -129,10 +142,28 @@ fn silence() -> io::Result<()> {
     Ok(())
 }
 
+/// A line to whoever started this process.
+fn report(report: &Report) -> io::Result<()> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    io::stdout().write_all(&line)?;
+    io::stdout().flush()
+}
+
 fn read_order() -> Result<Order, BirthError> {
     let mut order = Vec::new();
-    io::stdin().take(MAX_ORDER).read_to_end(&mut order).map_err(BirthError::Order)?;
+    io::stdin().lock().take(MAX_ORDER).read_until(b'\n', &mut order).map_err(BirthError::Order)?;
     serde_json::from_slice(&order).map_err(|error| BirthError::Order(error.into()))
+}
+
+/// Everything but the program is there: tells so, and waits for the word to start it. That comes when nothing of an
+/// earlier session is in its way, or never.
+fn wait_for_word() -> Result<(), BirthError> {
+    report(&Report::Prepared)?;
+    match io::stdin().lock().read_exact(&mut [0]) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(BirthError::TakenBack),
+        read => Ok(read?),
+    }
 }
 
 /// Makes the files and starts the program. On an error, what was made for a new session is removed again.
@@ -146,13 +177,35 @@ fn birth(order: &Order, umask: Mode) -> Result<serve::Session, BirthError> {
         _ => BirthError::Files { path: dir.path().to_owned(), source },
     };
     if order.restart {
+        if !dir.path().exists() {
+            return Err(BirthError::Forgotten);
+        }
         let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(BirthError::Alive)?;
         return raise(&home, &dir, &order.meta, umask, lock, &files);
     }
-    fs::DirBuilder::new().mode(0o700).create(dir.path()).map_err(files)?;
-    let lock = Lock::take(&dir.lock()).map_err(files).and_then(|lock| lock.ok_or(BirthError::Alive));
-    lock.and_then(|lock| raise(&home, &dir, &order.meta, umask, lock, &files))
+    let lock = claim(&dir, &files)?;
+    // Held here, too, so that nobody else makes a session in a folder that is being removed.
+    raise(&home, &dir, &order.meta, umask, lock.try_clone()?, &files)
         .inspect_err(|_| drop(fs::remove_dir_all(dir.path())))
+}
+
+/// Makes the folder of a new session, or takes over one whose maker was killed before it was a session.
+fn claim(dir: &SessionDir, files: &dyn Fn(io::Error) -> BirthError) -> Result<Lock, BirthError> {
+    match fs::DirBuilder::new().mode(0o700).create(dir.path()) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(files(error)),
+        _ => {}
+    }
+    let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(BirthError::Alive)?;
+    if dir.meta().try_exists().map_err(files)? {
+        return Err(BirthError::Exists);
+    }
+    for stale in [dir.log(), dir.events(), dir.screen()] {
+        match fs::remove_file(stale) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(files(error)),
+            _ => {}
+        }
+    }
+    Ok(lock)
 }
 
 fn raise(
@@ -170,8 +223,13 @@ fn raise(
     };
     let log = Arc::new(log.map_err(files)?);
     let mut events = Events::open(&dir.events()).map_err(files)?;
+    let spawned = || {
+        Pty::check(meta)?;
+        wait_for_word()?;
+        Ok(Pty::spawn(meta, umask)?)
+    };
     // A restart that fails leaves the log as small as it was.
-    let pty = Pty::spawn(meta, umask).inspect_err(|_| drop(log.shrink()))?;
+    let pty = spawned().inspect_err(|_: &BirthError| drop(log.shrink()))?;
     // From here on a program runs: if the rest fails, dropping the PTY hangs it up.
     let mut random = [0; 4];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(io::Error::from)?;
@@ -182,7 +240,8 @@ fn raise(
     events
         .record(Event::Started { epoch: epoch.clone(), offset, size: meta.size, pid, version: VERSION.into() })
         .map_err(files)?;
-    meta.write(&dir.meta()).map_err(files)?;
+    // Last, and on the disk before anybody is told: what has this file is a session, also after a power cut.
+    events.sync().and_then(|()| meta.write_durable(&dir.meta())).map_err(files)?;
     let info = SessionInfo {
         id: meta.id.clone(),
         name: meta.name.clone(),
