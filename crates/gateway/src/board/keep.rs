@@ -29,9 +29,10 @@ pub(super) async fn keep(shared: Arc<Shared>, dir: SessionDir, nudge: Arc<Notify
         let entry = match read(&shared, &dir).await {
             Ok(entry) => entry,
             Err(error) => {
-                // What is known stays: that it cannot be read now does not make it gone.
+                // What is known stays: that it cannot be read now does not make it gone. Nobody waits for it.
                 tracing::warn!(%error, "a session's files cannot be read");
-                sleep(AGAIN.1).await;
+                shared.known().settle(dir.id(), false);
+                tokio::select! { () = sleep(AGAIN.1) => {}, () = nudge.notified() => {} }
                 continue;
             }
         };

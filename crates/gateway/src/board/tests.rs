@@ -232,6 +232,19 @@ async fn r46_a_process_that_hangs_delays_nobody() {
     until(&mut news, &well.meta.id, |info| info.is_some_and(|info| info.title == "two")).await;
 }
 
+/// Files that make no sense are one session's trouble, not the whole board's.
+#[tokio::test]
+async fn r46_a_session_that_cannot_be_read_holds_nobody_up() {
+    let world = World::new();
+    let (damaged, fine) = (world.session(1), world.session(2).end(true));
+    std::fs::write(damaged.dir.meta(), "{").unwrap();
+    let mut news = world.board.subscribe();
+    let ids: Vec<_> = whole(&next(&mut news).await).iter().map(|info| info.id.clone()).collect();
+    assert_eq!(ids, std::slice::from_ref(&fine.meta.id));
+    damaged.meta.write(&damaged.dir.meta()).unwrap();
+    until(&mut news, &damaged.meta.id, |info| info.is_some()).await;
+}
+
 #[tokio::test]
 async fn r46_a_connection_that_breaks_is_made_again() {
     let world = World::new();
