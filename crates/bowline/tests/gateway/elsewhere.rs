@@ -36,6 +36,7 @@ fn r21_another_machines_session_is_shown_and_not_touched() {
         ("PATCH", path.clone(), json!({"name": "mine"})),
         ("PATCH", path.clone(), json!({"name": "mine", "detached_ttl": 5})),
         ("DELETE", path.clone(), Value::Null),
+        ("POST", format!("{path}/restart"), Value::Null),
     ] {
         let refused = world.call(method, &path, &body);
         check_problem(&refused, 403, "not_allowed");
