@@ -59,14 +59,10 @@ impl Meta {
         serde_json::from_slice(&fs::read(path)?).map_err(io::Error::from)
     }
 
-    /// Replaces `path` in one step.
+    /// Replaces `path` in one step. The content is on the disk before it has its name: a power cut leaves the old one
+    /// or the new one, never something that cannot be read.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        write_whole(path, &serde_json::to_vec_pretty(self)?)
-    }
-
-    /// Like [`Meta::write`]; when it returns, it is on the disk.
-    pub fn write_durable(&self, path: &Path) -> io::Result<()> {
-        write_durable(path, &serde_json::to_vec_pretty(self)?)
+        replace(path, &serde_json::to_vec_pretty(self)?, File::sync_all)
     }
 
     /// The arguments as text, for people.

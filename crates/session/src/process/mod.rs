@@ -240,8 +240,8 @@ fn raise(
     events
         .record(Event::Started { epoch: epoch.clone(), offset, size: meta.size, pid, version: VERSION.into() })
         .map_err(files)?;
-    // Last, and on the disk before anybody is told: what has this file is a session, also after a power cut.
-    events.sync().and_then(|()| meta.write_durable(&dir.meta())).map_err(files)?;
+    // Last: what has this file is a session, whole also after a power cut.
+    events.sync().and_then(|()| meta.write(&dir.meta())).map_err(files)?;
     let info = SessionInfo {
         id: meta.id.clone(),
         name: meta.name.clone(),
