@@ -49,10 +49,12 @@ impl Dial for Local {
         let stream = match control::connect(&self.dir.address()) {
             Ok(stream) => stream,
             // Whether it is gone for good is for its files and its lock to say, never for a refused connection.
-            Err(_) => match registry::read(self.dir.clone()) {
-                None => return Err(forgotten()),
-                Some(entry) if entry.info.state == State::Running => return Err(Closed::Failed),
-                Some(entry) => from_files(entry).map_err(|_| Closed::Failed)?,
+            Err(_) => match registry::try_read(self.dir.clone()) {
+                Ok(None) => return Err(forgotten()),
+                Ok(Some(entry)) if entry.info.state != State::Running => {
+                    from_files(entry).map_err(|_| Closed::Failed)?
+                }
+                Ok(Some(_)) | Err(_) => return Err(Closed::Failed),
             },
         };
         Ok(Box::new(UnixTransport::new(stream).map_err(|_| Closed::Failed)?))
@@ -62,9 +64,10 @@ impl Dial for Local {
     fn has_ended(&mut self) -> bool {
         let until = Instant::now() + ENDING;
         loop {
-            match registry::read(self.dir.clone()) {
-                Some(entry) if entry.info.state == State::Running => {}
-                Some(_) | None => return true,
+            match registry::try_read(self.dir.clone()) {
+                Ok(Some(entry)) if entry.info.state == State::Running => {}
+                Err(_) => {} // which proves nothing
+                Ok(_) => return true,
             }
             if Instant::now() >= until {
                 return false;
