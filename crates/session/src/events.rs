@@ -65,6 +65,8 @@ pub enum Event {
         /// And these.
         body: String,
     },
+    /// The program rang the bell.
+    Bell,
     /// A command was accepted.
     Command {
         /// Its id.
@@ -117,7 +119,7 @@ pub struct History {
     pub degraded: bool,
     /// How the latest life ended.
     pub exit: Option<(ExitStatus, Offset)>,
-    /// The latest life's last notification.
+    /// The latest life's last notification or bell.
     pub call: Option<Call>,
     /// When the last event happened.
     pub last_at: String,
@@ -180,6 +182,9 @@ impl History {
             Event::Notify { title, body } => {
                 let text = call_text(&title, &body);
                 self.call = Some(Call { at: self.last_at.clone(), kind: CallKind::Notify, text });
+            }
+            Event::Bell => {
+                self.call = Some(Call { at: self.last_at.clone(), kind: CallKind::Bell, text: String::new() });
             }
             Event::Unknown => {}
         }
@@ -261,11 +266,13 @@ impl Events {
     fn compact(&mut self) -> io::Result<()> {
         let history = &self.history;
         let mut text = Vec::new();
-        let mut put = |seq: u64, event: Event| -> io::Result<()> {
-            serde_json::to_writer(&mut text, &Line { seq, at: history.last_at.clone(), event })?;
+        let mut put_at = |seq: u64, at: &str, event: Event| -> io::Result<()> {
+            serde_json::to_writer(&mut text, &Line { seq, at: at.to_owned(), event })?;
             text.push(b'\n');
             Ok(())
         };
+        let last = history.next_seq.saturating_sub(1);
+        let mut put = |seq, event| put_at(seq, &history.last_at, event);
         let floor = history.commands.front().map_or(history.next_seq, |(_, _, seq)| *seq).saturating_sub(1);
         if let Some(Started { epoch, offset, pid, version }) = history.started.clone() {
             let size = history.resizes.iter().rfind(|(at, _)| *at <= offset).map_or_else(Size::default, |(_, s)| *s);
@@ -277,7 +284,14 @@ impl Events {
         for (id, digest, seq) in &history.commands {
             put(*seq, Event::Command { id: id.clone(), digest: *digest })?;
         }
-        let last = history.next_seq.saturating_sub(1);
+        if let Some(Call { at, kind, text }) = &history.call {
+            let event = match kind {
+                CallKind::Notify => Event::Notify { title: String::new(), body: text.clone() },
+                CallKind::Bell => Event::Bell,
+            };
+            put_at(last, at, event)?;
+        }
+        let mut put = |seq, event| put_at(seq, &history.last_at, event);
         put(last, Event::Title { title: history.title.clone() })?;
         if let Some(cwd) = history.cwd.clone() {
             put(last, Event::Cwd { cwd })?;
@@ -305,26 +319,34 @@ mod tests {
     }
 
     #[test]
-    fn the_file_stays_bounded_and_keeps_what_matters() {
+    fn r47_the_file_stays_bounded_and_keeps_what_matters() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("events.jsonl");
         let mut events = Events::open(&path).unwrap();
         events.record(started(0)).unwrap();
         for n in 0..40_000u64 {
             let size = Size::new(80 + (n % 7) as u32, 24).unwrap();
-            match n % 3 {
+            match n % 4 {
+                3 if n % 5 == 0 => events.record(Event::Bell).unwrap(),
+                3 => events.record(Event::Notify { title: "t".into(), body: format!("{n}") }).unwrap(),
                 0 => events.record(Event::Resized { offset: n, size }).unwrap(),
                 1 => events.record(Event::Command { id: format!("c{n}"), digest: n }).unwrap(),
                 _ => events.record(Event::Title { title: format!("title {n}") }).unwrap(),
             };
         }
+        let called = events.history.call.clone().unwrap();
+        // What comes after it makes the file be rewritten, more than once.
+        for n in 0..30_000 {
+            events.record(Event::Title { title: format!("later title {n}") }).unwrap();
+        }
         let seq = events.record(Event::Exit { code: Some(0), signal: None, offset: 40_000 }).unwrap();
-        assert_eq!(seq, 40_001);
+        assert_eq!(seq, 70_001);
         assert!(fs::metadata(&path).unwrap().len() < MAX_FILE + 4096);
         let mut read = History::read(&path).unwrap();
         read.last_at.clone_from(&events.history.last_at);
         assert_eq!(read, events.history);
         assert_eq!(read.commands.len(), MAX_COMMANDS);
+        assert_eq!(read.call, Some(called), "who called last, and when");
         assert_eq!(read.exit.unwrap().1, 40_000);
     }
 

@@ -7,7 +7,7 @@ use bowline_proto::message::ServerMessage;
 use crate::events::Event;
 use crate::screen::ScreenEvent;
 
-/// Title and directory are recorded at most this often; viewers hear of each change.
+/// Title, directory and bell are recorded at most this often; viewers hear of each change.
 const RECORD_EVERY: Duration = Duration::from_secs(1);
 /// Notifications, links and bells in one second; the rest are counted, and the count is told.
 const MAX_A_SECOND: u32 = 20;
@@ -17,6 +17,7 @@ const MAX_A_SECOND: u32 = 20;
 pub(crate) struct Notices {
     title: Option<String>,
     cwd: Option<String>,
+    bell: bool,
     recorded: Option<Instant>,
     second: Instant,
     in_second: u32,
@@ -25,7 +26,7 @@ pub(crate) struct Notices {
 
 impl Notices {
     pub(crate) fn new(now: Instant) -> Notices {
-        Notices { title: None, cwd: None, recorded: None, second: now, in_second: 0, left_out: 0 }
+        Notices { title: None, cwd: None, bell: false, recorded: None, second: now, in_second: 0, left_out: 0 }
     }
 
     /// The message for viewers, and what to record at once.
@@ -40,16 +41,20 @@ impl Notices {
                 (Some(ServerMessage::Cwd { cwd }), None)
             }
             ScreenEvent::Notify { title, body } if self.admit(now) => {
+                self.bell = false; // this is the later call
                 let record = Event::Notify { title: title.clone(), body: body.clone() };
                 (Some(ServerMessage::Notify { title, body }), Some(record))
             }
             ScreenEvent::Url { url, open } if self.admit(now) => (Some(ServerMessage::Url { url, open }), None),
-            ScreenEvent::Bell if self.admit(now) => (Some(ServerMessage::Bell), None),
+            ScreenEvent::Bell if self.admit(now) => {
+                self.bell = true;
+                (Some(ServerMessage::Bell), None)
+            }
             ScreenEvent::Notify { .. } | ScreenEvent::Url { .. } | ScreenEvent::Bell => (None, None),
         }
     }
 
-    /// Title and directory that are due to be recorded; all of them when `last`.
+    /// Title, directory and bell that are due to be recorded; all of them when `last`.
     pub(crate) fn due(&mut self, now: Instant, last: bool) -> Vec<Event> {
         if !last && self.poll_timeout().is_none_or(|at| now < at) {
             return Vec::new();
@@ -57,7 +62,8 @@ impl Notices {
         self.recorded = Some(now);
         let title = self.title.take().map(|title| Event::Title { title });
         let cwd = self.cwd.take().map(|cwd| Event::Cwd { cwd });
-        title.into_iter().chain(cwd).collect()
+        let bell = std::mem::take(&mut self.bell).then_some(Event::Bell);
+        title.into_iter().chain(cwd).chain(bell).collect()
     }
 
     /// What was left out in the second that has passed.
@@ -72,7 +78,7 @@ impl Notices {
 
     /// When something is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let record = (self.title.is_some() || self.cwd.is_some())
+        let record = (self.title.is_some() || self.cwd.is_some() || self.bell)
             .then(|| self.recorded.map_or(self.second, |at| at + RECORD_EVERY));
         let tell = (self.left_out > 0).then(|| self.second + Duration::from_secs(1));
         record.into_iter().chain(tell).min()
@@ -100,6 +106,7 @@ mod tests {
         let mut notices = Notices::new(start);
         let sent = (0..1000).filter(|_| notices.handle(ScreenEvent::Bell, start).0.is_some()).count();
         assert_eq!(sent, MAX_A_SECOND as usize);
+        assert_eq!(notices.due(start, false), [Event::Bell], "one record for all of them");
         assert_eq!(notices.left_out(start), None);
         let later = start + Duration::from_secs(1);
         assert_eq!(notices.poll_timeout(), Some(later));
