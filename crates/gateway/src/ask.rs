@@ -21,7 +21,7 @@ const STATUS_WITHIN: Duration = Duration::from_millis(250);
 /// Sessions asked at a time.
 const AT_A_TIME: usize = 128;
 /// The longest a session may take for anything else.
-const WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const WITHIN: Duration = Duration::from_secs(10);
 
 /// A control connection.
 #[derive(Debug)]

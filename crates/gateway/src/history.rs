@@ -6,8 +6,12 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bowline_proto::Offset;
-use bowline_proto::control::{Reply, Request, ScreenFormat};
+use bowline_proto::control::{self, Reply, Request, ScreenFormat};
+use bowline_proto::message::State as Life;
 use bowline_session::archive::{self, ArchiveError, LogFile};
+use bowline_session::control::ControlError;
+use bowline_session::home::SessionDir;
+use bowline_session::registry::Entry;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
@@ -47,6 +51,7 @@ pub(crate) struct Range {
         (status = 403, description = "`not_allowed`: this needs the scope `read`"),
         (status = 404, description = "`unknown_session`"),
         (status = 416, description = "`out_of_range`, with the range that is kept in `retained`"),
+        (status = 503, description = "`unreachable`: the log is in the session process's memory, and that does not answer"),
     )
 )]
 pub(crate) async fn log(
@@ -56,12 +61,7 @@ pub(crate) async fn log(
     Query(range): Query<Range>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
-    let (log, start, end) = blocking(move || {
-        let log = LogFile::open(&entry.dir)?;
-        let (start, end) = log.range()?;
-        Ok((log, start, end))
-    })
-    .await?;
+    let (log, start, end) = Kept::open(entry).await?;
     let (from, to) = (range.from.unwrap_or(start), range.to.unwrap_or(end).min(end));
     if from < start || from > end || to < from {
         let detail = format!("the log keeps bytes {start} to {end}");
@@ -80,25 +80,76 @@ pub(crate) async fn log(
     Ok((status, headers, Body::from_stream(pieces(log, from, to))).into_response())
 }
 
+/// Where a log is kept.
+#[derive(Clone)]
+enum Kept {
+    File(Arc<LogFile>),
+    /// In the memory of the session's process, since its file could not be written.
+    Memory(SessionDir),
+}
+
+impl Kept {
+    /// The log, its oldest byte and its end.
+    async fn open(entry: Entry) -> Result<(Kept, Offset, Offset), Problem> {
+        let (dir, here) = (entry.dir.clone(), entry.here);
+        let info = ask::describe(entry).await;
+        if here && info.degraded && info.state == Life::Running {
+            let (start, end, _) = remembered(&dir, None, 0).await?;
+            return Ok((Kept::Memory(dir), start, end));
+        }
+        blocking(move || {
+            let log = LogFile::open(&dir)?;
+            let (start, end) = log.range()?;
+            Ok((Kept::File(Arc::new(log)), start, end))
+        })
+        .await
+    }
+
+    /// At most `len` bytes from there; none at the end.
+    async fn read(&self, from: Offset, len: u64) -> Result<Vec<u8>, Problem> {
+        let len = len.min(PIECE);
+        match self {
+            Kept::File(log) => {
+                let log = log.clone();
+                blocking(move || {
+                    let mut piece = vec![0; len as usize];
+                    let read = log.read(from, &mut piece)?;
+                    piece.truncate(read);
+                    Ok(piece)
+                })
+                .await
+            }
+            Kept::Memory(dir) => Ok(remembered(dir, Some(from), len as u32).await?.2),
+        }
+    }
+}
+
+/// A part of a log in memory, with its oldest byte and its end.
+async fn remembered(dir: &SessionDir, from: Option<Offset>, max: u32) -> Result<(Offset, Offset, Vec<u8>), Problem> {
+    let reply = ask::ask(dir, &Request::Log { from, max }, ask::WITHIN).await.map_err(|error| match error {
+        // An older process keeps it to itself.
+        ControlError::Refused { message, .. } => Problem::new("unreachable", message),
+        error => error.into(),
+    })?;
+    let part = match reply {
+        Reply::Log { start, end, bytes } => control::text_to_bytes(&bytes).map(|bytes| (start, end, bytes)),
+        _ => None,
+    };
+    part.ok_or_else(|| Problem::new("unreachable", "the session process answered with something unexpected"))
+}
+
 /// Reads piece by piece. Bytes that the log lost meanwhile end the answer short of its length, which is an error to
 /// every client.
-fn pieces(log: LogFile, from: Offset, to: Offset) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
-    stream::try_unfold((Arc::new(log), from), move |(log, at)| async move {
+fn pieces(log: Kept, from: Offset, to: Offset) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
+    stream::try_unfold((log, from), move |(log, at)| async move {
         if at >= to {
             return Ok(None);
         }
-        let reader = log.clone();
-        let piece = blocking(move || {
-            let mut piece = vec![0; (to - at).min(PIECE) as usize];
-            let read = reader.read(at, &mut piece)?;
-            piece.truncate(read);
-            Ok(Bytes::from(piece))
-        });
-        match piece.await {
+        match log.read(at, to - at).await {
             Ok(piece) if piece.is_empty() => Err("the log ended early".to_owned()),
             Ok(piece) => {
                 let next = at + piece.len() as u64;
-                Ok(Some((piece, (log, next))))
+                Ok(Some((Bytes::from(piece), (log, next))))
             }
             Err(problem) => Err(problem.close().1),
         }

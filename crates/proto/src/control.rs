@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Offset;
 use crate::ids::SessionName;
 use crate::message::SessionInfo;
 
@@ -41,6 +42,14 @@ pub enum Request {
         /// With this many lines of scrollback.
         #[serde(default)]
         scrollback: u32,
+    },
+    /// Read a part of the log: a degraded session has it in its memory only.
+    Log {
+        /// From here; the oldest byte kept if absent.
+        #[serde(default)]
+        from: Option<Offset>,
+        /// At most so many bytes; an answer may have fewer.
+        max: u32,
     },
     /// Do something once.
     Command {
@@ -85,6 +94,15 @@ pub enum Reply {
         /// Text, ANSI (as a string; the emulator holds only valid characters) or a JSON value.
         screen: Value,
     },
+    /// A part of the log.
+    Log {
+        /// The oldest byte kept.
+        start: Offset,
+        /// One past the newest.
+        end: Offset,
+        /// The bytes as [`bytes_to_text`] writes them; none where none are kept.
+        bytes: String,
+    },
     /// A command was taken.
     Accepted {
         /// Which.
@@ -104,4 +122,28 @@ pub enum Reply {
     /// Something newer than this code.
     #[serde(other)]
     Unknown,
+}
+
+/// Bytes in a JSON text: a character each, U+0000 to U+00FF.
+pub fn bytes_to_text(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+/// What [`bytes_to_text`] wrote; `None` where it did not.
+pub fn text_to_bytes(text: &str) -> Option<Vec<u8>> {
+    text.chars().map(|char| u8::try_from(char).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_survives_a_text() {
+        let all: Vec<u8> = (0..=255).collect();
+        let text = bytes_to_text(&all);
+        let json = serde_json::to_string(&text).unwrap();
+        assert_eq!(text_to_bytes(&serde_json::from_str::<String>(&json).unwrap()), Some(all));
+        assert_eq!(text_to_bytes("\u{100}"), None);
+    }
 }

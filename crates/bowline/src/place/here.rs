@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bowline_client::local::Local;
 use bowline_client::transport::Dial;
-use bowline_proto::control::{Reply, Request, ScreenFormat};
+use bowline_proto::control::{self, Reply, Request, ScreenFormat};
 use bowline_proto::ids::SessionName;
 use bowline_proto::message::State;
 use bowline_session::archive::{self, ArchiveError, LogFile};
@@ -119,6 +119,9 @@ impl Place for Here {
 
     fn log(&self, session: &Session, _config: &Config) -> anyhow::Result<Box<dyn Log>> {
         let dir = self.entry(session)?.dir;
+        if Control::status(&dir).is_ok_and(|info| info.degraded) {
+            return Ok(Box::new(LogInMemory { dir }));
+        }
         Ok(Box::new(LogHere { log: LogFile::open(&dir)?, watch: watch(&dir).ok(), dir }))
     }
 
@@ -152,6 +155,47 @@ fn saved_screen(dir: &SessionDir, format: ScreenFormat) -> Result<Value, Archive
         ScreenFormat::Ansi => saved.ansi.into(),
         ScreenFormat::Json => saved.json,
     })
+}
+
+/// The log of a session whose file could not be written any more: its process has it.
+struct LogInMemory {
+    dir: SessionDir,
+}
+
+impl LogInMemory {
+    /// The oldest byte, the end, and a part.
+    fn ask(&self, from: Option<u64>, max: usize) -> Result<(u64, u64, Vec<u8>), ControlError> {
+        let request = Request::Log { from, max: u32::try_from(max).unwrap_or(u32::MAX) };
+        let Reply::Log { start, end, bytes } = Control::connect(&self.dir)?.request(&request, DEADLINE)? else {
+            return Err(ControlError::Unexpected);
+        };
+        Ok((start, end, control::text_to_bytes(&bytes).ok_or(ControlError::Unexpected)?))
+    }
+}
+
+impl Log for LogInMemory {
+    fn start(&self) -> anyhow::Result<u64> {
+        Ok(self.ask(None, 0)?.0)
+    }
+
+    fn end(&self) -> anyhow::Result<End> {
+        let is_last = registry::read(self.dir.clone()).is_none_or(|now| now.info.state != State::Running);
+        Ok(End { offset: self.ask(None, 0)?.1, is_last })
+    }
+
+    fn read(&self, from: u64, buf: &mut [u8]) -> anyhow::Result<Piece> {
+        let (start, _, bytes) = self.ask(Some(from), buf.len())?;
+        if from < start {
+            return Ok(Piece::Trimmed(start));
+        }
+        buf[..bytes.len()].copy_from_slice(&bytes);
+        Ok(Piece::Bytes(bytes.len()))
+    }
+
+    fn wait(&self) -> anyhow::Result<()> {
+        std::thread::sleep(LOOK_UNWATCHED);
+        Ok(())
+    }
 }
 
 /// A log file, and a watch on it where the kernel has one to spare: a user has few, and every session takes one.

@@ -361,3 +361,27 @@ fn r30_a_log_is_read_in_parts_as_far_as_it_is_kept() {
         check_problem(&log(query), 400, "bad_request");
     }
 }
+
+/// The log of a session whose disk fails goes on in memory, and is read from there.
+#[test]
+fn r30_a_degraded_session_gives_its_whole_log() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let world = World::new();
+    let id = world.shell("stty -echo -opost; echo on disk; read go; printf 'in memory \\377'; exec cat");
+    let log = |query: &str| world.call("GET", &format!("/v1/sessions/{id}/log{query}"), &Value::Null);
+    wait_until("it is on the disk", || (log("").body == b"on disk\n").then_some(()));
+    // No file can grow past its first page any more: the ring is behind that.
+    let page = Rlimit { current: Some(4096), maximum: Some(4096) };
+    prlimit(Pid::from_raw(world.session_pid(&id).cast_signed()), Resource::Fsize, page).unwrap();
+    let command = json!({"id": "c", "command": {"type": "input", "text": "\n"}});
+    assert_eq!(world.call("POST", &format!("/v1/sessions/{id}/commands"), &command).status, 202);
+    let whole = b"on disk\nin memory \xff";
+    wait_until("it is in memory", || (log("").body == whole).then_some(()));
+    assert_eq!(info(&world, &id)["degraded"], true);
+    let part = log("?from=8&to=10");
+    assert_eq!((part.status, part.header("content-range")), (206, Some("bytes 8-9/19")));
+    assert_eq!(part.body, b"in");
+    assert_eq!(log("?from=19").status, 200);
+    check_problem(&log("?from=20"), 416, "out_of_range");
+    assert_eq!(world.log_of(&id), whole, "the command line asks its process, too");
+}

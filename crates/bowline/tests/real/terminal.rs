@@ -7,7 +7,7 @@ use bowline_session::control::Control;
 use serde_json::{Value, json};
 
 use super::viewer::{Viewer, contains, hello};
-use super::world::World;
+use super::world::{World, wait_until};
 
 /// A program that asks its terminal gets one answer, whether nobody is attached or two viewers are.
 #[test]
@@ -200,4 +200,33 @@ fn r22_a_cold_attach_brings_modes_and_both_screens() {
     for part in ["below", "above", "?1049h", "1000", "1006", "2004"] {
         assert!(contains(&viewer.snapshot, part), "{part} is missing: {:?}", String::from_utf8_lossy(&viewer.snapshot));
     }
+}
+
+/// A program that does not read has keys waiting; what a command types then comes behind them, not in their middle.
+#[test]
+fn r26_a_commands_text_comes_behind_the_keys_before_it() {
+    let world = World::new();
+    let keys = "k".repeat(10_000);
+    let id = world.shell(
+        "mkfifo gate; stty raw -echo; echo ready; read go < gate; head -c 20007 > got.new; mv got.new got; exec sleep 600",
+    );
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    viewer.until("it is ready", |viewer| contains(&viewer.output, "ready") || contains(&viewer.snapshot, "ready"));
+    viewer.type_text(&keys);
+    viewer.type_text(&keys);
+    viewer.send(&json!({"type": "command", "id": "c", "command": {"type": "input", "text": "THE END"}}));
+    viewer.until_text("accepted");
+    std::fs::write(world.path().join("gate"), "\n").unwrap();
+    let got = wait_until("it has read", || std::fs::read_to_string(world.path().join("got")).ok());
+    assert!(got == format!("{keys}{keys}THE END"), "the text came after {:?} keys", got.find("THE END"));
+}
+
+/// Who was called last is known when nobody was there, and nobody is left to ask.
+#[test]
+fn r47_a_bell_is_remembered_after_the_end() {
+    let world = World::new();
+    let id = world.shell("printf '\\a'");
+    world.wait_for_state(&id, "exited");
+    world.run(&["kill", "--keep", &id]); // its process is gone
+    assert_eq!(world.info(&id)["call"]["kind"], "bell");
 }

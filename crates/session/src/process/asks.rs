@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bowline_proto::Offset;
 use bowline_proto::config::COMMAND_ID;
-use bowline_proto::control::{Reply, Request};
+use bowline_proto::control::{self, Reply, Request};
 use bowline_proto::frame;
 use bowline_proto::message::ServerMessage;
 use rustix::process::Signal;
@@ -12,11 +13,16 @@ use serde_json::Value;
 
 use super::conn::Role;
 use super::serve::{Phase, Session};
-use super::typed::MAX_COMMANDS;
 use crate::emulator::Ask;
 use crate::events::Event;
+use crate::log::Read;
 use crate::remove::{DEFAULT_GRACE, MAX_GRACE};
 use crate::start::MAX_TTL;
+
+/// The longest text of a command, and the most that may wait to be typed when it comes; past this it is refused.
+const MAX_TYPED: usize = 256 << 10;
+/// The most of the log that one answer has.
+const MAX_PIECE: usize = 128 << 10;
 
 /// What a command may do to a terminal.
 #[derive(Debug, Deserialize)]
@@ -56,6 +62,7 @@ impl Session {
                 self.emulator.ask(Ask::Show { ticket: self.next_ticket, format, scrollback });
                 None
             }
+            Ok(Request::Log { from, max }) => Some(self.piece(from, max)),
             Ok(Request::Command { id: command_id, command }) => Some(match self.command(command_id, &command) {
                 ServerMessage::Accepted { id, seq, duplicate } => Reply::Accepted { id, seq, duplicate },
                 ServerMessage::Rejected { code, message, .. } => Reply::Error { code, message },
@@ -108,6 +115,19 @@ impl Session {
         Reply::Status { session: Box::new(self.info.clone()) }
     }
 
+    /// A part of the log, which may be in no file.
+    fn piece(&mut self, from: Option<Offset>, max: u32) -> Reply {
+        self.log_newest();
+        let (start, end) = (self.log.start(), self.log.end());
+        let mut bytes = vec![0; MAX_PIECE.min(max as usize)];
+        let read = match self.log.read(from.unwrap_or(start), &mut bytes) {
+            Ok(Read::Data(n)) => n,
+            Ok(Read::CaughtUp | Read::Trimmed { .. } | Read::Ahead { .. }) => 0,
+            Err(why) => return error("internal", &format!("the log cannot be read: {why}")),
+        };
+        Reply::Log { start, end, bytes: control::bytes_to_text(&bytes[..read]) }
+    }
+
     fn set(&mut self, name: Option<bowline_proto::ids::SessionName>, detached_ttl: Option<u64>) -> Reply {
         if detached_ttl.is_some_and(|ttl| ttl > MAX_TTL) {
             return error("bad_request", "a session waits for a viewer at most ten years; 0 is for ever");
@@ -151,14 +171,15 @@ impl Session {
         let parsed = TerminalCommand::deserialize(command).map_err(|why| refuse("bad_request", why.to_string()))?;
         match parsed {
             TerminalCommand::Input { text } => {
-                if text.len() > MAX_COMMANDS {
-                    return Err(refuse("too_large", format!("at most {MAX_COMMANDS} bytes of text at once")));
+                if text.len() > MAX_TYPED {
+                    return Err(refuse("too_large", format!("at most {MAX_TYPED} bytes of text at once")));
                 }
-                if !self.typed.has_room(text.len()) {
+                // Far less than the queue takes: viewers' keys have room behind it.
+                if self.link.input().len() + text.len() > MAX_TYPED {
                     return Err(refuse("too_many", "the program has not read what was sent before".into()));
                 }
                 let seq = self.accept_command(id, digest)?;
-                self.typed.command(text.as_bytes());
+                self.link.handle_typed(text.as_bytes()).map_err(|full| refuse("too_many", full.to_string()))?;
                 Ok((seq, false))
             }
             TerminalCommand::Signal { name } => {

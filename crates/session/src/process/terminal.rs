@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    /// Types what waits: the terminal's answers, commands, then viewers' keys.
+    /// Types what waits: the terminal's answers, since a program waits for them, then keys and commands as they came.
     pub(super) fn write_pty(&mut self) {
         if self.status.is_some() {
             // Nobody will read it. It is taken all the same, so that no viewer waits for ever.
