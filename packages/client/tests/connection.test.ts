@@ -320,6 +320,56 @@ describe("wakes", () => {
     expect(viewer.names.at(-1)).toBe("open");
   });
 
+  test("R11, R12: a page that is resumed while still hidden finds its line dead and dials at once, then once a minute", async () => {
+    const { world, session } = await attached();
+    world.hidden = true;
+    world.signal("hidden");
+    world.signal("frozen");
+    world.live[0]!.zombie = true;
+    world.frozen = true;
+    await world.advance(30_000);
+    world.frozen = false;
+    session.refuse = CUT;
+    world.signal("resumed");
+    await world.advance(1_999);
+    expect(world.sockets).toHaveLength(1);
+    await world.advance(1);
+    expect(world.sockets).toHaveLength(2);
+    await world.advance(59_000);
+    expect(world.sockets).toHaveLength(2);
+  });
+
+  test("R11: a line that answered its probe and is cut later waits for its minute", async () => {
+    const { world } = await attached();
+    world.hidden = true;
+    world.signal("hidden");
+    world.signal("resumed");
+    await world.advance(1_000);
+    world.live[0]!.cut(CUT);
+    await world.advance(59_000);
+    expect(world.sockets).toHaveLength(1);
+    await world.advance(2_000);
+    expect(world.sockets).toHaveLength(2);
+  });
+
+  test("R11: a dial from before a sleep that comes to nothing is made again at once", async () => {
+    const { world, session, viewer } = await attached();
+    session.mute = true;
+    world.live[0]!.cut(CUT);
+    await world.advance(2_000);
+    expect(world.sockets).toHaveLength(2);
+    world.hidden = true;
+    world.signal("hidden");
+    world.frozen = true;
+    await world.advance(3_600_000);
+    world.frozen = false;
+    session.mute = false;
+    world.signal("resumed");
+    await world.advance(100);
+    expect(world.sockets).toHaveLength(3);
+    expect(viewer.names.at(-1)).toBe("open");
+  });
+
   test("R11: online while still hidden is one dial, then once a minute again", async () => {
     const { world, session } = await attached();
     session.refuse = CUT;

@@ -52,6 +52,12 @@ class Play {
   #hung: ((target: Target) => void)[] = [];
   #asked: { at: number; turn: number }[] = [];
   #turn = 0;
+  /** The number of the dial that is under way or open. */
+  #dial: number | undefined;
+  /** The one that a wake found so, as long as nothing is heard of it. */
+  #doubted: number | undefined;
+  /** When such a dial was lost: there must be another at once. */
+  #lost: number[] = [];
   /** Since when nobody looks and nothing called for a dial. */
   #quietSince: number | undefined;
   #keys = 0;
@@ -68,31 +74,51 @@ class Play {
     const left = peer.left.bind(peer);
     peer.left = (socket: FakeSocket) => {
       left(socket);
-      this.model.failed(this.world.now);
+      this.#failed();
     };
     const answer = this.world.dialled;
     this.world.dialled = (socket) => {
       const { opened, received, closed } = socket.events;
       this.#closers.set(socket, closed);
       Object.assign(socket.events, {
-        opened,
+        opened: () => {
+          this.#heard(socket);
+          opened();
+        },
         received: (data: string | Uint8Array) => {
+          this.#heard(socket);
           if (typeof data === "string" && data.includes('"attached"')) this.model.opened(this.world.now);
           received(data);
         },
         closed: (why: Closed) => {
-          this.model.failed(this.world.now);
+          this.#failed();
           closed(why);
         },
       });
       answer(socket);
     };
     this.viewer = new Viewer(this.world, { target: () => this.#target() });
-    this.viewer.errored = () => this.model.failed(this.world.now);
+    this.viewer.errored = () => this.#failed();
+  }
+
+  #heard(socket: FakeSocket): void {
+    if (socket.state !== "closed") this.#doubted = undefined;
+  }
+
+  /** The dial that counts failed, or its connection is over. */
+  #failed(): void {
+    this.model.failed(this.world.now);
+    if (this.#doubted !== undefined && this.#doubted === this.#dial) {
+      this.model.woken();
+      this.#lost.push(this.world.now);
+      if (this.#quietSince !== undefined) this.#quietSince = this.world.now;
+    }
+    this.#dial = this.#doubted = undefined;
   }
 
   #target(): Target | Promise<Target> {
     this.#asked.push({ at: this.world.now, turn: this.#turn });
+    this.#dial = this.#asked.length;
     const target = { url: "ws://test/", protocols: [] };
     if (this.#builder === "works") return target;
     if (this.#builder === "fails") return Promise.reject(new Error("no"));
@@ -140,6 +166,12 @@ class Play {
         world.frozen = true;
       },
       wake: () => this.#wake(),
+      resume_hidden: () => {
+        if (!world.frozen) return;
+        world.frozen = false;
+        world.signal("resumed");
+        this.#woken();
+      },
       online: () => {
         if (world.frozen) return;
         world.signal("online");
@@ -196,6 +228,9 @@ class Play {
 
   #woken(): void {
     this.model.woken();
+    const since = this.#asked.at(-1)?.at ?? 0;
+    const open = this.world.live[0]?.state === "open";
+    if (open || this.world.now - since > 2_000) this.#doubted = this.#dial;
     if (this.#quietSince !== undefined) this.#quietSince = this.world.now;
   }
 
@@ -251,6 +286,10 @@ class Play {
     // R13: whatever happened in this turn, it was asked where to dial once at most.
     const now = this.#asked.filter(({ turn, at }) => turn === this.#turn && at === this.world.now);
     if (now.length > 1) expect.fail(`${now.length} dials in a turn`);
+    // R11, R12: a wake found a line that was dead, or a dial that came to nothing.
+    for (const at of this.#lost.splice(0)) {
+      if (!this.#asked.some((dial) => dial.at === at)) expect.fail(`lost after a wake, and not dialled at ${at}`);
+    }
     // R11: nobody looks, and nothing called for it: one try a minute.
     const quiet = this.#asked.map(({ at }) => at).filter((at) => at > (this.#quietSince ?? Infinity));
     if (quiet.some((at, i) => i > 0 && at - quiet[i - 1]! < 60_000)) expect.fail(`hidden, and dialled at ${quiet}`);

@@ -4,7 +4,7 @@
  */
 import { type Backoff, BROWSER } from "../core/backoff.js";
 import { ABNORMAL, type Closed, NORMAL } from "../core/close.js";
-import { LATE } from "../core/config.js";
+import { LATE, PROBE_WITHIN } from "../core/config.js";
 import type { Conversation } from "../core/link/conversation.js";
 import { Reconnector, type Status } from "../core/link/reconnect.js";
 import type { Environment, LifecycleSignal, Socket, Target, TargetBuilder } from "./environment.js";
@@ -32,10 +32,13 @@ export interface DriverOptions {
 /** One dial and the connection it led to. */
 interface Dial {
   readonly generation: number;
+  readonly since: number;
   target?: Target;
   socket?: Socket;
   opened: boolean;
   attached: boolean;
+  /** A wake found it under way, and nothing was heard of it since: if it is lost, the wake still calls for a dial. */
+  doubted: boolean;
   /** What the server said, in words, that it closes with. */
   closing?: Closed;
 }
@@ -151,13 +154,15 @@ export class Driver {
       case undefined:
         return false;
       case "dial":
-        this.#startDial({ generation: action.generation, opened: false, attached: false }, action.freshTicket);
+        this.#startDial(action.generation, action.freshTicket);
         return true;
       case "drop":
         if (this.#dial?.generation === action.generation) {
           const left = this.#reconnector.status.name === "ended";
+          const { doubted } = this.#dial;
           this.#letGo(left ? NORMAL : DROPPED, left ? "left" : "superseded");
           this.#conversation.handleDisconnected(this.now());
+          if (doubted) this.#wakeReconnector();
         }
         return true;
       case "show":
@@ -166,7 +171,8 @@ export class Driver {
     }
   }
 
-  #startDial(dial: Dial, freshTicket: boolean): void {
+  #startDial(generation: number, freshTicket: boolean): void {
+    const dial: Dial = { generation, since: this.now(), opened: false, attached: false, doubted: false };
     this.#dial = dial;
     // What a superseded dial leads to is nobody's business any more.
     const ifCurrent = (then: () => void) => {
@@ -190,12 +196,14 @@ export class Driver {
         opened: () =>
           ifCurrent(() => {
             dial.opened = true;
+            dial.doubted = false;
             this.#reconnector.handleOpened(dial.generation);
             this.#conversation.handleConnected(this.now(), target.key);
             this.work();
           }),
         received: (data) =>
           ifCurrent(() => {
+            dial.doubted = false;
             this.#conversation.handleFrame(data, this.now());
             this.work();
           }),
@@ -223,6 +231,7 @@ export class Driver {
     this.#reason = closed.kind === "code" ? closed.reason : "";
     this.#conversation.handleDisconnected(this.now());
     this.#reconnector.handleClosed(dial.generation, closed, this.#jitter(), this.now());
+    if (dial.doubted) this.#wakeReconnector();
     this.work();
   }
 
@@ -274,11 +283,19 @@ export class Driver {
     this.#conversation.handleWake(this.now());
     // One that slept for too long is given up here, so that the reconnector dials now and not after a delay.
     this.work();
+    const dial = this.#dial;
+    // A dial of this moment is the wake's own.
+    if (dial && (dial.opened || this.now() - dial.since > PROBE_WITHIN)) dial.doubted = true;
+    this.#wakeReconnector();
+    this.work();
+  }
+
+  /** Tries reset, and a dial at once unless one is under way. */
+  #wakeReconnector(): void {
     this.#reconnector.handleWake(this.now());
     this.#hidden = false;
     // Back online, and still nobody looks: this one dial, then a try a minute.
     if (this.#environment.lifecycle.hidden) this.#hide();
-    this.work();
   }
 
   #setTimer(): void {
