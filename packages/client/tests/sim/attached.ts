@@ -1,0 +1,25 @@
+/** Where most stories of a connection begin: attached to a session that has printed something; and how a line ends. */
+import { expect } from "vitest";
+import type { Closed } from "../../src/index.js";
+import { Session } from "./session.js";
+import { Viewer } from "./viewer.js";
+import { World } from "./world.js";
+
+/** The line breaks without a word. */
+export const CUT: Closed = { kind: "code", code: 1006, reason: "", done: false };
+
+/** The server closes with this code. */
+export function closed(code: number, reason = ""): Closed {
+  return { kind: "code", code, reason, done: false };
+}
+
+/** A viewer that shows 1, 2, 3. */
+export async function attached(more: ConstructorParameters<typeof Viewer>[1] = {}) {
+  const world = new World();
+  const session = new Session(world);
+  session.print([1, 2, 3]);
+  const viewer = new Viewer(world, more);
+  await world.advance(100);
+  expect(viewer.connection.state.name).toBe("open");
+  return { world, session, viewer, connection: viewer.connection };
+}

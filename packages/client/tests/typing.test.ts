@@ -1,0 +1,91 @@
+/** What becomes of keys that are typed while there is no connection. */
+import { describe, expect, test } from "vitest";
+import { attached, CUT } from "./sim/attached.js";
+import { Session } from "./sim/session.js";
+import { Viewer } from "./sim/viewer.js";
+import { World } from "./sim/world.js";
+
+describe("typing", () => {
+  test("R16: keys typed offline are delivered once on return within 30 s", async () => {
+    const { world, session, viewer, connection } = await attached();
+    session.refuse = CUT;
+    world.live[0]!.cut(CUT);
+    expect(connection.input("ls\n")).toBe(3);
+    expect(connection.waiting).toBe(3);
+    await world.advance(20_000);
+    session.refuse = undefined;
+    world.signal("online");
+    await world.advance(100);
+    expect(Buffer.from(session.typed).toString()).toBe("ls\n");
+    expect(viewer.unsent).toEqual([]);
+    expect(connection.waiting).toBe(0);
+  });
+
+  test("R16: later they are unsent, until the user sends or discards them", async () => {
+    const { world, session, viewer, connection } = await attached();
+    const away = async (keys: string) => {
+      session.refuse = CUT;
+      world.live[0]!.cut(CUT);
+      connection.input(keys);
+      await world.advance(40_000);
+      session.refuse = undefined;
+      world.signal("online");
+      await world.advance(100);
+    };
+    await away("rm -r x\n");
+    expect(session.typed).toEqual([]);
+    expect(viewer.unsent.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(["rm -r x\n"]);
+    connection.discardUnsent();
+    await away("ls\n");
+    connection.sendUnsent();
+    await world.advance(100);
+    expect(Buffer.from(session.typed).toString()).toBe("ls\n");
+  });
+
+  test("R16: away twice, a second report has all that is undecided, and one decision is about all of it", async () => {
+    const { world, session, viewer, connection } = await attached();
+    for (const keys of ["rm ", "-r x\n"]) {
+      session.refuse = CUT;
+      world.live[0]!.cut(CUT);
+      connection.input(keys);
+      await world.advance(40_000);
+      session.refuse = undefined;
+      world.signal("online");
+      await world.advance(100);
+    }
+    expect(viewer.unsent.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(["rm ", "rm -r x\n"]);
+    connection.sendUnsent();
+    await world.advance(100);
+    expect(Buffer.from(session.typed).toString()).toBe("rm -r x\n");
+  });
+
+  test("R16: what is kept is bounded, and the caller is told", async () => {
+    const world = new World();
+    const session = new Session(world);
+    session.refuse = CUT;
+    const { connection } = new Viewer(world);
+    expect(connection.input(new Uint8Array(300_000))).toBe(256 << 10);
+    expect(connection.input("x")).toBe("full");
+  });
+
+  test("nothing is typed into another life of the session", async () => {
+    const { world, session, viewer, connection } = await attached();
+    session.refuse = CUT;
+    world.live[0]!.cut(CUT);
+    connection.input("y\n");
+    session.restart();
+    session.refuse = undefined;
+    await world.advance(2_000);
+    expect(session.typed).toEqual([]);
+    expect(viewer.unsent).toHaveLength(1);
+    expect(viewer.told).toContain("attached snapshot");
+  });
+
+  test("a large paste goes in frames that the server takes", async () => {
+    const { world, session, connection } = await attached();
+    const paste = Array.from({ length: 100_000 }, (_, i) => i % 251);
+    expect(connection.input(Uint8Array.from(paste))).toBe(100_000);
+    await world.advance(1_000);
+    expect(session.typed).toEqual(paste);
+  });
+});
