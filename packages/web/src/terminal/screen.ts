@@ -3,12 +3,16 @@
  *
  * xterm.js applies `resize()` before queued `write()`s, so a resize waits here until everything before it is written. A whole
  * snapshot is written in one piece, reset included, so that no frame shows an empty terminal.
+ *
+ * The DOM draws the first output, for it begins sooner; then a GPU takes over, where there is one. Its cells are whole device
+ * pixels wide, so until then the DOM's are pressed to the same width: the size is right from the start, and nothing moves.
  */
 import type { Size } from "@bowline/client";
+import type { WebglAddon } from "@xterm/addon-webgl";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { type ITheme, Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { gpuAddon, loadGpu } from "./gpu.ts";
+import { hasGpu, loadGpu } from "./gpu.ts";
 import { fits, fontFor, type Pixels, sizeFor, smaller } from "./letterbox.ts";
 import { type Mute, mute } from "./mute.ts";
 import { type ClipboardRequest, parseOsc52 } from "./osc52.ts";
@@ -75,6 +79,8 @@ export class Screen {
   #disposed = false;
   #frame = 0;
   #gpu: { dispose(): void } | undefined;
+  /** A GPU is going to draw: its part of the app is fetched with the first output, or is being fetched. */
+  #awaitsGpu: "output" | "fetch" | undefined;
 
   constructor(place: HTMLElement, looks: Looks, events: ScreenEvents) {
     this.#place = place;
@@ -116,7 +122,7 @@ export class Screen {
     term.onBinary((data) => events.typedBytes(Uint8Array.from(data, (char) => char.charCodeAt(0) & 0xff)));
     term.loadAddon(new WebLinksAddon((_, uri) => openLink(uri)));
     term.open(this.#host);
-    this.#useGpu();
+    if (looks.gpu && hasGpu()) this.#awaitsGpu = "output";
     this.#observer = new ResizeObserver(() => this.layout());
     this.#observer.observe(place);
     this.layout();
@@ -174,8 +180,8 @@ export class Screen {
     if (before.cursorBlink !== looks.cursorBlink) options.cursorBlink = looks.cursorBlink;
     if (before.screenReader !== looks.screenReader) options.screenReaderMode = looks.screenReader;
     if (before.gpu !== looks.gpu) {
-      if (looks.gpu) void loadGpu().then(() => this.#useGpu());
-      else this.#gpu?.dispose();
+      this.#gpu?.dispose();
+      this.#awaitsGpu = looks.gpu && hasGpu() ? "output" : undefined;
     }
     this.layout();
   }
@@ -203,6 +209,7 @@ export class Screen {
     } else {
       this.#setFont(font);
     }
+    this.#press();
     const { width, height } = this.#measure();
     this.#host.style.width = `${Math.ceil(size.cols * width) + SCROLL_BAR}px`;
     this.#host.style.height = `${Math.ceil(size.rows * height)}px`;
@@ -250,6 +257,7 @@ export class Screen {
         this.term.write(bytes, () => {
           this.#writing -= 1;
           done();
+          if (this.#awaitsGpu === "output") void this.#fetchGpu();
           this.#work();
         });
       }
@@ -265,7 +273,8 @@ export class Screen {
   /** The cell at the wanted font, measured once for each font. */
   #wantedCell(): Pixels | undefined {
     const { fontSize, fontFamily } = this.#looks;
-    const key = `${fontSize} ${devicePixelRatio} ${this.#gpu !== undefined} ${fontFamily}`;
+    const drawn = this.#gpu ? "gpu" : this.#awaitsGpu ? "pressed" : "dom";
+    const key = `${fontSize} ${devicePixelRatio} ${drawn} ${fontFamily}`;
     if (this.#cell?.key !== key) {
       this.#setFont(fontSize);
       const cell = this.#measure();
@@ -280,17 +289,37 @@ export class Screen {
     return size;
   }
 
+  /** A cell, as wide as it is drawn or is going to be. */
   #measure(): Pixels {
-    const screen = this.#host.querySelector(".xterm-screen")?.getBoundingClientRect();
-    return { width: (screen?.width ?? 0) / this.term.cols, height: (screen?.height ?? 0) / this.term.rows };
+    const { offsetWidth = 0, offsetHeight = 0 } = this.#drawing ?? {};
+    const width = offsetWidth / this.term.cols;
+    return { width: this.#awaitsGpu ? gpuWidth(width) : width, height: offsetHeight / this.term.rows };
+  }
+
+  /** Draws what the DOM draws in the cells that the GPU is going to have. */
+  #press(): void {
+    const drawing = this.#drawing;
+    if (!drawing) return;
+    const width = drawing.offsetWidth / this.term.cols;
+    drawing.style.transform = this.#awaitsGpu ? `scaleX(${gpuWidth(width) / width})` : "";
+  }
+
+  get #drawing(): HTMLElement | null {
+    return this.#host.querySelector<HTMLElement>(".xterm-screen");
+  }
+
+  async #fetchGpu(): Promise<void> {
+    this.#awaitsGpu = "fetch";
+    const WebglAddon = await loadGpu();
+    if (this.#disposed || this.#awaitsGpu !== "fetch") return;
+    this.#awaitsGpu = undefined;
+    if (WebglAddon) this.#useGpu(new WebglAddon());
+    this.layout();
   }
 
   /** Draws by GPU from now on, until its context is lost or there is none. */
-  #useGpu(): void {
-    const WebglAddon = gpuAddon();
-    if (!WebglAddon || this.#disposed || this.#gpu || !this.#looks.gpu) return;
+  #useGpu(addon: WebglAddon): void {
     try {
-      const addon = new WebglAddon();
       const stop = () => {
         if (this.#gpu === undefined) return;
         this.#gpu = undefined;
@@ -305,11 +334,15 @@ export class Screen {
       this.term.loadAddon(addon);
       this.#gpu = { dispose: stop };
       probe.observe(this.#place, { box: "device-pixel-content-box" });
-      this.layout();
     } catch {
       // No WebGL here: xterm.js draws by the DOM.
     }
   }
+}
+
+/** How wide the GPU's cells are where the DOM's are this wide. */
+function gpuWidth(width: number): number {
+  return Math.floor(width * devicePixelRatio) / devicePixelRatio;
 }
 
 let prepared = false;
