@@ -42,13 +42,18 @@ worker.addEventListener("fetch", (event) => {
   else if (path.startsWith("assets/")) event.respondWith(file(event.request));
 });
 
-/** The page: from the network, and only when there is none, the one that belongs to the files kept here. */
+/** What a proxy answers for a gateway that is away. */
+const AWAY = [502, 503, 504];
+
+/** The page: from the gateway, and only when it is away, the one that belongs to the files kept here. */
 async function page(request: Request): Promise<Response> {
+  const kept = async () => (await caches.open(CACHE)).match(scope.href);
   try {
-    return await fetch(request);
+    const answer = await fetch(request);
+    return AWAY.includes(answer.status) ? ((await kept()) ?? answer) : answer;
   } catch (error) {
-    const kept = await (await caches.open(CACHE)).match(scope.href);
-    if (kept) return kept;
+    const page = await kept();
+    if (page) return page;
     throw error;
   }
 }

@@ -7,6 +7,7 @@ import { look, meet, needOf, readSeen, receive, type SeenBoard } from "../board/
 import { deviceStore, settings } from "./device.svelte.ts";
 import { notice } from "./notices.svelte.ts";
 import { hrefOf } from "./route.ts";
+import { checkShell } from "./shell.ts";
 
 const KEY = "bowline.key";
 const SEEN = "bowline.seen";
@@ -41,11 +42,11 @@ class Gateway {
     if (key === undefined) {
       try {
         await this.api.sessions();
-        this.api.auth = { kind: "browser", key: "" };
-      } catch {
-        this.login = "out";
-        return;
+      } catch (error) {
+        // Whether a login is needed, a gateway that is away cannot say: the event stream asks until it is back.
+        if (!(error instanceof ApiError && error.status === 0)) return this.loggedOut("");
       }
+      this.api.auth = { kind: "browser", key: "" };
     }
     this.#enter();
   }
@@ -117,9 +118,12 @@ class Gateway {
       on: {
         state: (state) => {
           this.feed = state;
-          if (state.name === "needs-login") this.loggedOut("The login was revoked or has expired.");
+          if (state.name === "needs-login") this.loggedOut(deviceStore.get(KEY) === undefined ? "" : "The login was revoked or has expired.");
         },
-        welcome: ({ version }) => (this.version = version),
+        welcome: ({ version }) => {
+          if (this.version) void checkShell();
+          this.version = version;
+        },
         board: (sessions) => {
           const gone = new Set(this.sessions.keys());
           for (const session of sessions) {

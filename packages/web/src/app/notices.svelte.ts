@@ -7,9 +7,16 @@ export interface Notice {
   readonly body: string;
   /** Where a click leads: a place in the app, or a link of the program's. */
   readonly href: string | undefined;
-  /** What the link is called. */
+  /** What a click does, where it leads nowhere. */
+  readonly act: (() => void) | undefined;
+  /** What the link or the button is called. */
   readonly action: string;
+  /** It is shown until somebody dismisses it. */
+  readonly stays: boolean;
 }
+
+/** What a notice may have besides its title. */
+export type More = Partial<Omit<Notice, "id" | "title">>;
 
 /** As many are shown at a time; another one takes the oldest's place. */
 const MOST = 3;
@@ -22,11 +29,11 @@ const timers = new Map<number, ReturnType<typeof setTimeout>>();
 let last = 0;
 
 /** Shows a notice. One with the same words takes the place of the first. */
-export function notice(title: string, more: { body?: string; href?: string | undefined; action?: string } = {}): void {
-  const { body = "", href, action = "Open" } = more;
+export function notice(title: string, more: More = {}): void {
+  const { body = "", href, act, action = "Open", stays = false } = more;
   for (const same of notices.filter((one) => one.title === title && one.body === body)) dismiss(same.id);
   const id = ++last;
-  notices.push({ id, title, body, href, action });
+  notices.push({ id, title, body, href, act, action, stays });
   while (notices.length > MOST) dismiss(notices[0]!.id);
   release(id);
 }
@@ -47,5 +54,6 @@ export function hold(id: number): void {
 /** Nobody looks at it any more. */
 export function release(id: number): void {
   hold(id);
+  if (notices.some((one) => one.id === id && one.stays)) return;
   timers.set(id, setTimeout(() => dismiss(id), SHOWN_FOR));
 }

@@ -7,8 +7,10 @@ export interface Words {
   readonly text: string;
 }
 
-/** The state in plain words; `seconds` is what is left of a delay. */
-export function stateWords(state: ConnectionState, seconds: number): Words {
+const UNREACHED = "The gateway cannot be reached";
+
+/** The state in plain words; `seconds` is what is left of a delay, and `before` whether there ever was a connection. */
+export function stateWords(state: ConnectionState, seconds: number, before: boolean): Words {
   switch (state.name) {
     case "connecting":
       return { tone: "busy", text: "Connecting" };
@@ -16,10 +18,10 @@ export function stateWords(state: ConnectionState, seconds: number): Words {
       return { tone: "good", text: "Connected" };
     case "reconnecting": {
       const when = seconds > 0 ? `trying again in ${seconds} s` : "trying again now";
-      return { tone: "busy", text: `Connection lost, ${when}` };
+      return { tone: "busy", text: `${before ? "Connection lost" : UNREACHED}, ${when}` };
     }
     case "offline":
-      return { tone: "bad", text: "Not connected" };
+      return { tone: "bad", text: before ? "Not connected" : UNREACHED };
     case "needs-login":
       return { tone: "bad", text: "Log in to go on" };
     case "ended":

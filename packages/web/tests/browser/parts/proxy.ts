@@ -113,11 +113,20 @@ function end({ browser, gateway }: Line): void {
   gateway.destroy();
 }
 
+/** An answer of a proxy's own. */
+export interface Instead {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
 /** A proxy that serves a gateway under a path, and takes the path away. */
 export class PrefixProxy {
   readonly #server: HttpServer;
   readonly #sockets = new Set<Socket>();
   readonly #prefix: string;
+  /** Answers in the gateway's place, where it has one for a path. */
+  instead: ((path: string) => Instead | undefined) | undefined;
 
   private constructor(target: URL, prefix: string) {
     this.#prefix = prefix;
@@ -126,11 +135,13 @@ export class PrefixProxy {
     this.#server = createHttp((from, to) => {
       const path = inner(from.url);
       if (path === undefined) return void to.writeHead(404).end("elsewhere");
+      const own = this.instead?.(path);
+      if (own) return void to.writeHead(own.status, own.headers).end(own.body);
       const asked = request({ ...where, path, method: from.method, headers: from.headers }, (answer) => {
         to.writeHead(answer.statusCode ?? 502, answer.headers);
         answer.pipe(to);
       });
-      asked.on("error", () => to.destroy());
+      asked.on("error", () => (to.headersSent ? to.destroy() : to.writeHead(502).end("the gateway is away")));
       from.pipe(asked);
     });
     this.#server.on("connection", (socket: Socket) => this.#keep(socket));
