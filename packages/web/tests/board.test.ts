@@ -1,3 +1,4 @@
+/** What is on the board, in which order, and who needs somebody. */
 import type { SessionInfo } from "@bowline/client";
 import { describe, expect, it } from "vitest";
 import { ago, commandOf, lifeOf, nameOf, partsOf, shortPath } from "../src/board/order.ts";

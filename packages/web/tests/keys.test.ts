@@ -1,3 +1,4 @@
+/** The bytes of the key row's keys, and which keys are the app's own. */
 import { describe, expect, it } from "vitest";
 import { afterKey, ARROW_KEYS, bytesOf, FIRST_KEYS, modified, MORE_KEYS, type Modifiers, tapped } from "../src/terminal/keys.ts";
 import { isCopyOrPaste, shortcutOf, SHORTCUTS } from "../src/terminal/shortcuts.ts";

@@ -1,3 +1,4 @@
+/** How a terminal fits into its place. */
 import { describe, expect, it } from "vitest";
 import { fits, fontFor, SMALLEST_FONT, sizeFor, smaller } from "../src/terminal/letterbox.ts";
 

@@ -1,3 +1,4 @@
+/** What a program may put on the clipboard. */
 import { describe, expect, it } from "vitest";
 import { CLIPBOARD_LIMIT, parseOsc52 } from "../src/terminal/osc52.ts";
 

@@ -1,3 +1,4 @@
+/** Places in the app and login codes, as they are in an address. */
 import { describe, expect, it } from "vitest";
 import { hrefOf, loginCode, parseRoute, pastedCode, type Route } from "../src/app/route.ts";
 

@@ -1,3 +1,4 @@
+/** Typing that is more than the connection takes at once. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Typing, WAITING_LIMIT } from "../src/terminal/typing.ts";
 

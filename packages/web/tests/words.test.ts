@@ -1,3 +1,4 @@
+/** States, ends and unsent keys in plain words. */
 import { describe, expect, it } from "vitest";
 import { exitWords, goneWords, othersWords, stateWords, unsentWords } from "../src/terminal/words.ts";
 

@@ -157,5 +157,10 @@ test("R54: a finger scrolls the terminal, two change the font size, and the page
   for (let by = 10; by <= 60; by += 10) await touch("touchMove", [150 - by, 300], [250 + by, 300]);
   await touch("touchEnd");
   await until("a larger font", async () => (await at())[1] > font);
+  const [, larger] = await at();
+  await touch("touchStart", [100, 300], [300, 300]);
+  for (let by = 10; by <= 60; by += 10) await touch("touchMove", [100 + by, 300], [300 - by, 300]);
+  await touch("touchEnd");
+  await until("a smaller font", async () => (await at())[1] < larger);
   expect(await page.evaluate(() => [window.visualViewport!.scale, scrollX, scrollY])).toEqual([1, 0, 0]);
 });
