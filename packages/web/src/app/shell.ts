@@ -9,6 +9,8 @@ export function keepShell(): void {
   const { serviceWorker } = navigator;
   addEventListener("load", () => {
     registered = serviceWorker.register(workerUrl()).catch(() => undefined);
+    // A browser looks for a newer worker by itself, but in its own time.
+    if (serviceWorker.controller) void checkShell();
   });
   serviceWorker.addEventListener("controllerchange", () => {
     const worker = serviceWorker.controller;
