@@ -4,18 +4,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use bowline_proto::message::Lag;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 use super::Bench;
 use crate::figure::{Budget, Figure, Row, quantile};
 use crate::gateway::Gateway;
 use crate::machine;
-use crate::pty::Seen;
+use crate::pty::{SILENCE, Seen};
 use crate::text::coloured;
 use crate::viewer::Viewer;
 
-/// Bytes in each tenth of a second.
+/// Bytes in each [`TICK`].
 const PIECE: usize = 100_000;
+const TICK: Duration = Duration::from_millis(100);
 /// After the program's last byte, the last viewer must have it within this.
 const BEHIND: f64 = 1.0;
 /// Memory that may come and go, in KiB, for each viewer: what the kernel's buffers do not count.
@@ -26,7 +27,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let piece = bench.file("piece", &coloured(PIECE))?;
     let pieces = seconds * 10;
     let script = format!(
-        "stty -echo; printf READY; read x; n=0; while [ $n -lt {pieces} ]; do cat {}; sleep 0.1; n=$((n+1)); done; printf @LAST@; read x",
+        "stty -echo; printf READY; n=0; while [ $n -lt {pieces} ]; do read x; cat {}; n=$((n+1)); done; printf @LAST@; read x",
         piece.display()
     );
     let gateway = Gateway::start(&bench.bowline)?;
@@ -34,18 +35,16 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let way = gateway.to(&session);
     let attach = |_| Viewer::attach_at(&way, Lag::Skip, b"READY");
     let mut viewers = (0..count).map(attach).collect::<Result<Vec<Viewer>>>()?;
-    // The measure of being behind: a viewer at the session's own socket.
+    // The clock, and the measure of being behind: a viewer at the session's own socket.
     let mut near = Viewer::attach_at(&session, Lag::Wait, b"READY")?;
     let memory = || Ok::<f64, anyhow::Error>((machine::rss(gateway.pid())? + machine::rss(session.pid())?) as f64);
     let before = memory()?;
     let begun = Instant::now();
-    viewers[0].write(b"\n")?;
     let half = count.div_ceil(2);
     let (ends, printed) = std::thread::scope(|scope| {
         let readers: Vec<_> =
             viewers.chunks_mut(half).map(|viewers| scope.spawn(move || read_all(viewers, begun))).collect();
-        near.read_until(b"@LAST@")?;
-        let printed = begun.elapsed();
+        let printed = drive(&mut near, begun, pieces)?;
         let joined = readers.into_iter().map(|reader| reader.join().ok().context("a reader panicked")?);
         let ends: Vec<f64> = joined.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
         Ok::<_, anyhow::Error>((ends, printed))
@@ -64,17 +63,44 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     ])
 }
 
+/// Has the program print a piece each tenth of a second; when all of it was printed.
+fn drive(near: &mut Viewer, begun: Instant, pieces: usize) -> Result<Duration> {
+    let (mut seen, mut asked) = (Seen::default(), 0);
+    loop {
+        let due = TICK * asked as u32;
+        if asked < pieces && begun.elapsed() >= due {
+            near.write(b"\n")?;
+            asked += 1;
+        }
+        let wait = if asked < pieces { due.saturating_sub(begun.elapsed()) } else { SILENCE };
+        let ready = poll(&mut [PollFd::new(near, PollFlags::IN)], Some(&Timespec::try_from(wait)?))?;
+        anyhow::ensure!(ready > 0 || asked < pieces, "nothing came for {SILENCE:?}");
+        let mut last = false;
+        if ready > 0 {
+            near.receive(|bytes| last |= seen.find(b"@LAST@", bytes))?;
+        }
+        if last {
+            return Ok(begun.elapsed());
+        }
+    }
+}
+
 /// Reads from whichever viewer has something, until each has seen the last mark; when that was, for each.
 fn read_all(viewers: &mut [Viewer], begun: Instant) -> Result<Vec<f64>> {
+    let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (at, viewer) in viewers.iter().enumerate() {
+        epoll::add(&set, viewer, epoll::EventData::new_u64(at as u64), epoll::EventFlags::IN)?;
+    }
     let mut seen: Vec<Seen> = viewers.iter().map(|_| Seen::default()).collect();
     let mut ends = vec![None; viewers.len()];
+    let mut ready = Vec::with_capacity(viewers.len());
+    let timeout = Timespec::try_from(SILENCE)?;
     while ends.iter().any(Option::is_none) {
-        let mut ready: Vec<PollFd<'_>> = viewers.iter().map(|viewer| PollFd::new(viewer, PollFlags::IN)).collect();
-        let timeout = Timespec::try_from(Duration::from_secs(30))?;
-        anyhow::ensure!(poll(&mut ready, Some(&timeout))? > 0, "nothing came for 30 s");
-        let ready: Vec<bool> = ready.iter().map(|fd| !fd.revents().is_empty()).collect();
-        for (at, _) in ready.iter().enumerate().filter(|(_, ready)| **ready) {
-            let mut found = false;
+        ready.clear();
+        epoll::wait(&set, rustix::buffer::spare_capacity(&mut ready), Some(&timeout))?;
+        anyhow::ensure!(!ready.is_empty(), "nothing came for {SILENCE:?}");
+        for event in &ready {
+            let (mut found, at) = (false, event.data.u64() as usize);
             viewers[at].receive(|bytes| found |= seen[at].find(b"@LAST@", bytes))?;
             if found {
                 ends[at] = Some(begun.elapsed().as_secs_f64());

@@ -14,6 +14,11 @@ pub const CHUNK: usize = 32 << 10;
 pub const PACE: Duration = Duration::from_millis(500);
 /// Windows of output that a `skip` viewer may be behind the screen; past it, a `lagging` snapshot.
 pub const LAG_WINDOWS: u64 = 2;
+/// Up to this many viewers hear at once who comes and goes.
+pub const CROWD: usize = 16;
+/// In a larger crowd, a viewer hears of all comings and goings of this long together: each list names everybody, so that a
+/// list for each of them would be quadratic.
+pub const PRESENCE_EVERY: Duration = Duration::from_secs(1);
 /// Silence after which a side pings.
 pub const HEARTBEAT: Duration = Duration::from_secs(20);
 /// A connection without a hello for this long is closed 4408.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
 
 mod birth;
+mod crowd;
 mod ending;
 mod hostile;
 mod lives;

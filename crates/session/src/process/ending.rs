@@ -96,6 +96,7 @@ impl Session {
             self.link.poll_timeout().map(|at| self.origin + at),
             self.notices.poll_timeout(),
             self.screen_due,
+            self.serve_due,
             self.socket_look,
         ];
         let cuts = self.conns.values().filter_map(|conn| conn.cut_at);

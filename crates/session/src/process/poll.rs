@@ -58,7 +58,7 @@ impl Poll {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN)?;
-        Ok(Poll { epoll, events: Vec::with_capacity(64), timer, rings: None })
+        Ok(Poll { epoll, events: Vec::with_capacity(256), timer, rings: None })
     }
 
     pub(crate) fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bowline_proto::Offset;
 use bowline_proto::close;
-use bowline_proto::config::ServerConfig;
+use bowline_proto::config::{CROWD, ServerConfig};
 use bowline_proto::link::{ConnId, Server, ServerEvent};
 use bowline_proto::message::{Call, CallKind, ExitStatus, ServerMessage, SessionInfo};
 use rustix::fs::inotify;
@@ -40,6 +40,9 @@ const CONN_READ: usize = 32 << 10;
 const SCREEN_SOON: u64 = 32 << 10;
 /// How far the screen may be behind in time. A program that asks its terminal something waits this long at most.
 const SCREEN_DELAY: Duration = Duration::from_millis(4);
+/// How often a crowd of viewers is served: all of them together, so that what each of them says does not make the loop look
+/// at every other one.
+const CROWD_EVERY: Duration = Duration::from_millis(2);
 
 /// Tokens of the poll; connections come after them.
 pub(super) const PTY: u64 = 0;
@@ -101,6 +104,10 @@ pub(crate) struct Session {
     pub(super) screen_told: Offset,
     /// When it is told of the rest.
     pub(super) screen_due: Option<Instant>,
+    /// When all viewers were last given what the link has for them.
+    pub(super) served: Instant,
+    /// When they are next, if something may wait for them.
+    pub(super) serve_due: Option<Instant>,
     pub(super) newest: Newest,
     /// Where this life's output begins; a cursor of this epoch never points before it.
     pub(super) life_start: Offset,
@@ -201,6 +208,8 @@ impl Session {
             described: now,
             screen_told: offset,
             screen_due: None,
+            served: now,
+            serve_due: None,
             newest: Newest::new(offset),
             life_start: offset,
             scratch: vec![0; CONN_READ],
@@ -302,6 +311,7 @@ impl Session {
     /// Does everything that follows from what was handled, until nothing is left to do.
     fn settle(&mut self) {
         self.link.handle_screen(self.emulator.offset());
+        let serves = self.serves_now();
         loop {
             self.write_pty();
             let mut acted = false;
@@ -309,8 +319,8 @@ impl Session {
                 self.act(event);
                 acted = true;
             }
-            for id in self.conns.keys().copied().collect::<Vec<_>>() {
-                self.pump(id);
+            if serves {
+                self.serve_viewers();
             }
             self.log_newest();
             let awaited = self.link.waits_for_screen();
@@ -329,6 +339,14 @@ impl Session {
             self.link.handle_info(self.info.clone());
             self.tell_followers();
         }
+    }
+
+    /// Whether the viewers have their turn now: a few always have.
+    fn serves_now(&mut self) -> bool {
+        let next = self.served + CROWD_EVERY;
+        let waits = self.conns.len() > CROWD && self.phase == Phase::Running && Instant::now() < next;
+        self.serve_due = waits.then_some(next);
+        !waits
     }
 
     /// Tells the screen of new output: viewers come first, so little of it may wait a moment. Waking the other thread for
@@ -362,7 +380,9 @@ impl Session {
                 self.unattended_since = (clients == 0).then(Instant::now);
             }
             // After an exit, a viewer may take as long as the session serves.
-            ServerEvent::Closing { conn, code } if code != close::NORMAL => self.cut_later(conn.0),
+            ServerEvent::Closing { conn, code } if code != close::NORMAL || self.phase == Phase::Running => {
+                self.cut_later(conn.0);
+            }
             ServerEvent::Verdict { .. } | ServerEvent::Closing { .. } => {}
         }
     }

@@ -40,12 +40,13 @@ impl Session {
 
     pub(super) fn handle_conn(&mut self, id: u64, ready: &Ready) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
-        if ready.write && conn.flush().is_err() {
-            return self.drop_conn(id);
+        if ready.write {
+            if conn.flush().is_err() {
+                return self.drop_conn(id);
+            }
+            self.watch_conn(id);
         }
-        if !ready.read {
-            return;
-        }
+        let Some(conn) = self.conns.get_mut(&id).filter(|_| ready.read) else { return };
         if conn.closing {
             if ready.hung_up || conn.read(&mut self.scratch) == Input::Closed {
                 return self.drop_conn(id);
@@ -105,8 +106,16 @@ impl Session {
         }
     }
 
+    /// Gives all viewers what the link has for them.
+    pub(super) fn serve_viewers(&mut self) {
+        for id in self.conns.keys().copied().collect::<Vec<_>>() {
+            self.pump(id);
+        }
+        self.served = Instant::now();
+    }
+
     /// Gives a viewer what the link has for it, as long as its socket takes it.
-    pub(super) fn pump(&mut self, id: u64) {
+    fn pump(&mut self, id: u64) {
         let mut frames = std::mem::take(&mut self.frames);
         loop {
             match self.conns.get(&id) {

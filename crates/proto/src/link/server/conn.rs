@@ -64,7 +64,8 @@ pub(super) struct Owed {
     pub(super) title: bool,
     pub(super) cwd: bool,
     pub(super) bell: bool,
-    pub(super) presence: bool,
+    /// Who is here, at this time.
+    pub(super) presence: Option<Duration>,
     /// Written input is to be acknowledged, at this time or with output.
     pub(super) ack: Option<Duration>,
     /// Output is on its way: an ack may travel with it.

@@ -73,6 +73,7 @@ impl Server {
                 cwd: self.cwd.is_some(),
                 // What was written while the client was away.
                 ack: (received > 0).then_some(self.now),
+                presence: Some(self.now),
                 ..Owed::default()
             },
             commands: 0,

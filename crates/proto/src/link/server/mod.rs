@@ -22,7 +22,7 @@ use self::tape::Tape;
 use self::typing::Typing;
 use crate::Offset;
 use crate::close;
-use crate::config::{ACK_DELAY, ServerConfig};
+use crate::config::{ACK_DELAY, CROWD, PRESENCE_EVERY, ServerConfig};
 use crate::message::{ExitStatus, Reason, Scope, ServerMessage, SessionInfo, Theme, Verdict};
 use crate::size::Size;
 
@@ -318,6 +318,7 @@ impl Server {
             let soft = [
                 viewer.map(|_| conn.ping_at(heartbeat)),
                 viewer.and_then(|viewer| viewer.owed.ack),
+                viewer.and_then(|viewer| viewer.owed.presence),
                 stream.and_then(|stream| stream.lag_deadline()),
             ];
             let hard = [
@@ -394,12 +395,11 @@ impl Server {
 
     /// Who is here, or whose size rules, has changed.
     fn changed(&mut self) {
-        for conn in self.conns.values_mut() {
-            if let Some(viewer) = &mut conn.viewer {
-                viewer.owed.presence = true;
-            }
-        }
         let count = self.clients();
+        let at = if count as usize > CROWD { self.now + PRESENCE_EVERY } else { self.now };
+        for viewer in self.conns.values_mut().filter_map(|conn| conn.viewer.as_mut()) {
+            viewer.owed.presence = Some(viewer.owed.presence.map_or(at, |due| due.min(at)));
+        }
         if std::mem::replace(&mut self.counted, count) != count {
             self.events.push_back(ServerEvent::ClientsChanged(count));
         }

@@ -61,7 +61,7 @@ impl Server {
         if let Some(notice) = owed.next_notice() {
             return Some(notice);
         }
-        std::mem::take(&mut owed.presence).then(|| self.presence())
+        owed.presence.take_if(|at| *at <= self.now).map(|_| self.presence())
     }
 
     fn next_output(&mut self, id: ConnId) -> Option<Transmit> {

@@ -1,0 +1,49 @@
+//! Many viewers of one session, and one that is no longer there.
+
+use serde_json::{Value, json};
+
+use super::viewer::{Viewer, hello};
+use super::world::{World, wait_until};
+
+#[test]
+fn r26_a_crowd_gets_every_byte() {
+    const VIEWERS: u64 = 60;
+    let world = World::new();
+    let id = world.shell("stty -echo; printf READY; read x; seq 1 30000; echo $x");
+    world.wait_for_screen(&id, "READY");
+    let attach = |n| Viewer::attach(&world, &id, &hello(n, 1, json!({})));
+    let mut viewers: Vec<Viewer> = (1..=VIEWERS).map(attach).collect();
+    viewers[7].type_text("typed\n");
+    let expected: String = (1..=30000).map(|n| format!("{n}\r\n")).chain(["typed\r\n".to_owned()]).collect();
+    std::thread::scope(|scope| {
+        for (n, viewer) in viewers.iter_mut().enumerate() {
+            let expected = &expected;
+            scope.spawn(move || {
+                viewer.finish();
+                assert_eq!(viewer.exit.as_ref().map(|exit| &exit["code"]), Some(&json!(0)), "viewer {n}");
+                assert!(viewer.output == expected.as_bytes(), "viewer {n} got {} bytes", viewer.output.len());
+            });
+        }
+    });
+    let lists = |viewer: &Viewer| viewer.texts.iter().filter(|text| text["type"] == "presence").count();
+    assert!(viewers.iter().all(|viewer| lists(viewer) >= 1), "everybody heard who is here");
+}
+
+#[test]
+fn r52_who_leaves_and_reads_nothing_is_let_go() {
+    let world = World::new();
+    let id = world.shell("printf READY; read x; exec yes");
+    world.wait_for_screen(&id, "READY");
+    let pid = world.pid(&id);
+    let fds = || std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    let before = fds();
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    viewer.type_text("\n");
+    // So fast a reader is sent more than its socket holds.
+    viewer.until("it is fast", |viewer| viewer.offset > 8 << 20);
+    let offset = |info: &Value| info["offset"].as_u64().unwrap();
+    let stopped = viewer.offset;
+    world.wait_for_info(&id, "its socket is full", |info| offset(info) > stopped + (4 << 20));
+    viewer.send(&json!({"type": "leave"}));
+    wait_until("its descriptor is given back", || (fds() == before).then_some(()));
+}
