@@ -9,10 +9,12 @@ const worker = self as unknown as ServiceWorkerGlobalScope;
 
 /** Filled in by the build. */
 const FILES = __FILES__;
-const CACHE = "bowline-__VERSION__";
 declare const __FILES__: string[];
 
 const scope = new URL(worker.registration.scope);
+/** Several gateways may be below one origin: each has caches of its own. A path has no space in it. */
+const OURS = `bowline ${scope.pathname} `;
+const CACHE = `${OURS}__VERSION__`;
 
 worker.addEventListener("install", (event) => {
   event.waitUntil(
@@ -27,7 +29,7 @@ worker.addEventListener("install", (event) => {
 worker.addEventListener("activate", (event) => {
   event.waitUntil(
     (async () => {
-      const others = (await caches.keys()).filter((name) => name.startsWith("bowline-") && name !== CACHE);
+      const others = (await caches.keys()).filter((name) => name.startsWith(OURS) && name !== CACHE);
       await Promise.all(others.map((name) => caches.delete(name)));
       await worker.clients.claim();
     })(),

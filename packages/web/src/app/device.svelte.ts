@@ -25,6 +25,12 @@ export interface Settings {
 }
 
 const SETTINGS = "bowline.settings";
+
+/** Under which name something of the gateway at this path of the origin is kept. */
+export function keptAs(what: string, path: string): string {
+  return path === "/" ? `bowline.${what}` : `bowline.${what} ${path}`;
+}
+
 /** Font sizes that can be chosen. */
 export const FONT_SIZES = { least: 8, most: 28 } as const;
 

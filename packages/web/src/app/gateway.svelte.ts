@@ -4,13 +4,15 @@ import { browserEnvironment } from "@bowline/client/browser";
 import { SvelteMap } from "svelte/reactivity";
 import { nameOf, needWords } from "../board/order.ts";
 import { look, meet, needOf, readSeen, receive, type SeenBoard } from "../board/seen.ts";
-import { deviceStore, settings } from "./device.svelte.ts";
+import { deviceStore, keptAs, settings } from "./device.svelte.ts";
 import { notice } from "./notices.svelte.ts";
 import { hrefOf } from "./route.ts";
 import { checkShell } from "./shell.ts";
 
-const KEY = "bowline.key";
-const SEEN = "bowline.seen";
+/** Several gateways may be below one origin, each with its own login and sessions. */
+const { pathname } = new URL("./", document.baseURI);
+const KEY = keptAs("key", pathname);
+const SEEN = keptAs("seen", pathname);
 
 /** Whether somebody is logged in: not known yet, yes, or no. */
 export type Login = "unknown" | "in" | "out";
@@ -78,16 +80,17 @@ class Gateway {
       if (!(error instanceof ApiError && error.status === 401)) throw error;
     }
     deviceStore.remove(KEY);
-    this.#events?.dispose();
-    this.#events = undefined;
+    this.#close();
     this.sessions.clear();
     this.known = false;
     this.loggedOut("");
   }
 
-  /** Tries the event stream again now. */
+  /** Tries the event stream again now; one that was refused for good is made anew. */
   retry(): void {
-    this.#events?.retry();
+    if (this.feed.name === "gone" || this.feed.name === "ended") this.#close();
+    if (this.#events) this.#events.retry();
+    else this.#open();
   }
 
   /** A session changed by what was done here; the stream says the same a little later. */
@@ -106,9 +109,14 @@ class Gateway {
   #enter(): void {
     this.login = "in";
     this.why = "";
-    if (this.#events) this.#events.retry();
-    else this.#open();
+    this.retry();
     for (const go of this.onLogin) go();
+  }
+
+  #close(): void {
+    this.#events?.dispose();
+    this.#events = undefined;
+    this.feed = { name: "connecting" };
   }
 
   #open(): void {

@@ -1,4 +1,5 @@
 /** The first minutes: a link, a board, a terminal. */
+import type { WebSocketRoute } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { afterwards, DESKTOP, PHONE, stage } from "./parts/app.ts";
 import { until } from "./parts/until.ts";
@@ -106,4 +107,29 @@ describe.each([
     await world.bowline("kill", id);
     await row.waitFor({ state: "detached" });
   });
+});
+
+test("R48: a board that was refused for good comes back on a click, and after a login, in the same page", async () => {
+  const app = await blank({ rough: true });
+  const { page } = app;
+  let refused: number | undefined = 4403;
+  let live: WebSocketRoute | undefined;
+  await page.routeWebSocket(/\/v1\/events/, (socket) => {
+    live = socket;
+    if (refused === undefined) socket.connectToServer();
+    else void socket.close({ code: refused, reason: "not allowed" });
+  });
+  await page.goto(await world.loginLink(app.base));
+  await app.part("board-state").locator("button").waitFor();
+  await page.evaluate(() => Object.assign(window, { same: true }));
+  refused = undefined;
+  await app.part("board-state").locator("button").click();
+  await app.part("board-state").waitFor({ state: "detached" });
+  refused = 4426;
+  await live!.close({ code: 4426, reason: "no common version" });
+  await app.part("board-state").locator("button").waitFor();
+  refused = undefined;
+  await page.goto(await world.loginLink(app.base));
+  await app.part("board-state").waitFor({ state: "detached" });
+  expect(await page.evaluate(() => "same" in window)).toBe(true);
 });

@@ -76,6 +76,23 @@ test.each([
   await app.prints("plain 25");
 });
 
+test("R50: of two gateways under paths of one origin, each leaves the other its login and its files", async () => {
+  const own = afterwards(await World.start("--base-path", "/terminals"));
+  const proxy = afterwards(await PrefixProxy.to(own.url, "/terminals"));
+  // What the gateway at the root keeps.
+  const before = () => {
+    if (localStorage.getItem("bowline.key") !== null) return;
+    localStorage.setItem("bowline.key", "the other's");
+    void caches.open("bowline / 0123456789ab");
+  };
+  const app = await open({ of: own, base: proxy.url, before });
+  await app.page.evaluate(() => navigator.serviceWorker.ready);
+  await app.page.reload();
+  await app.page.waitForSelector("text=New session");
+  const kept = () => app.page.evaluate(async () => [localStorage.getItem("bowline.key"), ...(await caches.keys()).map((name) => name.split(" ")[1]).sort()]);
+  expect(await kept()).toEqual(["the other's", "/", "/terminals/"]);
+});
+
 test("R53: under a path of somebody's proxy, everything works and the cookie stays there", async () => {
   const own = afterwards(await World.start("--base-path", "/terminals"));
   const proxy = afterwards(await PrefixProxy.to(own.url, "/terminals"));
