@@ -31,6 +31,7 @@ pub(crate) fn state(info: &SessionInfo) -> String {
         (State::Exited, Some(ExitStatus { signal: Some(signal), .. })) => signal.clone(),
         (State::Exited, Some(ExitStatus { code: Some(code), .. })) => format!("exited {code}"),
         (State::Exited, _) => "exited".into(),
+        (State::Unknown, _) => "unknown".into(),
     }
 }
 

@@ -66,6 +66,7 @@ pub(crate) fn attached(exact: bool, reason: Option<Reason>, after: Duration) {
         Reason::Lagging => "lagging",
         Reason::Resize => "resize",
         Reason::Repaint => "repaint",
+        Reason::Unknown => "unknown",
     });
     counter!("bowline_verdicts_total", "verdict" => verdict, "reason" => reason).increment(1);
     histogram!("bowline_resume_seconds").record(after.as_secs_f64());

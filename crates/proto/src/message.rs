@@ -89,6 +89,9 @@ pub enum CallKind {
     Bell,
     /// By a notification (OSC 9, 99 or 777).
     Notify,
+    /// A word of a later time.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What runs in a session.
@@ -101,6 +104,9 @@ pub enum Kind {
     Terminal,
     /// A conversation with a coding agent.
     Agent,
+    /// A word of a later time.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Whether a session lives.
@@ -115,6 +121,9 @@ pub enum State {
     Exited,
     /// Its process is gone without an exit status: killed, or the machine went down.
     Lost,
+    /// A word of a later time.
+    #[serde(other)]
+    Unknown,
 }
 
 /// How a program ended: a code or a signal; neither when nobody saw it.
@@ -326,6 +335,9 @@ pub enum Reason {
     Resize,
     /// The client asked for it.
     Repaint,
+    /// A word of a later time.
+    #[serde(other)]
+    Unknown,
 }
 
 /// How much of the terminal a snapshot describes.

@@ -286,8 +286,8 @@ impl Events {
         }
         if let Some(Call { at, kind, text }) = &history.call {
             let event = match kind {
-                CallKind::Notify => Event::Notify { title: String::new(), body: text.clone() },
                 CallKind::Bell => Event::Bell,
+                CallKind::Notify | CallKind::Unknown => Event::Notify { title: String::new(), body: text.clone() },
             };
             put_at(last, at, event)?;
         }

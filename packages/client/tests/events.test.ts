@@ -55,6 +55,16 @@ describe("the event stream", () => {
     expect(heard).toEqual([]);
   });
 
+  test("a session of a later time does not hide the others", async () => {
+    const { world, info, told, connection, give } = open();
+    await world.advance(100);
+    const odd = { ...info, name: "odd", kind: "notebook", state: "paused", call: { at: info.created, kind: "light", text: "" } };
+    give(world.live[0]!, { type: "board", sessions: [odd, info], approvals: [] });
+    await world.advance(100);
+    expect(told.slice(3)).toEqual([["odd", "build"]]);
+    expect(connection.state.name).toBe("open");
+  });
+
   test("a browser says its key first", async () => {
     const { world, heard } = open("K");
     await world.advance(100);

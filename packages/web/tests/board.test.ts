@@ -53,6 +53,12 @@ describe("R54: the board", () => {
     expect([ids(needing), ids(running), ids(ended)]).toEqual(["e", "bac", "fd"]);
   });
 
+  it("shows a session of a later time among the living, and says so", () => {
+    const odd = session({ kind: "unknown", state: "unknown" });
+    expect(partsOf([odd], { [odd.id]: meet(undefined, session()) }).running).toHaveLength(1);
+    expect(lifeOf(odd)).toContain("too old");
+  });
+
   it("calls a session by its name, else by its command", () => {
     expect(nameOf(session({ name: "build" }))).toBe("build");
     expect(nameOf(session())).toBe("bash");

@@ -159,5 +159,5 @@ fn a_session_is_described_as_it_is_written() {
     assert_eq!(keys(&described["SessionInfo"]["properties"]), keys(&written));
     assert_eq!(keys(&described["Size"]["properties"]), keys(&written["size"]));
     assert_eq!(keys(&described["ExitStatus"]["properties"]), keys(&written["exit"]));
-    assert_eq!(described["State"]["enum"], serde_json::json!(["running", "exited", "lost"]));
+    assert_eq!(described["State"]["enum"], serde_json::json!(["running", "exited", "lost", "unknown"]));
 }

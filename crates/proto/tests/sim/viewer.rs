@@ -206,6 +206,7 @@ impl Viewer {
             Reason::Resize | Reason::Repaint => {
                 assert_eq!((here, missed, scope), (Some(offset), None, Scope::Screen), "painted in passing");
             }
+            Reason::Unknown => panic!("the server has reasons of its own time"),
         }
     }
 

@@ -1,6 +1,7 @@
 /**
  * The text messages, read from JSON. The types are in wire.ts, written from the Rust ones; here each field is checked once,
- * where it enters. Unknown fields are left out; an unknown `type` is `undefined`, and ignored.
+ * where it enters. Unknown fields are left out; an unknown `type` is `undefined`, and ignored; an unknown word that only
+ * describes (a state, a kind, a reason) is "unknown".
  */
 import { isClientId, isEpoch, isSessionId, isSessionName } from "./ids.js";
 import {
@@ -18,6 +19,7 @@ import {
   optional,
   tagged,
   text,
+  word,
 } from "./shape.js";
 import type {
   Attached,
@@ -47,7 +49,7 @@ const sessionId = checked("a session id, 12 of a-z and 0-9,", isSessionId);
 const sessionName = checked("a session name", isSessionName);
 const u32 = integer(0, 0xffff_ffff);
 const exitCode = nullable(integer(-0x8000_0000, 0x7fff_ffff));
-const reason = oneOf("fresh", "trimmed", "epoch", "ahead", "lagging", "resize", "repaint");
+const reason = word("fresh", "trimmed", "epoch", "ahead", "lagging", "resize", "repaint");
 const lag = oneOf("skip", "wait");
 
 const sizeFields: Fields<Size> = { cols: integer(2, 1000), rows: integer(1, 500) };
@@ -60,12 +62,12 @@ const beat = { n: count };
 export const sessionInfo = object<SessionInfo>({
   id: sessionId,
   name: nullable(sessionName),
-  kind: oneOf("terminal", "agent"),
-  state: oneOf("running", "exited", "lost"),
+  kind: word("terminal", "agent"),
+  state: word("running", "exited", "lost"),
   exit: optional(object<ExitStatus>({ code: exitCode, signal: nullable(text) })),
   created: text,
   active: optional(text),
-  call: optional(object<Call>({ at: text, kind: oneOf("bell", "notify"), text })),
+  call: optional(object<Call>({ at: text, kind: word("bell", "notify"), text })),
   cwd: text,
   argv: list(text),
   title: text,

@@ -36,6 +36,11 @@ export function oneOf<const T extends readonly string[]>(...words: T): Shape<T[n
   return (value) => (words.includes(value as string) ? (value as T[number]) : wrong(`one of ${words.join(", ")}`, value));
 }
 
+/** One of these words, or "unknown" for one of a later time. */
+export function word<const T extends readonly string[]>(...words: T): Shape<T[number] | "unknown"> {
+  return (value) => (words.includes(text(value)) ? (value as T[number]) : "unknown");
+}
+
 /** A value, or null; missing is null. */
 export function nullable<T>(shape: Shape<T>): Shape<T | null> {
   return (value) => (value === null || value === undefined ? null : shape(value));

@@ -75,13 +75,13 @@ export type Call = {
 };
 
 /** How a program calls. */
-export type CallKind = "bell" | "notify";
+export type CallKind = "bell" | "notify" | "unknown";
 
 /** What runs in a session. */
-export type Kind = "terminal" | "agent";
+export type Kind = "terminal" | "agent" | "unknown";
 
 /** Whether a session lives. */
-export type State = "running" | "exited" | "lost";
+export type State = "running" | "exited" | "lost" | "unknown";
 
 /** How a program ended: a code or a signal; neither when nobody saw it. */
 export type ExitStatus = {
@@ -193,7 +193,7 @@ export type Attached = {
 export type Verdict = "exact" | "snapshot";
 
 /** Why a snapshot is sent. */
-export type Reason = "fresh" | "trimmed" | "epoch" | "ahead" | "lagging" | "resize" | "repaint";
+export type Reason = "fresh" | "trimmed" | "epoch" | "ahead" | "lagging" | "resize" | "repaint" | "unknown";
 
 /** How much of the terminal a snapshot describes. */
 export type Scope = "screen" | "all";

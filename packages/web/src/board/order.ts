@@ -1,7 +1,7 @@
 /** The board's order and words. */
 import type { SessionInfo } from "@bowline/client";
 import { exitWords } from "../terminal/words.ts";
-import { type Need, needOf, type SeenBoard } from "./seen.ts";
+import { isOver, type Need, needOf, type SeenBoard } from "./seen.ts";
 
 /** A session on the board. */
 export interface Entry {
@@ -27,8 +27,8 @@ export function partsOf(sessions: Iterable<SessionInfo>, seen: SeenBoard): Parts
   const calls = (a: Entry, b: Entry) => (b.session.call?.at ?? "").localeCompare(a.session.call?.at ?? "") || latest(a, b);
   return {
     needing: entries.filter((entry) => entry.need).sort(calls),
-    running: entries.filter((entry) => !entry.need && entry.session.state === "running").sort(byName),
-    ended: entries.filter((entry) => !entry.need && entry.session.state !== "running").sort(latest),
+    running: entries.filter((entry) => !entry.need && !isOver(entry.session)).sort(byName),
+    ended: entries.filter((entry) => !entry.need && isOver(entry.session)).sort(latest),
   };
 }
 
@@ -47,6 +47,7 @@ export function commandOf({ argv }: SessionInfo): string {
 /** Whether it lives, in a few words. */
 export function lifeOf(session: SessionInfo): string {
   if (session.state === "running") return "Running";
+  if (session.state === "unknown") return "In a state that this page is too old for";
   return session.state === "lost" ? "Lost" : exitWords(session.exit);
 }
 

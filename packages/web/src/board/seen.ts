@@ -23,7 +23,7 @@ export type Need = { readonly kind: "bell" } | { readonly kind: "notify"; readon
 
 /** Why a session needs somebody, if it does. */
 export function needOf(session: SessionInfo, seen: Seen | undefined): Need | undefined {
-  if (session.state !== "running" && seen?.epoch === session.epoch && !seen.ended) return { kind: "ended" };
+  if (isOver(session) && seen?.epoch === session.epoch && !seen.ended) return { kind: "ended" };
   const call = session.call;
   if (!call || call.at === seen?.call) return undefined;
   return call.kind === "bell" ? { kind: "bell" } : { kind: "notify", text: call.text };
@@ -36,13 +36,13 @@ export function receive(board: SeenBoard, sessions: readonly SessionInfo[]): See
 
 /** One session was received. */
 export function meet(seen: Seen | undefined, session: SessionInfo): Seen {
-  if (session.state !== "running" || seen?.epoch === session.epoch) return seen ?? {};
+  if (isOver(session) || seen?.epoch === session.epoch) return seen ?? {};
   return { ...(seen?.call === undefined ? {} : { call: seen.call }), epoch: session.epoch };
 }
 
 /** Somebody looks at the session. */
 export function look(session: SessionInfo): Seen {
-  const ended = session.state !== "running";
+  const ended = isOver(session);
   return { ...(session.call ? { call: session.call.at } : {}), epoch: session.epoch, ...(ended ? { ended } : {}) };
 }
 
@@ -55,4 +55,9 @@ export function readSeen(stored: string | undefined): SeenBoard {
   } catch {
     return {};
   }
+}
+
+/** It ended. What is in a state of a later time is not said to have. */
+export function isOver({ state }: SessionInfo): boolean {
+  return state === "exited" || state === "lost";
 }
