@@ -180,7 +180,7 @@ impl Viewer {
                     None => assert_eq!(self.taken, 0, "the client was forgotten"),
                 }
                 self.sent = self.taken;
-                if self.repeats {
+                if self.repeats && message["session"]["state"] == "running" {
                     self.sent = self.line_before(self.taken);
                 }
             }
