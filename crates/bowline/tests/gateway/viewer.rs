@@ -90,7 +90,7 @@ impl Viewer {
     /// With more in the hello.
     pub(crate) fn dial_with(&mut self, quiet_for: Duration, more: Value) -> Result<(), End> {
         self.conn += 1;
-        let mut ws = match ws::open(self.address, &self.path, &[("Authorization", &self.bearer)]) {
+        let mut ws = match ws::open_within(quiet_for, self.address, &self.path, &[("Authorization", &self.bearer)]) {
             Ok(Opened::Open(ws)) => ws,
             Ok(Opened::Refused(response)) => return Err(End::Refused(response.status)),
             Err(_) => return Err(End::Cut),

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use super::gateway::PATIENCE;
 use super::http::{self, Response};
@@ -53,9 +54,19 @@ impl Opened {
 
 /// Asks for a WebSocket.
 pub(crate) fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> io::Result<Opened> {
+    open_within(PATIENCE, address, path, headers)
+}
+
+/// The same, over a network that may say nothing: after this long, it is given up.
+pub(crate) fn open_within(
+    quiet_for: Duration,
+    address: SocketAddr,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> io::Result<Opened> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(quiet_for))?;
     let mut head = format!("GET {path} HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n");
     head += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
