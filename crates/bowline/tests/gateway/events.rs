@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::gateway::{PATIENCE, World};
+use super::gateway::{PATIENCE, World, wait_until};
 use super::ws::{self, Message, Opened, Ws};
 
 /// An event stream, in either form.
@@ -232,8 +232,13 @@ fn r46_two_hundred_sessions_and_a_subscriber_that_reads_nothing() {
     let world = World::new();
     let stopped = Stream::socket(&world, &world.token);
     let ids: Vec<String> = (0..200).map(|_| world.shell("exec sleep 1000")).collect();
-    let (mut streams, board) = both(&world);
-    assert_eq!(board["sessions"].as_array().unwrap().len(), 200);
+    // The board, which runs for the first subscriber, hears of a session a moment after its starter does.
+    wait_until("the board has them all", || {
+        let mut stream = Stream::socket(&world, &world.token);
+        let board = stream.until("a board", |message| message["type"] == "board");
+        (board["sessions"].as_array().unwrap().len() == ids.len()).then_some(())
+    });
+    let (mut streams, _) = both(&world);
     for (n, id) in ids.iter().enumerate().step_by(20) {
         world.call("PATCH", &format!("/v1/sessions/{id}"), &json!({ "name": format!("n{n}") }));
         told(&mut streams, "a new name", is(id, "name", format!("n{n}")));
