@@ -93,6 +93,14 @@ pub(super) fn echo(bench: &Bench<'_>) -> Result<Vec<Row>> {
                 .beside("bare PTY", Figure::new(median(&bare), "µs")),
         );
     }
+    for (name, q) in [("p50", 0.5), ("p99", 0.99)] {
+        let ours = Figure::new(median(&of(&loud[1], q)), "µs");
+        let relay = Figure::new(median(&of(&loud[0], q)), "µs");
+        let bare = Figure::new(median(&of(&loud[2], q)), "µs");
+        let what = format!("echo while a neighbour floods, {name}");
+        rows.push(Row::new(what.clone(), ours).beside("bare relay over TCP, too", relay));
+        rows.push(Row::new(what, ours).beside("bare PTY, too", bare));
+    }
     let (loud50, loud99) = (median(&of(&loud[1], 0.5)), median(&of(&loud[1], 0.99)));
     let bare50 = median(&of(&quiet[2], 0.5));
     let quiet99 = median(&of(&quiet[1], 0.99));
