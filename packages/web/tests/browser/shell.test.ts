@@ -92,7 +92,7 @@ test("R54: after an upgrade the next load is the new app, and nothing of the old
   expect(after).toContain("/assets/index-next-");
   await until("the new worker keeps the new app alone", async () => {
     const { names, scripts } = await stores(app);
-    return names.join() === "bowline-next" && scripts.join() === after;
+    return names.join() === "bowline / next" && scripts.join() === after;
   }, async () => JSON.stringify(await stores(app)));
   // A page that was open all along says that it is the old one.
   await beside.page.click('[data-testid="notice"]:has-text("Bowline was updated") button:has-text("Load the new one")');

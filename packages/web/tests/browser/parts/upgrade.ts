@@ -10,13 +10,15 @@ export async function nextVersion(proxy: PrefixProxy): Promise<() => void> {
   };
   const worker = await served("sw.js");
   const names = [...worker.body.matchAll(/assets\/([\w.-]+)/g)].map((match) => match[1]!);
+  const version = worker.body.match(/\b[0-9a-f]{12}\b/)![0];
   const next = (name: string) => name.replace("-", "-next-");
   const renamed = (body: string) => names.reduce((text, name) => text.replaceAll(name, next(name)), body);
   const files = new Map<string, Instead>();
   for (const path of ["", "sw.js", ...names.map((name) => `assets/${name}`)]) {
     const { body, ...rest } = await served(path);
     files.set(`/${path}`, { status: 404, headers: {}, body: "no such file any more" });
-    files.set(`/${renamed(path)}`, { ...rest, body: renamed(body).replace(/bowline-[0-9a-f]{12}/, "bowline-next") });
+    const text = renamed(body);
+    files.set(`/${renamed(path)}`, { ...rest, body: path === "sw.js" ? text.replace(version, "next") : text });
   }
   return () => {
     proxy.instead = (path) => files.get(path);
