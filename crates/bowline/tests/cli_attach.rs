@@ -314,8 +314,8 @@ fn a_terminal_that_stalls_at_the_end_gets_all_of_it_later() {
     assert!(!terminal.has_mode(1003));
 }
 
-#[test]
-fn r7_giving_up_is_quiet_and_enter_comes_back() {
+/// Somebody at `cat` whose connection was cut, and who is no longer trying.
+fn given_up() -> (World, Proxy, Terminal) {
     let world = World::new();
     world.configure("reconnect_tries = 1");
     let id = world.start("w", "echo here; cat");
@@ -325,6 +325,12 @@ fn r7_giving_up_is_quiet_and_enter_comes_back() {
     terminal.wait_for("here");
     proxy.cut();
     terminal.wait_for("given up; Enter retries");
+    (world, proxy, terminal)
+}
+
+#[test]
+fn r7_giving_up_is_quiet_and_enter_comes_back() {
+    let (_world, proxy, mut terminal) = given_up();
     proxy.mend();
     terminal.press(b"\r");
     terminal.wait_gone("[bowline");
@@ -334,15 +340,7 @@ fn r7_giving_up_is_quiet_and_enter_comes_back() {
 
 #[test]
 fn r16_keys_typed_after_giving_up_are_kept_for_the_way_back() {
-    let world = World::new();
-    world.configure("reconnect_tries = 1");
-    let id = world.start("w", "echo here; cat");
-    world.wait_for_screen("w", "here");
-    let proxy = Proxy::before(&world, &id);
-    let mut terminal = Terminal::attach(&world, "w");
-    terminal.wait_for("here");
-    proxy.cut();
-    terminal.wait_for("given up; Enter retries");
+    let (_world, proxy, mut terminal) = given_up();
     terminal.press(b"typed ");
     terminal.press(b"offline");
     proxy.mend();

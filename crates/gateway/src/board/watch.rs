@@ -196,3 +196,18 @@ impl Notices {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without its first look, a board would never be announced.
+    #[test]
+    fn r46_no_folder_is_no_sessions_and_no_failure() {
+        let temp = tempfile::tempdir().unwrap();
+        assert!(ids(&temp.path().join("none")).unwrap().is_empty());
+        let file = temp.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(ids(&file).is_err(), "what cannot be listed is not empty");
+    }
+}
