@@ -71,6 +71,8 @@ export class Screen {
   /** Writes that xterm.js has not taken yet. */
   #writing = 0;
   #snapshot: { size: Size; whole: boolean; parts: Uint8Array[] } | undefined;
+  /** The session has told its size. Until then the terminal has the window's, which it most often turns out to be. */
+  #sized = false;
   /** The size is somebody else's. */
   #framed = false;
   /** The cell at the wanted font, until the font changes. */
@@ -199,6 +201,7 @@ export class Screen {
       return;
     }
     const window = sizeFor(place, cell);
+    if (!this.#sized) this.term.resize(window.cols, window.rows);
     const size = { cols: this.term.cols, rows: this.term.rows };
     const known = this.#window;
     this.#window = window;
@@ -265,6 +268,7 @@ export class Screen {
   }
 
   #apply({ cols, rows }: Size): void {
+    this.#sized = true;
     if (this.term.cols === cols && this.term.rows === rows) return;
     this.term.resize(cols, rows);
     this.layout();

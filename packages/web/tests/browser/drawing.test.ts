@@ -53,7 +53,7 @@ test("a GPU takes over after the first output, and nothing moves", async () => {
   // Both round to whole pixels, each in its own way.
   expect(Math.abs(frames.at(-1)!.width - frames[0]!.width)).toBeLessThanOrEqual(1);
   expect(sizes).toEqual([]);
-  expect(moves.filter((at) => at > frames[0]!.at)).toEqual([]);
+  expect(moves).toEqual([]);
   await app.type("echo drawn $((6 * 7))\r");
   await app.prints("drawn 42");
 });
