@@ -42,6 +42,35 @@ describe("typing", () => {
     expect(Buffer.from(session.typed).toString()).toBe("ls\n");
   });
 
+  test("R16: keys typed into a dead line just before a sleep are unsent after it", async () => {
+    const { world, session, viewer, connection } = await attached();
+    world.live[0]!.zombie = true;
+    connection.input("rm -r x\n");
+    await world.advance(1_000);
+    world.frozen = true;
+    await world.advance(3_600_000);
+    world.frozen = false;
+    world.signal("resumed");
+    await world.advance(100);
+    expect(connection.state.name).toBe("open");
+    expect(session.typed).toEqual([]);
+    expect(viewer.unsent.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(["rm -r x\n"]);
+  });
+
+  test("R16: keys typed into a dead line just before a short sleep are delivered once", async () => {
+    const { world, session, viewer, connection } = await attached();
+    world.live[0]!.zombie = true;
+    connection.input("ls\n");
+    await world.advance(1_000);
+    world.frozen = true;
+    await world.advance(20_000);
+    world.frozen = false;
+    world.signal("resumed");
+    await world.advance(3_000);
+    expect(Buffer.from(session.typed).toString()).toBe("ls\n");
+    expect(viewer.unsent).toEqual([]);
+  });
+
   test("R16: away twice, a second report has all that is undecided, and one decision is about all of it", async () => {
     const { world, session, viewer, connection } = await attached();
     for (const keys of ["rm ", "-r x\n"]) {

@@ -44,7 +44,7 @@ pub struct Client {
     pong: Option<u64>,
     rendered: Rendered,
     outbox: Outbox,
-    /// Since when there is nobody to send input to.
+    /// Since when there is nobody to send input to. A sleep counts, also when the loss is noticed only after it.
     away: Option<Duration>,
     commands: VecDeque<(String, Value)>,
     /// How many of `commands` this connection has carried.
@@ -150,7 +150,7 @@ impl Client {
 
     fn disconnect(&mut self) {
         if self.state == ClientState::Attached {
-            self.away = Some(self.now);
+            self.away = Some(self.now.min(self.answer_due()));
         }
         self.outbox.disconnected();
         self.commanded = 0;

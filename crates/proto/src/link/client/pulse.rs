@@ -60,6 +60,13 @@ impl Client {
         Some(waiting.max(self.heard) + PROBE_AFTER)
     }
 
+    /// A live line is heard of until then, for it would be asked. One that is gone was so by then, whenever that is
+    /// found out: nobody asks while the machine sleeps.
+    pub(super) fn answer_due(&self) -> Duration {
+        let typed = self.outbox.waiting().map(|waiting| waiting.max(self.heard) + PROBE_AFTER);
+        typed.unwrap_or(Duration::MAX).min(self.heard + self.heartbeat)
+    }
+
     fn start_probe(&mut self) {
         if self.probe.is_none() {
             self.probe = Some(self.now + PROBE_WITHIN);

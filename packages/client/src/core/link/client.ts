@@ -37,7 +37,7 @@ export class Client implements Conversation {
   #painting: { offset: number; left: number } | undefined;
   #you: You;
   #rendered: Rendered;
-  /** Since when there is nobody to send input to. */
+  /** Since when there is nobody to send input to. A sleep counts, also when the loss is noticed only after it. */
   #away: number | undefined;
   #resize: Size | undefined;
   #claim = false;
@@ -117,7 +117,7 @@ export class Client implements Conversation {
   }
 
   #disconnect(): void {
-    if (this.#state === "attached") this.#away = this.#now;
+    if (this.#state === "attached") this.#away = Math.min(this.#now, this.#pulse.answerDue(this.#outbox.waiting));
     this.#outbox.disconnected();
     this.#pulse.handleDisconnected();
     this.#commands.disconnected();

@@ -70,6 +70,15 @@ export class Pulse {
     return Math.min(silence, late, this.#probe ?? Infinity, this.#probeAt(context) ?? Infinity);
   }
 
+  /**
+   * A live line is heard of until then, for it would be asked. One that is gone was so by then, whenever that is found out:
+   * nobody asks while the machine sleeps.
+   */
+  answerDue(waiting: number | undefined): number {
+    const typed = waiting === undefined ? Infinity : Math.max(waiting, this.#heard) + PROBE_AFTER;
+    return Math.min(typed, this.#heard + this.heartbeat);
+  }
+
   /** The next ping or pong to send. */
   pollTransmit(): { type: "ping" | "pong"; n: number } | undefined {
     const [pong, ping] = [this.#pong, this.#ping];
