@@ -90,7 +90,7 @@ pub struct Limits {
     pub body_within: Duration,
     /// A WebSocket without its first message for this long is closed 4408.
     pub hello_within: Duration,
-    /// Silence after which an event stream pings; 2.25 times as long without a word from the other side is the end.
+    /// How often an event stream pings; 2.25 times as long without a word from the other side is the end.
     pub heartbeat: Duration,
     /// A connection that takes nothing of what it is sent for this long is cut.
     pub stalled_after: Duration,

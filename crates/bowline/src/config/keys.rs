@@ -95,11 +95,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("gateway.limits.head_within", "", "time for a request's head; past it the socket is closed"),
     key("gateway.limits.body_within", "", "time for a request's body; past it 408 `too_slow`"),
     key("gateway.limits.hello_within", "", "time for a WebSocket's first message; past it it is closed 4408"),
-    key(
-        "gateway.limits.heartbeat",
-        "",
-        "silence after which an event stream pings; 2.25 times as long without a word ends it",
-    ),
+    key("gateway.limits.heartbeat", "", "how often an event stream pings; 2.25 times as long without a word ends it"),
     key("gateway.limits.stalled_after", "", "a viewer whose connection takes nothing for this long is cut"),
     key("gateway.limits.drain", "", "how long a stop waits for connections to close; then they are cut"),
 ];

@@ -7,6 +7,7 @@ use bowline_proto::close;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_websockets::{Error, Message};
 
 use super::{Admission, Told, text};
@@ -117,7 +118,10 @@ async fn down(
     mut pings: watch::Receiver<Option<u64>>,
     pongs: &Pongs,
 ) -> Ending {
-    let limits = &app.settings.limits;
+    let heartbeat = app.settings.limits.heartbeat;
+    // Whatever else is sent: a client that hears enough asks nothing, so that only its answers show that it is there.
+    let mut beats = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut batch = vec![told.welcome(app)];
     let mut n = 0;
     loop {
@@ -138,11 +142,11 @@ async fn down(
                 pings.borrow_and_update().map(|n| BoardMessage::Pong { n }).into_iter().collect()
             }
             () = pongs.due() => Vec::new(),
-            news = told.news.news() => news,
-            () = tokio::time::sleep(limits.heartbeat) => {
+            _ = beats.tick() => {
                 n += 1;
                 vec![BoardMessage::Ping { n }]
             }
+            news = told.news.news() => news,
         };
     }
 }

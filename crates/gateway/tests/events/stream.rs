@@ -127,6 +127,27 @@ fn r46_each_side_answers_pings_and_silence_is_death() {
     assert_eq!(sse.next(), Some(Said::Comment), "and again");
 }
 
+/// A client that hears news all the time has nothing to ask: it was taken for dead, since the gateway asked nothing either.
+#[test]
+fn r46_a_client_that_only_answers_stays_however_much_is_told() {
+    let world = World::with(|limits| limits.heartbeat = Duration::from_secs(1));
+    let mut session = world.ended(1);
+    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let mut ws = Ws::open(world.address, "", &[("Authorization", &bearer)]).ok().unwrap();
+    let (mut pinged, mut told) = (0, 0);
+    // Longer than it would wait in silence.
+    while pinged < 4 {
+        session.rename(&format!("n{told}"));
+        let message = ws.next().unwrap();
+        if message["type"] == "ping" {
+            pinged += 1;
+            ws.send(&json!({ "type": "pong", "n": message["n"] }));
+        } else {
+            told += 1;
+        }
+    }
+}
+
 #[test]
 fn r46_what_is_no_message_closes_the_stream() {
     let world = World::new();
