@@ -128,6 +128,11 @@ impl Viewer {
         Ok(())
     }
 
+    /// How far the session's output has come here.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// Reads once, waiting for something to come, and hands on what the terminal would be given.
     pub(crate) fn receive(&mut self, mut render: impl FnMut(&[u8])) -> Result<()> {
         let n = self.wire.read(&mut self.received[self.filled..])?;

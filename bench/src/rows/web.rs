@@ -1,6 +1,8 @@
 //! Through the gateway: output, echo, and what an idle viewer costs it.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use bowline_proto::message::Lag;
@@ -14,6 +16,9 @@ use crate::machine;
 use crate::pty::PtyChild;
 use crate::text::{as_printed, coloured};
 use crate::viewer::Viewer;
+
+/// A flood has printed more than its burst by then.
+const FLOOD_BURST: Duration = Duration::from_secs(15);
 
 pub(super) fn output(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let text = coloured(bench.pick(100_000_000, 20_000_000));
@@ -67,13 +72,24 @@ pub(super) fn echo(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let mut flooded = Viewer::attach_at(&gateway.to(&session), Lag::Skip, b"READY")?;
     flooded.write(b"\n")?;
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
-    let reader = std::thread::spawn(move || -> Result<()> {
-        while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
-            flooded.receive(|_| {})?;
+    let printed = Arc::new(AtomicU64::new(0));
+    let reader = std::thread::spawn({
+        let printed = printed.clone();
+        move || -> Result<()> {
+            while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                flooded.receive(|_| {})?;
+                printed.store(flooded.offset(), Ordering::Relaxed);
+            }
+            Ok(())
         }
-        Ok(())
     });
+    let begun = Instant::now();
+    let burst = type_in_turn(&mut typists, 1, bench.pick(400, 60))?;
+    // What lasts goes at a pace once its burst is over.
+    std::thread::sleep(bench.pick(FLOOD_BURST, Duration::ZERO).saturating_sub(begun.elapsed()));
+    let (from, since) = (printed.load(Ordering::Relaxed), Instant::now());
     let loud = type_in_turn(&mut typists, bench.pick(3, 1), bench.pick(400, 60))?;
+    let speed = (printed.load(Ordering::Relaxed) - from) as f64 / 1e6 / since.elapsed().as_secs_f64();
     drop(stop);
     reader.join().map_err(|_| anyhow::anyhow!("the reader panicked"))??;
 
@@ -93,13 +109,16 @@ pub(super) fn echo(bench: &Bench<'_>) -> Result<Vec<Row>> {
                 .beside("bare PTY", Figure::new(median(&bare), "µs")),
         );
     }
-    for (name, q) in [("p50", 0.5), ("p99", 0.99)] {
-        let ours = Figure::new(median(&of(&loud[1], q)), "µs");
-        let relay = Figure::new(median(&of(&loud[0], q)), "µs");
-        let bare = Figure::new(median(&of(&loud[2], q)), "µs");
-        let what = format!("echo while a neighbour floods, {name}");
-        rows.push(Row::new(what.clone(), ours).beside("bare relay over TCP, too", relay));
-        rows.push(Row::new(what, ours).beside("bare PTY, too", bare));
+    for (when, times) in [("in the first seconds of a neighbour's flood", &burst), ("while a neighbour floods", &loud)]
+    {
+        for (name, q) in [("p50", 0.5), ("p99", 0.99)] {
+            let ours = Figure::new(median(&of(&times[1], q)), "µs");
+            let relay = Figure::new(median(&of(&times[0], q)), "µs");
+            let bare = Figure::new(median(&of(&times[2], q)), "µs");
+            let what = format!("echo {when}, {name}");
+            rows.push(Row::new(what.clone(), ours).beside("bare relay over TCP, too", relay));
+            rows.push(Row::new(what, ours).beside("bare PTY, too", bare));
+        }
     }
     let (loud50, loud99) = (median(&of(&loud[1], 0.5)), median(&of(&loud[1], 0.99)));
     let bare50 = median(&of(&quiet[2], 0.5));
@@ -114,6 +133,7 @@ pub(super) fn echo(bench: &Bench<'_>) -> Result<Vec<Row>> {
             .beside("itself without a flood", Figure::new(quiet99, "µs"))
             .budget(Budget::RatioAtMost(3.0)),
     );
+    rows.push(Row::new("the flood meanwhile", Figure::new(speed, "MB/s")));
     Ok(rows)
 }
 

@@ -97,6 +97,7 @@ impl Session {
             self.notices.poll_timeout(),
             self.screen_due,
             self.serve_due,
+            self.rest_due,
             self.socket_look,
         ];
         let cuts = self.conns.values().filter_map(|conn| conn.cut_at);

@@ -7,6 +7,7 @@ mod asks;
 mod conn;
 mod ending;
 mod notices;
+mod pace;
 mod poll;
 mod serve;
 mod terminal;

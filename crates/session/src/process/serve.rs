@@ -23,6 +23,7 @@ use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 use super::Socket;
 use super::conn::Conn;
 use super::notices::Notices;
+use super::pace::Pace;
 use super::poll::{Interest, Poll, Ready};
 use super::typed::Typed;
 use crate::emulator::{Ask, Done, Emulator};
@@ -109,6 +110,9 @@ pub(crate) struct Session {
     /// When they are next, if something may wait for them.
     pub(super) serve_due: Option<Instant>,
     pub(super) newest: Newest,
+    pub(super) pace: Pace,
+    /// When a flood has rested.
+    pub(super) rest_due: Option<Instant>,
     /// Where this life's output begins; a cursor of this epoch never points before it.
     pub(super) life_start: Offset,
     /// What connections are read into.
@@ -210,6 +214,8 @@ impl Session {
             screen_due: None,
             served: now,
             serve_due: None,
+            pace: Pace::new(Instant::now()),
+            rest_due: None,
             newest: Newest::new(offset),
             life_start: offset,
             scratch: vec![0; CONN_READ],

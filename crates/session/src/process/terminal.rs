@@ -40,6 +40,7 @@ impl Session {
         }
         if filled > 0 {
             self.last_output = Instant::now();
+            self.pace.handle_output(filled, self.last_output);
             self.info_changed |= self.last_output.duration_since(self.described) >= DESCRIBE_EVERY;
             self.newest.filled(self.log.end(), filled);
             let end = self.newest.end();
@@ -82,12 +83,15 @@ impl Session {
         };
     }
 
-    /// Waits at the PTY for what is useful now: not for output while the screen is far behind, for room only when
-    /// something waits to be typed.
+    /// Waits at the PTY for what is useful now: not for output while the screen is far behind or a flood rests, for room only
+    /// when something waits to be typed.
     pub(super) fn watch_pty(&mut self) {
+        // What a program left behind at its end has an end, too, and does not rest.
+        self.rest_due = self.status.is_none().then(|| self.pace.rest(Instant::now())).flatten();
         let Terminal::Watched(before) = self.terminal else { return };
         let write = !self.typed.is_empty() || !self.link.input().is_empty();
-        let wanted = Interest { read: !self.emulator.must_wait(), write };
+        let read = self.rest_due.is_none() && !self.emulator.must_wait();
+        let wanted = Interest { read, write };
         if wanted != before && self.poll.modify(&self.pty, PTY, wanted).is_ok() {
             self.terminal = Terminal::Watched(wanted);
         }
