@@ -122,11 +122,16 @@ pub(super) fn echo(bench: &Bench<'_>) -> Result<Vec<Row>> {
     }
     let (loud50, loud99) = (median(&of(&loud[1], 0.5)), median(&of(&loud[1], 0.99)));
     let bare50 = median(&of(&quiet[2], 0.5));
-    let quiet99 = median(&of(&quiet[1], 0.99));
+    let (quiet50, quiet99) = (median(&of(&quiet[1], 0.5)), median(&of(&quiet[1], 0.99)));
     rows.push(
         Row::new("echo while a neighbour floods, p50", Figure::new(loud50, "µs"))
             .beside("bare PTY without a flood", Figure::new(bare50, "µs"))
             .budget(Budget::RatioAtMost(5.0)),
+    );
+    rows.push(
+        Row::new("echo while a neighbour floods, p50", Figure::new(loud50, "µs"))
+            .beside("itself without a flood", Figure::new(quiet50, "µs"))
+            .budget(Budget::RatioAtMost(2.0)),
     );
     rows.push(
         Row::new("echo while a neighbour floods, p99", Figure::new(loud99, "µs"))
