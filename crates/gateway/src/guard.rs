@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 
 use crate::app::App;
-use crate::auth::{Caller, HalfLogin, Scope};
+use crate::auth::{Caller, HalfLogin, Scope, TOKEN_PREFIX};
 use crate::problem::Problem;
 use crate::reach::{Ends, Reach};
 use crate::ws;
@@ -54,17 +54,16 @@ pub(crate) enum Who {
 
 /// Reads who is calling: a token, a ticket, a trusted proxy's word, or a browser's cookie (and its key).
 pub(crate) fn who(app: &App, parts: &Parts) -> Result<Who, Problem> {
-    let unknown = Problem::not_authenticated;
-    if let Some(value) = parts.headers.get(header::AUTHORIZATION) {
-        let value = value.to_str().unwrap_or_default();
-        let token = value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let caller = token.and_then(|(_, token)| app.auth.bearer(token.trim()));
-        return caller.map(Who::Caller).ok_or_else(|| {
-            Problem::new(
-                "not_authenticated",
-                "the token is unknown, expired or revoked; `bowline token create` makes one",
-            )
-        });
+    let bearer = bearer(&parts.headers);
+    let unknown = || match bearer {
+        Some(_) => Problem::new(
+            "not_authenticated",
+            "the token is unknown, expired or revoked; `bowline token create` makes one",
+        ),
+        None => Problem::not_authenticated(),
+    };
+    if let Some(token) = bearer.filter(|token| token.starts_with(TOKEN_PREFIX)) {
+        return app.auth.bearer(token).map(Who::Caller).ok_or_else(unknown);
     }
     // Nowhere else: a ticket that leaked with an address must not make tokens.
     if let Some(ticket) = query_value(parts, "ticket").filter(|_| is_stream(parts)) {
@@ -80,6 +79,13 @@ pub(crate) fn who(app: &App, parts: &Parts) -> Result<Who, Problem> {
         Some(key) => half.with_key(key.to_str().unwrap_or_default()).map(Who::Caller).ok_or_else(unknown),
         None => Ok(Who::Half(half)),
     }
+}
+
+/// The token of an `Authorization`. Whatever else that says is for somebody before us: a proxy that asks for a password of its own
+/// passes it on.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
 /// Who a trusted proxy says is calling, where that is configured.

@@ -158,6 +158,31 @@ async fn r49_logins_are_limited_and_checked_for_their_origin() {
     assert!(door.auth.login(code.code.reveal(), "").is_ok(), "the code is not spent by a refusal");
 }
 
+/// Proxies that ask for a password, or pass a token of their own on, leave it in the request: nobody came in through them.
+#[tokio::test]
+async fn r50_an_authorization_that_is_not_ours_is_in_nobodys_way() {
+    let door = Door::new(|settings| {
+        settings.proxies = vec!["127.0.0.1/32".parse().unwrap()];
+        let (header, users) = ("x-forwarded-user".to_owned(), vec!["ann".to_owned()]);
+        settings.forward_auth = Some(crate::settings::ForwardAuth { header, users });
+    });
+    let list = async |authorization: &str, more: &[(&str, &str)]| {
+        let headers = [more, &[("authorization", authorization)]].concat();
+        door.call(Method::GET, "/v1/tokens", &headers, Value::Null).await
+    };
+    let browser = door.browser().await;
+    let (_, token) = bearer(&door.auth, Scope::Read);
+    for theirs in ["Basic YW5uOnNlY3JldA==", "Bearer eyJhbGciOiJIUzI1NiJ9.e30.x", "Bearer", ""] {
+        assert_eq!(list(theirs, &borrow(&browser)).await.status, StatusCode::OK, "{theirs}");
+        assert_eq!(list(theirs, &[("x-forwarded-user", "ann")]).await.status, StatusCode::OK, "{theirs}");
+        assert!(list(theirs, &[("x-forwarded-user", "eve")]).await.is(403, "not_allowed"), "{theirs}");
+        assert!(list(theirs, &[]).await.is(401, "not_authenticated"), "{theirs}");
+    }
+    // One of ours decides alone, also when it is wrong.
+    assert!(list(&token, &borrow(&browser)).await.is(403, "not_allowed"));
+    assert!(list(&format!("{token}x"), &borrow(&browser)).await.is(401, "not_authenticated"));
+}
+
 #[tokio::test]
 async fn r48_tokens_are_made_listed_and_revoked_by_an_admin_alone() {
     let door = Door::new(|_| {});

@@ -52,7 +52,7 @@ use store::Store;
 use ticket::Tickets;
 
 /// What every token begins with, so that people and secret scanners recognise one.
-const TOKEN_PREFIX: &str = "bwl_";
+pub(crate) const TOKEN_PREFIX: &str = "bwl_";
 /// Letters that are kept of how a browser describes itself.
 const MAX_LABEL: usize = 64;
 /// The longest lifetime of a token.
