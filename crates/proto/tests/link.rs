@@ -1,6 +1,8 @@
 //! The ordinary life of a link, told frame by frame: attach, output, input, resize, exit.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may stop at the first surprise")]
 
+mod info;
+
 use std::time::Duration;
 
 use bowline_proto::config::ServerConfig;
@@ -9,34 +11,17 @@ use bowline_proto::ids::{ClientId, Epoch};
 use bowline_proto::link::{
     Client, ClientConfig, ClientEvent, ClientTransmit, ConnId, Server, ServerEvent, Snapshot, Transmit,
 };
-use bowline_proto::message::{ExitStatus, Kind, SessionInfo, State};
+use bowline_proto::message::ExitStatus;
 use bowline_proto::size::Size;
+use info::info;
 
 const CONN: ConnId = ConnId(1);
 
 fn server() -> Server {
     let epoch: Epoch = "9f3c61d2".parse().unwrap();
-    let info = SessionInfo {
-        id: "k3v9x0q2m7aa".parse().unwrap(),
-        name: None,
-        kind: Kind::Terminal,
-        state: State::Running,
-        exit: None,
-        created: "2026-11-15T18:00:00Z".to_owned(),
-        active: None,
-        call: None,
-        host: None,
-        cwd: "/".to_owned(),
-        argv: vec!["sh".to_owned()],
-        title: String::new(),
-        size: Size::default(),
-        clients: 0,
-        epoch: epoch.clone(),
-        offset: 0,
-        degraded: false,
-        version: "0.1.0".to_owned(),
-    };
-    Server::new(ServerConfig::new(epoch, Size::default()), info)
+    let config = ServerConfig::new(epoch, Size::default());
+    let info = info(&config);
+    Server::new(config, info)
 }
 
 fn client() -> Client {

@@ -1,13 +1,17 @@
 //! A server on a desk: frames are put in by hand, and what comes out is written down in short.
 
+#[path = "../info/mod.rs"]
+mod info;
+
 use std::time::Duration;
 
 use bowline_proto::config::ServerConfig;
 use bowline_proto::frame::{Binary, Frame};
 use bowline_proto::ids::ClientId;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, Transmit};
-use bowline_proto::message::{Kind, ServerMessage, SessionInfo, State};
+use bowline_proto::message::ServerMessage;
 use bowline_proto::size::Size;
+use info::info;
 use serde_json::{Value, json};
 
 pub(crate) const EPOCH: &str = "9f3c61d2";
@@ -33,26 +37,7 @@ impl Desk {
     pub(crate) fn with(change: impl FnOnce(&mut ServerConfig)) -> Desk {
         let mut config = ServerConfig::new(EPOCH.parse().unwrap(), Size::default());
         change(&mut config);
-        let info = SessionInfo {
-            id: "k3v9x0q2m7aa".parse().unwrap(),
-            name: None,
-            kind: Kind::Terminal,
-            state: State::Running,
-            exit: None,
-            created: "2026-11-15T18:00:00Z".to_owned(),
-            active: None,
-            call: None,
-            host: None,
-            cwd: "/".to_owned(),
-            argv: vec![],
-            title: String::new(),
-            size: config.size,
-            clients: 0,
-            epoch: config.epoch.clone(),
-            offset: 0,
-            degraded: false,
-            version: "0.1.0".to_owned(),
-        };
+        let info = info(&config);
         Desk {
             server: Server::new(config, info),
             now: Duration::ZERO,

@@ -1,6 +1,9 @@
 //! Bytes from an enemy, played against the frame decoder and the server. Used by the fuzz targets and by a bounded,
 //! seeded test.
 
+#[path = "../info/mod.rs"]
+mod info;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -8,8 +11,9 @@ use bowline_proto::config::{INPUT_QUEUE, ServerConfig};
 use bowline_proto::frame::{Binary, Frame, put_binary, put_text};
 use bowline_proto::ids::ClientId;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, Transmit};
-use bowline_proto::message::{ExitStatus, Kind, ServerMessage, SessionInfo, State};
+use bowline_proto::message::{ExitStatus, ServerMessage};
 use bowline_proto::size::Size;
+use info::info;
 
 /// Decodes whatever it is; what decodes, encodes to the same bytes.
 pub fn decode(data: &[u8]) {
@@ -205,28 +209,5 @@ fn check(told: &mut Told, transmit: &Transmit, start: u64, end: u64) {
         }
         Transmit::Text(ServerMessage::Exit { offset, .. }) => assert_eq!(told.next, Some(*offset)),
         Transmit::Text(_) => {}
-    }
-}
-
-fn info(config: &ServerConfig) -> SessionInfo {
-    SessionInfo {
-        id: "k3v9x0q2m7aa".parse().unwrap(),
-        name: None,
-        kind: Kind::Terminal,
-        state: State::Running,
-        exit: None,
-        created: "2026-11-15T18:00:00Z".to_owned(),
-        active: None,
-        call: None,
-        host: None,
-        cwd: "/".to_owned(),
-        argv: vec![],
-        title: String::new(),
-        size: config.size,
-        clients: 0,
-        epoch: config.epoch.clone(),
-        offset: 0,
-        degraded: false,
-        version: "0.1.0".to_owned(),
     }
 }

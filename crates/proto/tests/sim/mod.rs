@@ -1,5 +1,7 @@
 //! One server, several clients, faulty wires between them, and a model of what must come out.
 
+#[path = "../info/mod.rs"]
+mod info;
 mod rng;
 mod session;
 mod terminal;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::ids::Epoch;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot};
-use bowline_proto::message::{ExitStatus, Kind, SessionInfo, State};
+use bowline_proto::message::ExitStatus;
 use bowline_proto::size::Size;
 
+use super::info::info;
 use super::rng::Rng;
 use super::terminal::Terminal;
 
@@ -223,28 +224,5 @@ impl Session {
 
     pub(crate) fn poll_event(&mut self) -> Option<ServerEvent> {
         self.server.poll_event()
-    }
-}
-
-fn info(config: &ServerConfig) -> SessionInfo {
-    SessionInfo {
-        id: "k3v9x0q2m7aa".parse().unwrap(),
-        name: None,
-        kind: Kind::Terminal,
-        state: State::Running,
-        exit: None,
-        created: "2026-11-15T18:00:00Z".to_owned(),
-        active: None,
-        call: None,
-        host: None,
-        cwd: "/".to_owned(),
-        argv: vec![],
-        title: String::new(),
-        size: config.size,
-        clients: 0,
-        epoch: config.epoch.clone(),
-        offset: 0,
-        degraded: false,
-        version: "0.1.0".to_owned(),
     }
 }
