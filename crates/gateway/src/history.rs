@@ -21,6 +21,7 @@ use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::ask;
+use crate::auth::Caller;
 use crate::extract::{Key, Query};
 use crate::guard::Reader;
 use crate::problem::{Problem, internal};
@@ -56,7 +57,7 @@ pub(crate) struct Range {
 )]
 pub(crate) async fn log(
     State(app): State<App>,
-    _: Reader,
+    Reader(caller): Reader,
     Key(id): Key,
     Query(range): Query<Range>,
 ) -> Result<Response, Problem> {
@@ -77,7 +78,7 @@ pub(crate) async fn log(
         (header::CONTENT_RANGE, shown),
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
-    Ok((status, headers, Body::from_stream(pieces(log, from, to))).into_response())
+    Ok((status, headers, Body::from_stream(pieces(caller, log, from, to))).into_response())
 }
 
 /// Where a log is kept.
@@ -138,18 +139,28 @@ async fn remembered(dir: &SessionDir, from: Option<Offset>, max: u32) -> Result<
     part.ok_or_else(|| Problem::new("unreachable", "the session process answered with something unexpected"))
 }
 
-/// Reads piece by piece. Bytes that the log lost meanwhile end the answer short of its length, which is an error to
-/// every client.
-fn pieces(log: Kept, from: Offset, to: Offset) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
-    stream::try_unfold((log, from), move |(log, at)| async move {
+/// Reads piece by piece, for as long as the caller may. Bytes that the log lost meanwhile, and whoever is revoked, end the answer
+/// short of its length, which is an error to every client.
+fn pieces(
+    caller: Caller,
+    log: Kept,
+    from: Offset,
+    to: Offset,
+) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
+    stream::try_unfold((caller, log, from), move |(caller, log, at)| async move {
         if at >= to {
             return Ok(None);
         }
-        match log.read(at, to - at).await {
+        let read = tokio::select! {
+            biased;
+            () = caller.revoked() => return Err("the token or login was revoked".to_owned()),
+            read = log.read(at, to - at) => read,
+        };
+        match read {
             Ok(piece) if piece.is_empty() => Err("the log ended early".to_owned()),
             Ok(piece) => {
                 let next = at + piece.len() as u64;
-                Ok(Some((Bytes::from(piece), (log, next))))
+                Ok(Some((Bytes::from(piece), (caller, log, next))))
             }
             Err(problem) => Err(problem.close().1),
         }
@@ -231,3 +242,6 @@ impl From<ArchiveError> for Problem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
