@@ -82,7 +82,7 @@ pub struct Limits {
     pub login_rate: u32,
     /// A request's body; a longer one gets 413 `too_large`.
     pub body: usize,
-    /// A WebSocket message; a longer one is closed 1009.
+    /// A WebSocket message, at most what a session takes in one frame; a longer one is closed 1009.
     pub message: usize,
     /// A request's head must be there within this time; otherwise the socket is closed.
     pub head_within: Duration,

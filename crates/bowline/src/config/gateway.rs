@@ -152,6 +152,8 @@ impl GatewayConfig {
 fn check_limits(limits: &Limits) -> Result<(), String> {
     /// A viewer's longest text message must fit.
     const LEAST_MESSAGE: usize = bowline_proto::config::TEXT;
+    /// What a session takes in one piece: past that, its process drops the viewer, who would come back with the same message.
+    const MOST_MESSAGE: usize = bowline_proto::frame::MAX_PAYLOAD;
     let counts = [
         ("sockets", limits.sockets),
         ("streams", limits.streams),
@@ -171,8 +173,9 @@ fn check_limits(limits: &Limits) -> Result<(), String> {
     if let Some(name) = none.or(times.iter().find(|(_, time)| time.is_zero()).map(|(name, _)| name)) {
         return Err(format!("limits.{name} is 0, which would refuse everything"));
     }
-    if limits.message < LEAST_MESSAGE {
-        return Err(format!("limits.message is at least {}", units::write_bytes(LEAST_MESSAGE as u64)));
+    if !(LEAST_MESSAGE..=MOST_MESSAGE).contains(&limits.message) {
+        let (least, most) = (units::write_bytes(LEAST_MESSAGE as u64), units::write_bytes(MOST_MESSAGE as u64));
+        return Err(format!("limits.message is at least {least} and at most {most}"));
     }
     Ok(())
 }
@@ -224,6 +227,9 @@ mod tests {
         assert!(wrong("[gateway.limits]\nsockets = 0").contains("limits.sockets"));
         assert!(wrong("[gateway.limits]\nheartbeat = \"0s\"").contains("limits.heartbeat"));
         assert!(wrong("[gateway.limits]\nmessage = \"1K\"").contains("at least 128K"));
+        assert!(wrong("[gateway.limits]\nmessage = \"1048577\"").contains("at most 1M"));
+        let most: Config = toml::from_str("[gateway.limits]\nmessage = \"1M\"").unwrap();
+        assert_eq!(most.gateway.check(), Ok(()));
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("gateway.limits.login_rate", "", "login attempts a minute from one address; more gets 429 `too_many`"),
     key("gateway.limits.body", "", "a request's body; a longer one gets 413 `too_large`"),
-    key("gateway.limits.message", "", "a WebSocket message; a longer one is closed 1009"),
+    key("gateway.limits.message", "", "a WebSocket message, 128K to 1M; a longer one is closed 1009"),
     key("gateway.limits.head_within", "", "time for a request's head; past it the socket is closed"),
     key("gateway.limits.body_within", "", "time for a request's body; past it 408 `too_slow`"),
     key("gateway.limits.hello_within", "", "time for a WebSocket's first message; past it it is closed 4408"),
