@@ -7,11 +7,14 @@ mod support;
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 
 use rustix::net::{AddressFamily, SocketType};
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use serving::Gateway;
-use support::World;
+use support::{World, wait_until};
 
 /// What the doctor finds: its exit code, and the checks by name.
 fn examine(world: &World, args: &[&str]) -> (Option<i32>, Value) {
@@ -60,6 +63,29 @@ fn r55_every_failure_has_a_remedy() {
     assert!(checks.as_array().unwrap().iter().all(told), "{checks}");
     std::fs::remove_file(world.path().join("s")).unwrap();
     world.configure("");
+}
+
+/// A session that ended 400 days ago.
+fn start_old(world: &World) {
+    let id = world.start("old", "true");
+    let ended = || !world.ok(&["prune", "--dry-run", "--older", "0s", "--json"]).contains("\"sessions\":[]");
+    wait_until("it has ended", ended);
+    let events = std::fs::File::options().append(true).open(world.path().join(format!("s/sessions/{id}/events.jsonl")));
+    events.unwrap().set_modified(SystemTime::now() - Duration::from_secs(400 * 24 * 3600)).unwrap();
+}
+
+#[test]
+fn r31_the_doctor_forgets_no_session_whatever_the_configuration_says() {
+    let world = World::new();
+    start_old(&world);
+    // What the owner wants to keep, and a later mistake that hides it.
+    world.configure("lisen = 1\n[retention]\nexited_days = 9999\n");
+    let (_, checks) = examine(&world, &[]);
+    assert_eq!((grade(&checks, "configuration"), grade(&checks, "attach")), ("fail", "ok"), "{checks}");
+    world.configure("");
+    assert_eq!(world.info("old", "state"), "exited");
+    examine(&world, &[]);
+    assert_eq!(world.info("old", "state"), "exited");
 }
 
 #[test]
@@ -129,6 +155,27 @@ fn r55_the_way_to_a_gateway_is_examined() {
 }
 
 #[test]
+fn r55_the_session_of_a_doctor_that_is_interrupted_ends_by_itself() {
+    let world = World::new();
+    let gateway = Gateway::new(&world, &[]);
+    let token = world.ok(&["token", "create", "--name", "t", "--scope", "write"]);
+    // It watches a quiet connection for longer than a minute, and so does its session.
+    let mut doctor = world.bowline(&["--server", gateway.url(), "doctor"]);
+    let mut doctor =
+        doctor.env("BOWLINE_TOKEN", token.trim()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut meta = None;
+    wait_until("it has made a session", || {
+        let found = std::fs::read_dir(world.path().join("s/sessions")).into_iter().flatten().flatten();
+        meta = found.filter_map(|entry| std::fs::read(entry.path().join("meta.json")).ok()).next();
+        meta.is_some()
+    });
+    rustix::process::kill_process(Pid::from_child(&doctor), Signal::INT).unwrap();
+    doctor.wait().unwrap();
+    let meta: Value = serde_json::from_slice(&meta.unwrap()).unwrap();
+    assert_eq!(meta["detached_ttl"], 60, "{meta}");
+}
+
+#[test]
 fn r55_what_does_not_answer_is_named() {
     let world = World::new();
     // Taken, so that it stays nobody's, and not listened at.
@@ -140,8 +187,8 @@ fn r55_what_does_not_answer_is_named() {
     let (code, checks) = examine(&world, &["--quick", "--url", "ftp://here"]);
     assert_eq!((code, grade(&checks, "url")), (Some(1), "fail"), "{checks}");
     let gateway = Gateway::new(&world, &[]);
-    gateway.signal(rustix::process::Signal::STOP);
+    gateway.signal(Signal::STOP);
     let (code, checks) = examine(&world, &[]);
-    gateway.signal(rustix::process::Signal::CONT);
+    gateway.signal(Signal::CONT);
     assert_eq!((code, grade(&checks, "gateway")), (Some(1), "fail"), "{checks}");
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use bowline_client::remote;
 use bowline_gateway::Gateway;
 use bowline_gateway::auth::{Auth, NewToken, Scope};
-use bowline_gateway::settings::Settings;
+use bowline_gateway::settings::{SessionDefaults, Settings};
 use bowline_session::home::Home;
 use bowline_session::launch::Launcher;
+use bowline_session::remove::Retention;
 
 use super::probe::Trial;
 use super::report::Report;
@@ -17,6 +18,9 @@ use crate::config::Config;
 
 /// How long a token for the doctor lives, if the doctor dies.
 const TOKEN_LIFE: Duration = Duration::from_secs(300);
+
+/// The doctor looks and takes nothing away, least of all by the limits of a configuration that it could not read.
+const KEEP_ALL: Retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
 
 /// A token that is revoked when dropped.
 pub(super) struct Token {
@@ -71,6 +75,7 @@ async fn serve(home: &Home, config: &Config) -> anyhow::Result<(SocketAddr, toki
         proxies: Vec::new(),
         forward_auth: None,
         tls: None,
+        sessions: SessionDefaults { retention: KEEP_ALL, ..configured.sessions },
         ..configured
     };
     let gateway = Gateway::bind(settings, home.clone(), Auth::open(home)?, None).await?;

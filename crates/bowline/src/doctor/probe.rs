@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 
 /// How long making a session may take, and seeing what it prints.
 const WITHIN: Duration = Duration::from_secs(15);
+/// How long the session stays without a viewer, in seconds, if the doctor is killed.
+const LEFT_FOR: u64 = 60;
 /// What the session prints.
 const WORDS: &str = "all is well";
 
@@ -28,7 +30,8 @@ impl Trial {
     /// Makes a session that prints something and stays.
     pub(super) fn start(gateway: &Gateway) -> Result<Trial, String> {
         let argv = ["/bin/sh", "-c", "printf 'all is %s' well; exec cat"];
-        let body = json!({ "kind": "terminal", "argv": argv, "cwd": "/", "size": { "cols": 80, "rows": 24 } });
+        let size = json!({ "cols": 80, "rows": 24 });
+        let body = json!({ "kind": "terminal", "argv": argv, "cwd": "/", "size": size, "detached_ttl": LEFT_FOR });
         let made = gateway.call(&Call::new(Method::POST, "/v1/sessions").body(body).within(WITHIN));
         let made: Value = made.and_then(|answer| answer.json()).map_err(|error| error.to_string())?;
         let id =
