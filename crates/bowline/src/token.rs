@@ -70,9 +70,16 @@ pub(crate) fn run(token: Token, server: Option<&str>) -> anyhow::Result<ExitCode
         Verb::Create { name, scope, ttl } => println!("{}", keeper.create(&name, scope, ttl)?),
         Verb::Ls { json: true } => println!("{}", json!({ "tokens": keeper.list()? })),
         Verb::Ls { json: false } => list(&keeper.list()?),
-        Verb::Revoke { ids } => ids.iter().try_for_each(|id| keeper.revoke(id))?,
+        Verb::Revoke { ids } => return Ok(revoke(&keeper, &ids)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Revokes all that can be, for a mistake in one id must not leave another good. The first failure's code is the verb's.
+fn revoke(keeper: &Keeper, ids: &[String]) -> ExitCode {
+    let failed = ids.iter().filter_map(|id| keeper.revoke(id).err());
+    let codes: Vec<ExitCode> = failed.map(|error| Failure::from(error).report()).collect();
+    codes.into_iter().next().unwrap_or(ExitCode::SUCCESS)
 }
 
 /// Who keeps the tokens: this machine's files, or another machine's gateway.

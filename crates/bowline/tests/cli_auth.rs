@@ -40,6 +40,18 @@ fn r48_tokens_are_made_listed_and_revoked() {
 }
 
 #[test]
+fn r48_a_mistaken_id_leaves_no_other_token_good() {
+    let world = World::new();
+    let gateway = Auth::open(&home(&world)).unwrap();
+    let token = world.ok(&["token", "create", "--name", "leaked", "--scope", "admin"]);
+    let caller = gateway.bearer(token.trim()).unwrap();
+    let output = world.run(&["token", "revoke", "mistake1", caller.id(), "mistake2"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("mistake1") && stderr(&output).contains("mistake2"), "{}", stderr(&output));
+    assert!(gateway.bearer(token.trim()).is_none() && caller.is_revoked());
+}
+
+#[test]
 fn r55_wrong_tokens_are_explained() {
     let world = World::new();
     for (args, said) in [
