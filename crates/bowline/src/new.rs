@@ -10,7 +10,7 @@ use bowline_session::start::{OUTER_TERMINAL, Spec};
 
 use crate::config::Config;
 use crate::place::{Place, Session};
-use crate::{args, attach};
+use crate::{args, attach, units};
 
 pub(crate) fn run(verb: args::New, place: &dyn Place, config: &Config) -> anyhow::Result<ExitCode> {
     if !verb.detach {
@@ -58,7 +58,7 @@ pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
         size: verb.size.or_else(terminal_size).unwrap_or_default(),
         log_size: verb.log_size.unwrap_or(config.log_size),
         history: verb.scrollback.unwrap_or(config.scrollback),
-        detached_ttl: verb.ttl.map_or(0, |ttl| ttl.as_secs()),
+        detached_ttl: verb.ttl.map_or(0, units::whole_seconds),
         if_exists: verb.if_exists.into(),
         id: None,
         request: None,

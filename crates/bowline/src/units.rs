@@ -36,6 +36,11 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     total.map(Duration::from_secs).ok_or_else(|| format!("{text:?} is no time: write a number and s, m, h or d"))
 }
 
+/// Whole seconds, for where no others can be told. A part of one counts as one: 0 often means something else.
+pub(crate) fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
 /// A thousand years: far from where arithmetic with times would overflow.
 const MAX_SECONDS: u64 = 1000 * 366 * 24 * 3600;
 
@@ -139,6 +144,12 @@ fn split(text: &str) -> (Option<u64>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn part_of_a_second_is_never_none() {
+        let seconds = ["0s", "1ms", "999ms", "1s", "1500ms"].map(|text| whole_seconds(duration(text).unwrap()));
+        assert_eq!(seconds, [0, 1, 1, 1, 2]);
+    }
 
     #[test]
     fn r55_units_are_read_or_explained() {

@@ -61,6 +61,18 @@ fn every_verb_works_from_another_machine() {
 }
 
 #[test]
+fn r18_a_time_to_live_below_a_second_is_no_eternity() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    for world in [&here, &there] {
+        let id = world.ok(&["new", "--detach", "--ttl", "500ms", "--", "cat"]);
+        let meta = std::fs::read(here.path().join(format!("s/sessions/{}/meta.json", id.trim()))).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&meta).unwrap()["detached_ttl"], 1);
+    }
+}
+
+#[test]
 fn a_session_has_the_servers_environment_and_what_is_given() {
     let here = World::new();
     let gateway = Gateway::start(&here);

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::{Accepted, End, Log, Piece, Place, Pruned, Session};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
-use crate::{args, new, send};
+use crate::{args, new, send, units};
 
 /// For what is to be done once, and can be asked for again: a gateway that restarts is back by then.
 const AGAIN: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(2), tries: Some(4) };
@@ -92,11 +92,8 @@ impl Place for There {
     }
 
     fn end(&self, session: &Session, grace: Option<Duration>, keep: bool) -> anyhow::Result<()> {
-        let mut how = format!("?keep={keep}");
-        if let Some(grace) = grace {
-            how.push_str(&format!("&grace={}", grace.as_secs()));
-        }
-        let call = Call::new(Method::DELETE, path(session, &how)).within(grace.unwrap_or_default() + END_WITHIN);
+        let call = Call::new(Method::DELETE, path(session, &how_to_end(grace, keep)))
+            .within(grace.unwrap_or_default() + END_WITHIN);
         match patiently(AGAIN, || self.gateway.call(&call)) {
             // Gone since it was found: by an earlier try whose answer was lost, or by somebody else.
             Err(error) if matches!(error.code(), Some("unknown_session" | "session_gone")) => Ok(()),
@@ -166,7 +163,7 @@ fn order(verb: args::New) -> anyhow::Result<Value> {
         put("env", verb.env.into_iter().map(|(name, value)| (name, json!(value))).collect::<Map<_, _>>().into());
     }
     if let Some(ttl) = verb.ttl {
-        put("detached_ttl", json!(ttl.as_secs()));
+        put("detached_ttl", json!(units::whole_seconds(ttl)));
     }
     if let Some(bytes) = verb.log_size {
         put("log_size", json!(bytes));
@@ -175,6 +172,12 @@ fn order(verb: args::New) -> anyhow::Result<Value> {
         put("scrollback", json!(lines));
     }
     Ok(order.into())
+}
+
+/// The query of a session's end.
+fn how_to_end(grace: Option<Duration>, keep: bool) -> String {
+    let grace = grace.map_or_else(String::new, |grace| format!("&grace={}", units::whole_seconds(grace)));
+    format!("?keep={keep}{grace}")
 }
 
 /// A log that is read in ranges. An offset names each byte, so that no failure on the way loses or repeats one.
@@ -233,5 +236,20 @@ fn kept_from(error: &CallError) -> Option<u64> {
     match error {
         CallError::Refused { oldest, .. } => *oldest,
         CallError::Unreachable { .. } | CallError::NotOurs { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_of_a_second_is_some_grace() {
+        let query = |millis| how_to_end(Some(Duration::from_millis(millis)), false);
+        assert_eq!(
+            [query(0), query(900), query(1500)],
+            ["?keep=false&grace=0", "?keep=false&grace=1", "?keep=false&grace=2"]
+        );
+        assert_eq!(how_to_end(None, true), "?keep=true");
     }
 }
