@@ -10,6 +10,7 @@ use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::message::SessionInfo;
 use bowline_proto::size::Size;
+use bowline_session::control::ControlError;
 use bowline_session::registry::{self, Entry, RegistryError};
 use bowline_session::start::{self, IfExists, Spec};
 use bowline_session::{remove, rename};
@@ -351,8 +352,11 @@ pub(crate) async fn change(
         }
         (None, Some(_)) => {
             let request = Request::Set { name: None, detached_ttl: change.detached_ttl };
-            let set = ask::ask_running(&entry, &request).await?;
-            set.ok_or_else(|| Problem::from(rename::RenameError::Ended))?;
+            match ask::ask_running(&entry, &request).await? {
+                Some(Reply::Done) => {}
+                Some(_) => return Err(ControlError::Unexpected.into()),
+                None => return Err(rename::RenameError::Ended.into()),
+            }
         }
         (None, None) => {}
     }

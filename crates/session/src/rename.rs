@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use bowline_proto::control::Request;
+use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::message::State;
 
@@ -64,8 +64,10 @@ pub fn rename(home: &Home, entry: &Entry, name: &SessionName, detached_ttl: Opti
     }
     if entry.info.state == State::Running {
         let request = Request::Set { name: Some(name.clone()), detached_ttl };
-        Control::connect(&entry.dir)?.request(&request, DEADLINE)?;
-        return Ok(());
+        return match Control::connect(&entry.dir)?.request(&request, DEADLINE)? {
+            Reply::Done => Ok(()),
+            _ => Err(ControlError::Unexpected.into()),
+        };
     }
     if detached_ttl.is_some() {
         return Err(RenameError::Ended);

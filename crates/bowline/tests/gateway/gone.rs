@@ -1,7 +1,9 @@
 //! Sessions and gateways that go away under their viewers: who is gone for good, who is not, and who says so.
 
-use std::os::unix::net::UnixStream;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
 
+use bowline_proto::frame;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -71,6 +73,38 @@ fn r1_a_session_that_cannot_be_reached_is_not_gone() {
     let exit = until_type(&mut ws, "exit");
     assert_eq!((&exit["code"], &exit["signal"]), (&Value::Null, &Value::Null));
     assert_eq!(ws.until_close().0, 1000);
+}
+
+/// A process that answers a change with anything but that it is done has not made it.
+#[test]
+fn r1_a_change_that_was_not_made_is_not_claimed() {
+    let world = World::new();
+    let id = world.shell("cat");
+    let sock = world.session_dir(&id).join("sock");
+    signal(world.session_pid(&id), Signal::STOP);
+    std::fs::remove_file(&sock).unwrap();
+    let listener = UnixListener::bind(&sock).unwrap();
+    let process = std::thread::spawn(move || {
+        for stream in listener.incoming().take(2) {
+            let mut stream = stream.unwrap();
+            let mut asked = [0; 4096];
+            assert_ne!(stream.read(&mut asked).unwrap(), 0, "a request");
+            let mut answer = Vec::new();
+            frame::put_text(&mut answer, r#"{"type":"close","code":4429,"reason":"too many"}"#);
+            stream.write_all(&answer).unwrap();
+            while stream.read(&mut asked).is_ok_and(|n| n > 0) {}
+        }
+    });
+    for change in [json!({"name": "other"}), json!({"detached_ttl": 600})] {
+        let refused = world.call("PATCH", &format!("/v1/sessions/{id}"), &change);
+        check_problem(&refused, 503, "unreachable");
+        assert!(refused.header("retry-after").is_some());
+    }
+    process.join().unwrap();
+    std::fs::remove_file(&sock).unwrap();
+    signal(world.session_pid(&id), Signal::CONT);
+    wait_until("it listens again", || UnixStream::connect(&sock).ok());
+    assert_eq!(world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null).json()["name"], Value::Null);
 }
 
 /// Gone is only what is proven to be: a file that makes no sense proves nothing.
