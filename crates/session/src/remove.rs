@@ -25,6 +25,8 @@ pub const MAX_GRACE: Duration = Duration::from_secs(300);
 const STILLBORN_AFTER: Duration = Duration::from_secs(3600);
 /// How long after the grace a session process may take to wind up.
 const WIND_UP: Duration = Duration::from_secs(10);
+/// How long of it viewers may take for the last output. Asked again, the process waits no longer for those that do not read.
+const LAST_OUTPUT: Duration = Duration::from_secs(5);
 
 /// Why a session did not end.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +66,8 @@ pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
             return Err(EndError::Stuck(refused.unwrap_or(ControlError::Silent)));
         }
         // The connection ends with the process, so waiting for it is waiting for the process.
-        match ask_to_end(entry, grace) {
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        match ask_to_end(entry, grace, left.min(grace + LAST_OUTPUT)) {
             Ok(()) => refused = None,
             Err(error) => refused = Some(error),
         }
@@ -86,10 +89,10 @@ fn hold_process(entry: &Entry) -> Option<OwnedFd> {
     Lock::is_held(&entry.dir.lock()).then_some(process)
 }
 
-fn ask_to_end(entry: &Entry, grace: Duration) -> Result<(), ControlError> {
+fn ask_to_end(entry: &Entry, grace: Duration, within: Duration) -> Result<(), ControlError> {
     let mut control = Control::connect(&entry.dir)?;
     let request = Request::End { grace_ms: Some(grace.as_millis() as u64) };
-    let Reply::Ending = control.request(&request, grace + WIND_UP)? else { return Err(ControlError::Unexpected) };
+    let Reply::Ending = control.request(&request, within)? else { return Err(ControlError::Unexpected) };
     match control.next_reply() {
         Err(ControlError::Unreachable(_)) => Ok(()),
         Err(error) => Err(error),

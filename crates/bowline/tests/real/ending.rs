@@ -133,3 +133,19 @@ fn r21_a_shutdown_is_a_clean_end() {
     super::world::signal(world.pid(&id), "TERM");
     assert_eq!(world.wait_for_state(&id, "exited")["exit"]["signal"], "SIGHUP");
 }
+
+/// Viewers get the last output before a session ends, but nobody keeps one from ending by not reading it.
+#[test]
+fn r31_a_viewer_that_does_not_read_does_not_hold_up_a_kill() {
+    let world = World::new();
+    let id = world.shell("printf READY; read x; exec yes");
+    world.wait_for_screen(&id, "READY");
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    viewer.type_text("\n");
+    viewer.until("the flood", |viewer| viewer.offset > 1 << 20);
+    let stopped = viewer.offset;
+    // Far more than its socket holds.
+    world.wait_for_info(&id, "it is behind", |info| info["offset"].as_u64().unwrap() > stopped + (4 << 20));
+    world.run(&["kill", &id]);
+    assert_eq!(world.info(&id), json!(null));
+}
