@@ -39,8 +39,8 @@ pub const INPUT_FRAME: usize = 16 << 10;
 pub const INPUT_QUEUE: usize = 4 << 20;
 /// Clients whose input position is remembered after they left; the one longest away is forgotten, and told `input: null`.
 pub const CLIENTS: usize = 256;
-/// Connections at a time; another one is closed 4429.
-pub const CONNECTIONS: usize = 1024;
+/// Viewers at a time; another one is closed 4429 at its hello.
+pub const VIEWERS: usize = 1024;
 /// Changes of size remembered; past it, the oldest goes, and the log counts as trimmed up to it.
 pub const RESIZES: usize = 4096;
 /// Mistakes forgiven on a connection, each with an `error`; one more is closed 4400.
@@ -110,8 +110,8 @@ pub struct ServerConfig {
     pub snapshot_within: Duration,
     /// See [`CLIENTS`].
     pub clients: usize,
-    /// See [`CONNECTIONS`].
-    pub connections: usize,
+    /// See [`VIEWERS`].
+    pub viewers: usize,
     /// See [`RESIZES`].
     pub resizes: usize,
 }
@@ -129,7 +129,7 @@ impl ServerConfig {
             owner_grace: OWNER_GRACE,
             snapshot_within: SNAPSHOT_WITHIN,
             clients: CLIENTS,
-            connections: CONNECTIONS,
+            viewers: VIEWERS,
             resizes: RESIZES,
         }
     }

@@ -526,14 +526,19 @@ fn commands_are_passed_on_and_bounded() {
 }
 
 #[test]
-fn r52_a_flood_of_connections_is_turned_away() {
-    let mut desk = Desk::with(|config| config.connections = 2);
+fn r52_a_flood_of_viewers_is_turned_away() {
+    let mut desk = Desk::with(|config| config.viewers = 2);
     desk.open(1, hello(1, 1, json!({})));
-    desk.server.handle_open(ConnId(2), desk.now);
-    assert_eq!(desk.open(3, hello(3, 1, json!({}))), ["close 4429"]);
+    desk.open(2, hello(2, 1, json!({})));
+    // It may not be a viewer, but one that asks something: nothing is said before it has spoken.
+    desk.server.handle_open(ConnId(3), desk.now);
+    assert!(desk.hear(3).is_empty());
+    assert_eq!(desk.say(3, &hello(3, 1, json!({}))), ["close 4429"]);
     desk.server.handle_closed(ConnId(3), desk.now);
-    desk.server.handle_closed(ConnId(2), desk.now);
-    assert_eq!(desk.open(4, hello(4, 1, json!({})))[0], "snapshot fresh at 0 input 0 writer 80");
+    assert_eq!(desk.open(4, hello(2, 2, json!({})))[0], "snapshot fresh at 0 input 0 writer 80", "it has a place");
+    assert_eq!(desk.hear(2), ["close 4409"]);
+    desk.server.handle_closed(ConnId(4), desk.now);
+    assert_eq!(desk.open(5, hello(5, 1, json!({})))[0], "snapshot fresh at 0 input 0 writer 80");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Many viewers of one session, and one that is no longer there.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
-use super::viewer::{Viewer, hello};
+use super::viewer::{Viewer, connect, hello};
 use super::world::{World, wait_until};
 
 #[test]
@@ -27,6 +29,49 @@ fn r26_a_crowd_gets_every_byte() {
     });
     let lists = |viewer: &Viewer| viewer.texts.iter().filter(|text| text["type"] == "presence").count();
     assert!(viewers.iter().all(|viewer| lists(viewer) >= 1), "everybody heard who is here");
+}
+
+/// However many watch a session, its owner can ask it everything and end it.
+#[test]
+fn r26_a_full_session_is_still_its_owners() {
+    // So few files leave room for 32 viewers.
+    const FULL: u64 = 32;
+    let world = World::new();
+    let mut shell = std::process::Command::new("sh");
+    let script =
+        "ulimit -n 160; \"$0\" new --detach -- sh -c 'stty -echo; printf READY; read x; echo got $x; exec cat'";
+    shell.args(["-c", script]).arg(env!("CARGO_BIN_EXE_bowline")).stdin(Stdio::null());
+    for (name, value) in world.bowline().get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    let id = String::from_utf8(shell.output().unwrap().stdout).unwrap().trim().to_owned();
+    world.wait_for_screen(&id, "READY");
+    let watch = |n, conn| {
+        let mut viewer = Viewer::attach(&world, &id, &hello(n, conn, json!({"observe": true})));
+        std::thread::spawn(move || viewer.finish())
+    };
+    let mut watching: Vec<_> = (1..=FULL).map(|n| watch(n, 1)).collect();
+    let mut late = Viewer::raw(connect(&world, &id));
+    late.send(&hello(FULL + 1, 1, json!({})));
+    late.finish();
+    let last = late.texts.last().expect("a last word");
+    assert_eq!((&last["type"], &last["code"]), (&json!("close"), &json!(4429)));
+    assert!(last["reason"].as_str().unwrap().contains("retry_after="), "{last}");
+    watching.push(watch(1, 2)); // who comes again has its place
+    // Each on a connection of its own, more often than there would be room for, were they counted.
+    for round in 0..FULL {
+        let name = format!("round-{round}");
+        world.run(&["rename", &id, &name]);
+        assert_eq!(world.info(&name)["id"], json!(id));
+    }
+    world.wait_for_info(&id, "all are counted", |info| info["clients"] == json!(FULL));
+    world.run(&["send", &id, "hello", "--enter"]);
+    world.wait_for_screen(&id, "got hello");
+    world.run(&["kill", &id]);
+    assert_eq!(world.info(&id), Value::Null);
+    watching.into_iter().for_each(|viewer| viewer.join().unwrap());
 }
 
 #[test]

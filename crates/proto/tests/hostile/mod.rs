@@ -107,7 +107,7 @@ struct Told {
 pub fn talk(data: &[u8]) {
     let source = &mut Source(data);
     let mut config = ServerConfig::new("00000000".parse().unwrap(), Size::default());
-    (config.connections, config.clients, config.resizes, config.window) = (6, 3, 8, 70_000);
+    (config.viewers, config.clients, config.resizes, config.window) = (6, 3, 8, 70_000);
     let info = info(&config);
     let mut server = Server::new(config, info);
     let mut told: BTreeMap<ConnId, Told> = BTreeMap::new();

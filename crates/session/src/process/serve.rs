@@ -26,6 +26,7 @@ use super::notices::Notices;
 use super::pace::Pace;
 use super::poll::{Interest, Poll, Ready};
 use super::typed::Typed;
+use super::viewers::max_viewers;
 use crate::emulator::{Ask, Done, Emulator};
 use crate::events::{Event, Events, call_text};
 use crate::home::SessionDir;
@@ -175,7 +176,9 @@ impl Session {
         poll.add(&socket.listener, LISTENER, Interest::READ)?;
         poll.add(&signals, SIGNALS, Interest::READ)?;
         poll.add(emulator.ready(), SCREEN, Interest::READ)?;
-        let mut link = Server::new(ServerConfig::new(info.epoch.clone(), info.size), info.clone());
+        let mut config = ServerConfig::new(info.epoch.clone(), info.size);
+        config.viewers = max_viewers();
+        let mut link = Server::new(config, info.clone());
         link.handle_log(info.offset, info.offset);
         link.handle_screen(info.offset);
         let (now, offset) = (Instant::now(), info.offset);

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use bowline_proto::config::VIEWERS;
 use bowline_proto::frame::Frame;
 use bowline_proto::link::{ConnId, Transmit};
 
@@ -14,13 +15,24 @@ use crate::wire::{self, Put};
 const CUT_AFTER: Duration = Duration::from_secs(10);
 /// Connections at once, where the limit of open files allows them; one more is closed at once.
 const MAX_CONNS: usize = 4096;
+/// Connections that viewers leave to those who ask: an owner can end a session however many watch it.
+const FOR_ASKS: usize = 64;
 /// Descriptors that are not connections. Without room for one more, accepting would fail without end.
 const OTHER_FILES: usize = 64;
 
+/// How many viewers there is room for.
+pub(super) fn max_viewers() -> usize {
+    VIEWERS.min(max_conns().saturating_sub(FOR_ASKS))
+}
+
+fn max_conns() -> usize {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    files.map_or(MAX_CONNS, |files| MAX_CONNS.min((files as usize).saturating_sub(OTHER_FILES)))
+}
+
 impl Session {
     pub(super) fn accept(&mut self) {
-        let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let max = files.map_or(MAX_CONNS, |files| MAX_CONNS.min((files as usize).saturating_sub(OTHER_FILES)));
+        let max = max_conns();
         while let Ok((stream, _)) = self.socket.listener.accept() {
             let peer = rustix::net::sockopt::socket_peercred(&stream).map(|peer| peer.uid);
             let mine = peer.is_ok_and(|uid| uid == rustix::process::geteuid() || uid.is_root());

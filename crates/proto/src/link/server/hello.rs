@@ -47,6 +47,10 @@ impl Server {
         if hello.conn < last_dial {
             return self.close(id, close::SUPERSEDED, "a newer connection of this client is here");
         }
+        // Whoever comes again takes its own place.
+        if earlier.is_none() && self.clients() as usize >= self.config.viewers {
+            return self.close(id, close::TOO_MANY, "too many viewers; retry_after=5");
+        }
         if let Some(earlier) = earlier {
             self.close(earlier, close::SUPERSEDED, "the same client attached again");
         }
