@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::config::LONGEST_PATIENCE;
+
 /// The session exited, or the client asked.
 pub const NORMAL: u16 = 1000;
 /// The server is going away.
@@ -79,7 +81,7 @@ pub enum Class {
     FetchTicket,
     /// Retry.
     Transient {
-        /// Not sooner than this.
+        /// Not sooner than this, at most [`LONGEST_PATIENCE`].
         not_before: Option<Duration>,
     },
 }
@@ -108,11 +110,11 @@ pub fn classify(closed: &Closed) -> Class {
         Closed::Code { code, reason, .. } => match *code {
             PROTOCOL | 1003 | 1007 | POLICY | TOO_BIG => Class::Permanent(Permanent::Protocol),
             4400..=4499 => of_status(*code - 4000, retry_after(reason)),
-            _ => Class::Transient { not_before: None },
+            _ => transient(None),
         },
         Closed::Refused { status: status @ 400..=499, ours: true, retry_after } => of_status(*status, *retry_after),
-        Closed::Refused { retry_after, .. } => Class::Transient { not_before: *retry_after },
-        Closed::Failed => Class::Transient { not_before: None },
+        Closed::Refused { retry_after, .. } => transient(*retry_after),
+        Closed::Failed => transient(None),
     }
 }
 
@@ -122,14 +124,19 @@ fn of_status(status: u16, not_before: Option<Duration>) -> Class {
         401 => Class::NeedsLogin,
         403 => Class::Permanent(Permanent::NotAllowed),
         404 => Class::Permanent(Permanent::Unknown),
-        408 => Class::Transient { not_before: None },
+        408 => transient(None),
         409 => Class::Superseded,
         410 => Class::Permanent(Permanent::Gone),
         425 => Class::FetchTicket,
         426 => Class::Permanent(Permanent::Version),
-        429 => Class::Transient { not_before },
+        429 => transient(not_before),
         _ => Class::Permanent(Permanent::Other),
     }
+}
+
+/// Whoever answers may ask for patience, but not for any amount of it.
+fn transient(not_before: Option<Duration>) -> Class {
+    Class::Transient { not_before: not_before.map(|wait| wait.min(LONGEST_PATIENCE)) }
 }
 
 /// `retry_after=SECONDS`, anywhere in a close reason.

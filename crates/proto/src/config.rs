@@ -74,6 +74,8 @@ pub const UNPOLLED: usize = 64 << 20;
 pub const GOOD_AFTER: Duration = Duration::from_secs(10);
 /// A dial that is neither open nor failed after this long has failed.
 pub const DIAL_WITHIN: Duration = Duration::from_secs(15);
+/// The longest wait that the other end may ask for with `Retry-After` or `retry_after`; more counts as this much.
+pub const LONGEST_PATIENCE: Duration = Duration::from_secs(300);
 /// How often a page that nobody looks at may dial.
 pub const HIDDEN_EVERY: Duration = Duration::from_secs(60);
 /// Asleep this long, an open connection is not probed but dialled again.

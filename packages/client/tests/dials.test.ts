@@ -42,8 +42,8 @@ describe("reconnecting", () => {
   });
 
   test("R14: a wait that is longer than timers know is waited for, and costs nothing", async () => {
-    const { world, session, connection } = await attached();
-    session.refuse = closed(4429, "retry_after=2200000");
+    const [base, cap] = [2_200_000_000, 2_200_000_000];
+    const { world, connection } = await attached({ backoff: { base, cap, tries: 1 } });
     world.live[0]!.cut(CUT);
     await world.advance(2_000);
     expect(connection.state.name).toBe("reconnecting");
@@ -51,7 +51,6 @@ describe("reconnecting", () => {
     const [timer] = [...world.timers.values()];
     expect(timer!.at - world.now).toBeLessThanOrEqual(longest);
     // When that is over, what is left is waited for.
-    session.refuse = undefined;
     const dials = world.sockets.length;
     await world.advance(longest);
     expect([world.sockets.length, world.timers.size]).toEqual([dials, 1]);
@@ -70,6 +69,22 @@ describe("reconnecting", () => {
     expect(world.sockets).toHaveLength(dials);
     await world.advance(3_000);
     expect(world.sockets).toHaveLength(dials + 1);
+  });
+
+  test("R7: patience that a page in between asks for has an end, and the user's word ends it at once", async () => {
+    const { world, session, connection } = await attached();
+    session.refuse = { kind: "refused", status: 503, ours: false, retryAfter: 86_400_000 };
+    world.live[0]!.cut(CUT);
+    await world.advance(1_000);
+    const dials = world.sockets.length;
+    await world.advance(298_000);
+    expect(world.sockets).toHaveLength(dials);
+    await world.advance(2_000);
+    expect(world.sockets).toHaveLength(dials + 1);
+    session.refuse = undefined;
+    connection.retry();
+    await world.advance(100);
+    expect(connection.state.name).toBe("open");
   });
 
   test("4401 waits for a login; then it goes on where it was", async () => {

@@ -60,7 +60,7 @@ pub struct Reconnector {
     /// Failures since the last good connection.
     failures: u32,
     fresh_ticket: bool,
-    /// The server asked not to be dialled before.
+    /// The server asked not to be dialled before, not even on a wake.
     not_before: Duration,
     hidden: bool,
     actions: VecDeque<Action>,
@@ -137,7 +137,13 @@ impl Reconnector {
                 self.fresh_ticket = true;
                 self.retry(None, jitter, now);
             }
-            Class::Transient { not_before } => self.retry(not_before, jitter, now),
+            Class::Transient { not_before } => {
+                self.retry(not_before, jitter, now);
+                // A page in between does not know when the server is back; the user may.
+                if matches!(closed, Closed::Refused { ours: false, .. }) {
+                    self.not_before = now;
+                }
+            }
         }
     }
 

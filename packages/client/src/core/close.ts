@@ -1,4 +1,5 @@
 /** Why a connection ended, and what that means for the next one: the close codes and the classifier. */
+import { LONGEST_PATIENCE } from "./config.js";
 
 /** The session exited, or the client asked. */
 export const NORMAL = 1000;
@@ -35,7 +36,7 @@ export type Class =
   | { readonly class: "superseded" }
   /** Fetch another ticket, then retry. */
   | { readonly class: "fetch_ticket" }
-  /** Retry, `notBefore` milliseconds from now at the earliest. */
+  /** Retry, `notBefore` milliseconds from now at the earliest; at most {@link LONGEST_PATIENCE}. */
   | { readonly class: "transient"; readonly notBefore?: number | undefined };
 
 /** Sorts the end of a connection. Pure; the retry policy is the caller's. */
@@ -45,7 +46,7 @@ export function classify(closed: Closed): Class {
       return { class: "transient" };
     case "refused":
       if (closed.ours && closed.status >= 400 && closed.status <= 499) return ofStatus(closed.status, closed.retryAfter);
-      return { class: "transient", notBefore: closed.retryAfter };
+      return transient(closed.retryAfter);
     case "code":
       return ofCode(closed.code, closed.reason, closed.done);
   }
@@ -79,10 +80,15 @@ function ofStatus(status: number, notBefore: number | undefined): Class {
     case 426:
       return { class: "permanent", kind: "version" };
     case 429:
-      return { class: "transient", notBefore };
+      return transient(notBefore);
     default:
       return { class: "permanent", kind: "other" };
   }
+}
+
+/** Whoever answers may ask for patience, but not for any amount of it. */
+function transient(notBefore: number | undefined): Class {
+  return { class: "transient", notBefore: notBefore === undefined ? undefined : Math.min(notBefore, LONGEST_PATIENCE) };
 }
 
 /** `retry_after=SECONDS`, anywhere in a close reason, in milliseconds. */

@@ -28,6 +28,8 @@ export const UNPOLLED = 64 << 20;
 export const GOOD_AFTER = 10_000;
 /** A dial that is neither open nor failed after this long has failed; that includes finding out where to dial. */
 export const DIAL_WITHIN = 15_000;
+/** The longest wait that the other end may ask for with `Retry-After` or `retry_after`; more counts as this much. */
+export const LONGEST_PATIENCE = 300_000;
 /** How often a page that nobody looks at may dial. */
 export const HIDDEN_EVERY = 60_000;
 /** Asleep this long, an open connection is not probed but dialled again. */

@@ -41,7 +41,7 @@ export class Reconnector {
   /** Failures since the last good connection. */
   #failures = 0;
   #freshTicket = false;
-  /** The server asked not to be dialled before. */
+  /** The server asked not to be dialled before, not even on a wake. */
   #notBefore = 0;
   #hidden = false;
   #actions: Action[] = [];
@@ -93,7 +93,10 @@ export class Reconnector {
         this.#freshTicket = true;
         return this.#retry(0, jitter, now);
       case "transient":
-        return this.#retry(sorted.notBefore ?? 0, jitter, now);
+        this.#retry(sorted.notBefore ?? 0, jitter, now);
+        // A page in between does not know when the server is back; the user may.
+        if (closed.kind === "refused" && !closed.ours) this.#notBefore = now;
+        return;
     }
   }
 
