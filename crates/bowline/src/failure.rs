@@ -140,9 +140,11 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
             AuthError::TooManyTokens => (Code::Other, Some("`bowline token ls` lists them, `token revoke` ends one")),
             AuthError::Io { .. } => (Code::Other, Some("check its owner and permissions, and the free space")),
             // These say themselves what to do.
-            AuthError::Damaged { .. } | AuthError::Newer { .. } | AuthError::NoRandom(_) | AuthError::NotALogin => {
-                (Code::Other, None)
-            }
+            AuthError::Busy { .. }
+            | AuthError::Damaged { .. }
+            | AuthError::Newer { .. }
+            | AuthError::NoRandom(_)
+            | AuthError::NotALogin => (Code::Other, None),
         });
     }
     if error.downcast_ref::<HomeError>().is_some() {

@@ -23,24 +23,24 @@ pub struct Lock(File);
 impl Lock {
     /// Takes the lock, or `None` when somebody else has it.
     pub fn take(path: &Path) -> io::Result<Option<Lock>> {
-        Lock::set(path, &whole_file(libc::F_WRLCK), |flock| FcntlArg::F_OFD_SETLK(flock))
+        Lock::set(path, &whole_file(libc::F_WRLCK))
     }
 
-    /// Takes the lock, waiting for whoever has it: only for what is never held for long.
-    pub fn wait(path: &Path) -> io::Result<Lock> {
-        loop {
-            if let Some(lock) = Lock::set(path, &whole_file(libc::F_WRLCK), |flock| FcntlArg::F_OFD_SETLKW(flock))? {
-                return Ok(lock);
-            }
-        }
+    /// Takes the lock, or `None` when others have had it all this time: whoever has it may be stopped, or its disk hang.
+    pub fn wait(path: &Path, within: Duration) -> io::Result<Option<Lock>> {
+        Lock::retry(path, &whole_file(libc::F_WRLCK), within)
     }
 
     /// Takes the part of the lock that stands for `key`, or `None` when somebody has had it all this time. Other keys are
     /// not in its way; whoever takes the whole file is.
     pub fn wait_for(path: &Path, key: &str, within: Duration) -> io::Result<Option<Lock>> {
-        let (until, part) = (Instant::now() + within, part_of(key));
+        Lock::retry(path, &part_of(key), within)
+    }
+
+    fn retry(path: &Path, part: &libc::flock, within: Duration) -> io::Result<Option<Lock>> {
+        let until = Instant::now() + within;
         loop {
-            let lock = Lock::set(path, &part, |flock| FcntlArg::F_OFD_SETLK(flock))?;
+            let lock = Lock::set(path, part)?;
             if lock.is_some() || Instant::now() >= until {
                 return Ok(lock);
             }
@@ -53,9 +53,9 @@ impl Lock {
         Ok(Lock(self.0.try_clone()?))
     }
 
-    fn set(path: &Path, part: &libc::flock, how: impl Fn(&libc::flock) -> FcntlArg<'_>) -> io::Result<Option<Lock>> {
+    fn set(path: &Path, part: &libc::flock) -> io::Result<Option<Lock>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        match fcntl(&file, how(part)) {
+        match fcntl(&file, FcntlArg::F_OFD_SETLK(part)) {
             // A file that was removed meanwhile locks nothing.
             Ok(_) => Ok(is_at(&file, path)?.then_some(Lock(file))),
             Err(Errno::EAGAIN | Errno::EACCES | Errno::EINTR) => Ok(None),
@@ -114,13 +114,16 @@ mod tests {
         let lock = Lock::take(&path).unwrap().unwrap();
         assert!(Lock::is_held(&path));
         assert!(Lock::take(&path).unwrap().is_none());
+        assert!(Lock::wait(&path, LOOK).unwrap().is_none());
         let again = lock.try_clone().unwrap();
         drop(lock);
         assert!(Lock::is_held(&path));
         drop(again);
         assert!(!Lock::is_held(&path));
         assert!(Lock::take(&path).unwrap().is_some());
+        assert!(Lock::wait(&path, Duration::ZERO).unwrap().is_some());
     }
+
     #[test]
     fn a_part_of_a_lock_stands_for_a_key() {
         let temp = tempfile::tempdir().unwrap();

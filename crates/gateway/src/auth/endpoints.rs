@@ -87,6 +87,7 @@ pub(crate) struct LoginReply {
         (status = 200, body = LoginReply, headers(("Set-Cookie" = String))),
         (status = 401, description = "`not_authenticated`: the code was used, is too old or is unknown"),
         (status = 429, description = "`too_many`: tries from this address"),
+        (status = 503, description = "`unreachable`: another process that changes `auth.json` does not come to an end"),
     )
 )]
 pub(crate) async fn login(
@@ -110,6 +111,7 @@ pub(crate) async fn login(
         (status = 204),
         (status = 400, description = "`bad_request`: the caller is no browser login"),
         (status = 401, description = "`not_authenticated`"),
+        (status = 503, description = "`unreachable`: another process that changes `auth.json` does not come to an end"),
     )
 )]
 pub(crate) async fn logout(State(app): State<App>, Reader(caller): Reader, reach: Reach) -> Result<Response, Problem> {
@@ -176,6 +178,7 @@ pub(crate) struct TokenReply {
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: this needs the scope `admin`"),
         (status = 429, description = "`too_many`: tokens"),
+        (status = 503, description = "`unreachable`: another process that changes `auth.json` does not come to an end"),
     )
 )]
 pub(crate) async fn create_token(
@@ -197,6 +200,7 @@ pub(crate) async fn create_token(
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: this needs the scope `admin`"),
         (status = 404, description = "`not_found`"),
+        (status = 503, description = "`unreachable`: another process that changes `auth.json` does not come to an end"),
     )
 )]
 pub(crate) async fn revoke_token(
@@ -234,6 +238,7 @@ pub(crate) struct CodeReply {
         (status = 201, body = CodeReply),
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: this needs the scope `admin`"),
+        (status = 503, description = "`unreachable`: another process that changes `auth.json` does not come to an end"),
     )
 )]
 pub(crate) async fn create_code(State(app): State<App>, Admin(caller): Admin) -> Result<Response, Problem> {
@@ -279,6 +284,7 @@ impl From<AuthError> for Problem {
             AuthError::BadName(_) => Problem::new("bad_name", error.to_string()),
             AuthError::BadTtl | AuthError::NotALogin => Problem::new("bad_request", error.to_string()),
             AuthError::TooManyTokens => Problem::new("too_many", error.to_string()),
+            AuthError::Busy { .. } => Problem::new("unreachable", error.to_string()).retry_after(5),
             AuthError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Problem::new("no_space", error.to_string())
             }

@@ -22,6 +22,15 @@ pub enum AuthError {
         /// Why.
         source: io::Error,
     },
+    /// Somebody else is changing the file, and does not come to an end.
+    #[error(
+        "another process holds {path} and does not let go: it is stopped, or its disk hangs. Try again; `fuser {path}` \
+         tells which it is"
+    )]
+    Busy {
+        /// The lock.
+        path: PathBuf,
+    },
     /// A file is not what was written to it.
     #[error(
         "{path} is damaged ({what}), so nobody can log in. Restore it from a backup, or remove it: all tokens and browser \

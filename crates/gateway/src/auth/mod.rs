@@ -37,7 +37,6 @@ use std::time::{Duration, Instant};
 
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_session::home::Home;
-use bowline_session::lock::Lock;
 use bowline_session::meta::write_durable;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -55,6 +54,8 @@ use ticket::Tickets;
 pub(crate) const TOKEN_PREFIX: &str = "bwl_";
 /// Letters that are kept of how a browser describes itself.
 const MAX_LABEL: usize = 64;
+/// How long to wait for another process that changes the file; past it the call fails, and nothing has changed.
+const LOCK_WITHIN: Duration = Duration::from_secs(10);
 /// The longest lifetime of a token.
 const MAX_TTL: Duration = Duration::from_secs(1000 * 366 * 24 * 3600);
 
@@ -145,15 +146,15 @@ pub fn login_link(base: &str, code: &Secret) -> String {
 impl Auth {
     /// The tokens and logins of this home.
     pub fn open(home: &Home) -> Result<Auth, AuthError> {
-        Auth::open_with(home, Box::new(OffsetDateTime::now_utc))
+        Auth::open_with(home, Box::new(OffsetDateTime::now_utc), LOCK_WITHIN)
     }
 
-    fn open_with(home: &Home, clock: Clock) -> Result<Auth, AuthError> {
+    fn open_with(home: &Home, clock: Clock, lock_within: Duration) -> Result<Auth, AuthError> {
         home.ensure()?;
-        let store = Store::new(home);
+        let store = Store::new(home, lock_within);
         let (stamp, records) = store.read()?;
         let known = Mutex::new(Known::new(stamp, records?));
-        let cookie_name = format!("bowline_{}", instance(home)?);
+        let cookie_name = format!("bowline_{}", instance(home, &store)?);
         Ok(Auth(Arc::new(Inner { store, cookie_name, clock, known, tickets: Mutex::default() })))
     }
 
@@ -345,21 +346,25 @@ impl fmt::Debug for Auth {
 }
 
 /// A name for this state directory that no other has, also on another machine whose gateway is reached through `localhost`.
-fn instance(home: &Home) -> Result<SessionId, AuthError> {
+fn instance(home: &Home, store: &Store) -> Result<SessionId, AuthError> {
     let path = home.state().join("instance");
     let io = |source| AuthError::Io { path: path.clone(), source };
-    let lock = home.state().join("auth.lock");
-    let _alone = Lock::wait(&lock).map_err(|source| AuthError::Io { path: lock, source })?;
-    match std::fs::read_to_string(&path) {
-        Ok(text) => text.trim().parse().map_err(|_| AuthError::Io {
-            path: path.clone(),
-            source: io::Error::other("it should hold 12 of a-z and 0-9; remove it, and browsers log in again"),
+    let read = || match std::fs::read_to_string(&path) {
+        Ok(text) => text.trim().parse().map(Some).map_err(|_| {
+            io(io::Error::other("it should hold 12 of a-z and 0-9; remove it, and browsers log in again"))
         }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let id = random_id()?;
-            write_durable(&path, id.as_bytes()).map_err(io)?;
-            Ok(id.parse()?)
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io(error)),
+    };
+    // It is written once, whole: whoever finds it waits for nobody.
+    if let Some(id) = read()? {
+        return Ok(id);
     }
+    let _alone = store.lock()?;
+    if let Some(id) = read()? {
+        return Ok(id);
+    }
+    let id = random_id()?;
+    write_durable(&path, id.as_bytes()).map_err(io)?;
+    Ok(id.parse()?)
 }

@@ -4,6 +4,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bowline_session::home::Home;
 use bowline_session::lock::Lock;
@@ -19,6 +20,8 @@ use super::records::{Records, VERSION};
 pub(super) struct Store {
     path: PathBuf,
     lock: PathBuf,
+    /// How long to wait for the lock.
+    within: Duration,
 }
 
 /// Which file was read. It stays open, so that no later file can get its inode number and be taken for it.
@@ -29,8 +32,8 @@ pub(super) struct Stamp(Option<(File, Traits)>);
 type Traits = (u64, u64, u64, i64, i64);
 
 impl Store {
-    pub(super) fn new(home: &Home) -> Store {
-        Store { path: home.state().join("auth.json"), lock: home.state().join("auth.lock") }
+    pub(super) fn new(home: &Home, within: Duration) -> Store {
+        Store { path: home.state().join("auth.json"), lock: home.state().join("auth.lock"), within }
     }
 
     /// The directory that the file is in.
@@ -88,17 +91,21 @@ impl Store {
         now: OffsetDateTime,
         change: impl FnOnce(&mut Records) -> Result<T, E>,
     ) -> Result<T, E> {
-        let io = |path: &PathBuf| {
-            let path = path.clone();
-            move |source| AuthError::Io { path, source }
-        };
-        let _alone = Lock::wait(&self.lock).map_err(io(&self.lock))?;
+        let io = |source| AuthError::Io { path: self.path.clone(), source };
+        let _alone = self.lock()?;
         let mut records = self.read()?.1?;
         records.prune(now);
         let outcome = change(&mut records)?;
-        let content = serde_json::to_vec_pretty(&records).map_err(|error| io(&self.path)(error.into()))?;
-        write_durable(&self.path, &content).map_err(io(&self.path))?;
+        let content = serde_json::to_vec_pretty(&records).map_err(|error| io(error.into()))?;
+        write_durable(&self.path, &content).map_err(io)?;
         Ok(outcome)
+    }
+
+    /// Waits to be alone among all processes that change files of this home's auth.
+    pub(super) fn lock(&self) -> Result<Lock, AuthError> {
+        let io = |source| AuthError::Io { path: self.lock.clone(), source };
+        let lock = Lock::wait(&self.lock, self.within).map_err(io)?;
+        lock.ok_or_else(|| AuthError::Busy { path: self.lock.clone() })
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use bowline_session::lock::Lock;
 use tempfile::TempDir;
 use time::macros::datetime;
 
@@ -16,11 +17,12 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 struct World {
     temp: TempDir,
     passed: Arc<AtomicI64>,
+    lock_within: Duration,
 }
 
 impl World {
     fn new() -> World {
-        World { temp: tempfile::tempdir().unwrap(), passed: Arc::default() }
+        World { temp: tempfile::tempdir().unwrap(), passed: Arc::default(), lock_within: LOCK_WITHIN }
     }
 
     fn home(&self) -> Home {
@@ -30,7 +32,7 @@ impl World {
     fn try_open(&self) -> Result<Auth, AuthError> {
         let passed = self.passed.clone();
         let clock = move || datetime!(2026-11-15 18:00 UTC) + time::Duration::seconds(passed.load(Ordering::SeqCst));
-        Auth::open_with(&self.home(), Box::new(clock))
+        Auth::open_with(&self.home(), Box::new(clock), self.lock_within)
     }
 
     fn open(&self) -> Auth {
@@ -43,6 +45,12 @@ impl World {
 
     fn file(&self) -> std::path::PathBuf {
         self.home().state().join("auth.json")
+    }
+
+    /// A process that is stopped while it changes the file.
+    fn stuck(&self) -> Lock {
+        self.home().ensure().unwrap();
+        Lock::take(&self.home().state().join("auth.lock")).unwrap().unwrap()
     }
 }
 
@@ -161,7 +169,7 @@ async fn r48_a_watching_gateway_notices_a_revocation_by_the_command_line() {
 async fn r48_a_token_that_expires_ends_who_is_connected_by_it() {
     let (world, start) = (World::new(), tokio::time::Instant::now());
     let clock = move || datetime!(2026-11-15 18:00 UTC) + start.elapsed();
-    let auth = Auth::open_with(&world.home(), Box::new(clock)).unwrap();
+    let auth = Auth::open_with(&world.home(), Box::new(clock), LOCK_WITHIN).unwrap();
     let hour = Duration::from_secs(3600);
     let made = auth.create_token("short", Scope::Read, Some(hour)).unwrap();
     let caller = auth.bearer(made.token.reveal()).unwrap();
@@ -349,6 +357,54 @@ fn many_processes_change_the_file_and_none_loses_anything() {
     });
     assert_eq!(gateway.tokens().len(), 16);
     assert!(made.iter().all(|made| gateway.bearer(made.token.reveal()).is_some()));
+}
+
+#[test]
+fn r52_who_never_lets_go_of_the_lock_is_not_waited_for_without_end() {
+    let mut world = World::new();
+    world.lock_within = Duration::ZERO;
+    let stuck = world.stuck();
+    assert!(matches!(world.try_open(), Err(AuthError::Busy { .. })), "the first one has to write");
+    drop(stuck);
+    let auth = world.open();
+    let (code, made) = (auth.new_code().unwrap(), token(&auth, Scope::Read));
+    let stuck = world.stuck();
+    let auth = world.open();
+    assert!(auth.bearer(made.token.reveal()).is_some(), "whoever only reads waits for nobody");
+    let refused = auth.login(code.code.reveal(), "").unwrap_err();
+    assert!(matches!(refused, LoginError::Auth(AuthError::Busy { .. })), "{refused}");
+    assert!(matches!(auth.revoke(&made.id), Err(AuthError::Busy { .. })));
+    assert_eq!(crate::problem::Problem::from(refused).status(), 503);
+    drop(stuck);
+    assert!(auth.login(code.code.reveal(), "").is_ok(), "the code was not spent");
+    assert!(auth.revoke(&made.id).unwrap());
+}
+
+/// Times of use are written now and then, under the lock; whoever has expired is told meanwhile.
+#[tokio::test(start_paused = true)]
+async fn r48_a_token_ends_in_time_also_while_nothing_can_be_written() {
+    let mut world = World::new();
+    // Longer than anything here: only that the lock is let go ends the wait.
+    world.lock_within = Duration::from_secs(24 * 3600);
+    let auth = world.open();
+    let (login, short) = (login(&auth), auth.create_token("short", Scope::Read, Some(2 * DAY)).unwrap());
+    let caller = auth.bearer(short.token.reveal()).unwrap();
+    let stuck = world.stuck();
+    world.pass(DAY);
+    enter(&auth, &login).unwrap(); // which is to be written
+    let watching = tokio::spawn(auth.watch());
+    let minutes = async |count: u32| {
+        for _ in 0..count * 60 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+    };
+    minutes(2).await;
+    assert!(!caller.is_revoked());
+    world.pass(DAY);
+    minutes(2).await;
+    assert!(caller.is_revoked());
+    watching.abort();
+    drop(stuck);
 }
 
 #[test]

@@ -41,10 +41,12 @@ impl Auth {
                 if tidied.elapsed() >= TIDY {
                     tidied = tokio::time::Instant::now();
                     let auth = auth.clone();
-                    // It may wait for a disk, and for the lock.
-                    if let Ok(Err(error)) = tokio::task::spawn_blocking(move || auth.tidy()).await {
-                        tracing::error!("{error}");
-                    }
+                    // It may wait for a disk, and for the lock; those whose time is up are told meanwhile.
+                    tokio::task::spawn_blocking(move || {
+                        if let Err(error) = auth.tidy() {
+                            tracing::error!("{error}");
+                        }
+                    });
                 }
             }
         }
