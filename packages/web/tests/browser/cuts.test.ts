@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type App, afterwards, PHONE, stage } from "./parts/app.ts";
+import { clockOf, holdClock } from "./parts/clock.ts";
 import { Wire } from "./parts/proxy.ts";
 import { attachSockets, watchSockets } from "./parts/sockets.ts";
 import { until } from "./parts/until.ts";
@@ -46,11 +47,17 @@ test(`R9: ${CUTS} cuts during numbered output leave the text of a terminal that 
   const cut = await open({ base: wire.url, rough: true, before: watchSockets });
   const whole = await open();
   const id = await world.new("bash", "-c", counter(stop));
-  await whole.visit(id);
-  await cut.visit(id);
+  for (const app of [whole, cut]) {
+    await app.visit(id);
+    // It has a place to go on from.
+    await app.prints(/^line \d+ of/m);
+  }
   // From now on each connection breaks, some in the greeting, most in the middle of a line. (Seeded: every run is alike.)
   let seed = 7;
-  const random = (below: number) => (seed = (seed * 1103515245 + 12345) % 2 ** 31) % below;
+  const random = (below: number) => {
+    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
+    return (seed >>> 16) % below;
+  };
   wire.cutting = () => ({ whole: 1 + random(4), part: random(100) / 100 });
   // The network comes back each time: the page dials at once, and its tries are not used up.
   await cut.page.evaluate(() => {
@@ -79,12 +86,25 @@ test(`R9: ${CUTS} cuts during numbered output leave the text of a terminal that 
 
 test("R10: the page says that the line is cut, counts down, and tries on a click", async () => {
   const wire = afterwards(await Wire.to(world.url));
-  const app = await open({ base: wire.url, rough: true });
+  const app = await open({ base: wire.url, rough: true, before: holdClock });
+  const clock = clockOf(app);
   await app.visit(await world.shell());
   await app.prints("ready>");
+  await clock.stop();
   wire.refusing = true;
   wire.cut();
-  await app.page.waitForSelector('[data-testid="connection"]:has-text("Connection lost, trying again in")');
+  await app.page.waitForSelector('[data-testid="connection"]:has-text("Connection lost, trying again in 1 s")');
+  const left = async () => Number(/trying again in (\d+) s/.exec((await app.part("connection").textContent())!)?.[1]);
+  // After some tries it waits for longer.
+  const long = await until("a wait of some seconds", async () => {
+    const seconds = await left();
+    if (seconds >= 3) return seconds;
+    await clock.advance(500);
+    return undefined;
+  });
+  await clock.advance(1000);
+  await until("it counts down", async () => (await left()) < long);
+  // Time stands still, so that it is the click that brings it back.
   wire.refusing = false;
   await app.page.click('button:has-text("Try now")');
   await app.page.waitForSelector('[data-testid="connection"]:has-text("Connected")');
@@ -92,27 +112,21 @@ test("R10: the page says that the line is cut, counts down, and tries on a click
 
 test("R7, R17: after all tries it is quiet, and a click or the network brings it back", async () => {
   const wire = afterwards(await Wire.to(world.url));
-  const app = await open({ base: wire.url, rough: true });
-  // While it waits, time passes faster: 12 tries of up to 10 s each.
-  await app.page.addInitScript(() => {
-    let [pace, since, passed] = [1, performance.now(), 0];
-    const [real, set, begin] = [performance.now.bind(performance), setTimeout, Date.now() - performance.now()];
-    const now = () => passed + (real() - since) * pace;
-    performance.now = now;
-    Date.now = () => begin + now();
-    const faster = (by: number) => ([passed, since, pace] = [now(), real(), by]);
-    Object.assign(window, { faster, setTimeout: (act: () => void, ms = 0) => set(act, ms / pace) });
-  });
-  const faster = (by: number) => app.page.evaluate((by) => (window as unknown as { faster(by: number): void }).faster(by), by);
-  await app.page.reload();
+  const app = await open({ base: wire.url, rough: true, before: holdClock });
+  const clock = clockOf(app);
   await app.visit(await world.shell());
   await app.prints("ready>");
   for (const back of ["click", "online"]) {
+    await clock.stop();
     wire.refusing = true;
     wire.cut();
-    await faster(40);
-    await app.state("offline");
-    await faster(1);
+    // 12 tries, of up to 10 s each.
+    await until("it has given up", async () => {
+      const gaveUp = (await app.part("connection").getAttribute("data-state")) === "offline";
+      if (!gaveUp) await clock.advance(1000);
+      return gaveUp;
+    });
+    await clock.run();
     await app.page.waitForSelector('[data-testid="connection"]:has-text("Not connected")');
     wire.refusing = false;
     if (back === "click") await app.page.click('button:has-text("Reconnect")');
@@ -125,7 +139,8 @@ test("R7, R17: after all tries it is quiet, and a click or the network brings it
 
 test("R12: a socket that the browser still calls open after a sleep is not believed", async () => {
   const wire = afterwards(await Wire.to(world.url));
-  const app = await open({ base: wire.url, rough: true, before: watchSockets, screen: PHONE });
+  const app = await open({ base: wire.url, rough: true, before: [watchSockets, holdClock], screen: PHONE });
+  const clock = clockOf(app);
   const id = await world.shell();
   await app.visit(id);
   await app.prints("ready>");
@@ -140,13 +155,18 @@ test("R12: a socket that the browser still calls open after a sleep is not belie
   await until("the session printed", async () => (await world.screen(id)).includes("while 17 asleep"));
   expect(await attachSockets(app.page)).toMatchObject([{ state: 1, code: 0 }]);
   expect((await app.shown()).text).not.toContain("while 17 asleep");
+  // Chromium fires `online`: the probe goes unanswered for its time, and no other passes. One new dial is made.
+  await app.page.evaluate(() => addEventListener("online", () => Object.assign(window, { back: true })));
+  await clock.stop();
   await offline(false);
-  // Chromium fires `online`: the probe goes unanswered, and one new dial is made.
+  await until("the page is told", () => app.page.evaluate(() => "back" in window));
+  await clock.advance(2000);
   const { text } = await app.prints("while 17 asleep");
   expect(text.match(/while 17 asleep/g)).toHaveLength(1);
   const sockets = await attachSockets(app.page);
   expect(sockets).toHaveLength(2);
   expect(sockets[1]).toMatchObject({ state: 1, verdict: "exact" });
+  await clock.run();
   await app.type("echo typed $((1 + 1))\r");
   await app.prints("typed 2");
 });
@@ -171,13 +191,7 @@ test("R16: keys typed while the line is cut arrive once, in order", async () => 
 /** A shell in a page whose line can be cut, and whose time can be moved on, as it does for a page that slept. */
 async function sleeper(): Promise<{ app: App; away(what: () => Promise<void>): Promise<void> }> {
   const wire = afterwards(await Wire.to(world.url));
-  const app = await open({ base: wire.url, rough: true });
-  await app.page.addInitScript(() => {
-    const real = { now: Date.now.bind(Date), slept: 0 };
-    Date.now = () => real.now() + real.slept;
-    Object.assign(window, { sleep: (ms: number) => (real.slept += ms) });
-  });
-  await app.page.reload();
+  const app = await open({ base: wire.url, rough: true, before: holdClock });
   await app.visit(await world.shell());
   await app.prints("ready>");
   const away = async (what: () => Promise<void>) => {
@@ -185,7 +199,7 @@ async function sleeper(): Promise<{ app: App; away(what: () => Promise<void>): P
     wire.cut();
     await app.state("reconnecting");
     await what();
-    await app.page.evaluate(() => (window as unknown as { sleep(ms: number): void }).sleep(60_000));
+    await clockOf(app).sleep(60_000);
     wire.refusing = false;
     await online(app);
     await app.state("open");

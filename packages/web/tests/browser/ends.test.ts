@@ -1,6 +1,7 @@
 /** Ends that are meant: the page stops trying, says why, and shows the way back. */
 import { expect, test } from "vitest";
 import { afterwards, PHONE, stage } from "./parts/app.ts";
+import { clockOf, holdClock } from "./parts/clock.ts";
 import { Wire } from "./parts/proxy.ts";
 import { attachSockets, watchSockets } from "./parts/sockets.ts";
 import { until } from "./parts/until.ts";
@@ -9,9 +10,11 @@ const { world, open } = stage();
 
 test("R3: a session that was ended elsewhere is given up at the first 4404", async () => {
   const wire = afterwards(await Wire.to(world.url));
-  const app = await open({ base: wire.url, before: watchSockets, rough: true });
+  const app = await open({ base: wire.url, before: [watchSockets, holdClock], rough: true });
   const id = await world.shell();
   await app.visit(id);
+  // Until somebody clicks, no time passes in the page, and so it does not try by itself.
+  await clockOf(app).stop();
   // The line is down while it is ended and forgotten, so that nobody could tell this page.
   wire.refusing = true;
   wire.cut();
@@ -21,6 +24,7 @@ test("R3: a session that was ended elsewhere is given up at the first 4404", asy
   wire.refusing = false;
   await app.page.click('button:has-text("Try now")');
   await app.state("gone");
+  await clockOf(app).run();
   await app.page.waitForSelector("text=There is no such session");
   expect(wire.attaches).toBe(before + 1);
   expect((await attachSockets(app.page)).at(-1)).toMatchObject({ code: 4404 });
@@ -55,6 +59,8 @@ test("R15: an exit is the end: the status is shown, and nothing is dialled any m
   await app.page.waitForSelector('[data-testid="exit"]:has-text("Exited with code 7")');
   await app.prints("goodbye");
   await app.page.evaluate(() => void dispatchEvent(new Event("online")));
+  // The gateway has its part in the closing, after the exit is shown.
+  await until("the connection is closed", async () => (await attachSockets(app.page)).every(({ code }) => code !== 0));
   expect(await attachSockets(app.page)).toMatchObject([{ code: 1000 }]);
 });
 

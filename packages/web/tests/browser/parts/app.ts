@@ -24,8 +24,8 @@ export interface Opening {
   readonly base?: string;
   /** The network is going to fail. */
   readonly rough?: boolean;
-  /** Runs in the page before anything else. */
-  readonly before?: () => void;
+  /** What runs in the page before anything else. */
+  readonly before?: (() => void) | readonly (() => void)[];
   /** A context that is there already: another tab in it. */
   readonly beside?: App;
 }
@@ -101,7 +101,7 @@ export class App {
       const shown = await this.shown().catch(() => undefined);
       return shown && has(shown) ? shown : undefined;
     };
-    return until(`the terminal shows ${String(text)}`, look, async () => (await this.shown()).screen.join("\n"));
+    return until(`the terminal shows ${String(text)}`, look, () => this.shown().then(({ screen }) => screen.join("\n"), String));
   }
 
   /** Types keys into the terminal. */
@@ -156,10 +156,10 @@ export function stage(): Stage {
     expect(seen.flatMap((app) => app.problems)).toEqual([]);
   });
 
-  async function blank({ screen = DESKTOP, of = world, base = of.url, rough = false, before, beside }: Opening = {}): Promise<App> {
+  async function blank({ screen = DESKTOP, of = world, base = of.url, rough = false, before = [], beside }: Opening = {}): Promise<App> {
     const context = beside?.context ?? (await browser.newContext({ ...screen, colorScheme: "light" }));
     const page = await context.newPage();
-    if (before) await page.addInitScript(before);
+    for (const script of [before].flat()) await page.addInitScript(script);
     const app = new App(page, base, rough);
     apps.push(app);
     return app;

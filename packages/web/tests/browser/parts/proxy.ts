@@ -68,6 +68,7 @@ export class Wire {
 
   /** Ends it. */
   async stop(): Promise<void> {
+    this.refusing = true;
     this.cut();
     await new Promise((closed) => this.#server.close(closed));
   }
@@ -98,6 +99,8 @@ export class Wire {
         if (line.cut) line.cut = { ...line.cut, whole: line.cut.whole - 1 };
         browser.write(chunk);
       } else {
+        // Nothing may follow the part, as if it were the rest.
+        line.held = true;
         browser.write(chunk.subarray(0, Math.floor(chunk.length * line.cut.part)), () => end(line));
       }
     });

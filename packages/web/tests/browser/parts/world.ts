@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { until } from "./until.ts";
 
 /** The program under test. */
 export const BOWLINE = resolve(process.env["BOWLINE_BIN"] ?? join(import.meta.dirname, "../../../../../target/debug/bowline"));
@@ -63,8 +64,16 @@ export class World {
     };
   }
 
-  /** Starts the gateway, at the address that it had before. */
+  /** Starts the gateway, at the address that it had before. Whoever dials meanwhile may be given that port for a moment. */
   async startGateway(): Promise<void> {
+    const unlessTaken = (error: Error) => {
+      if (!/address already in use/i.test(error.message)) throw error;
+      return false;
+    };
+    await until("the gateway's address is free", () => this.#serve().then(() => true, unlessTaken));
+  }
+
+  async #serve(): Promise<void> {
     const listen = this.url ? new URL(this.url).host : "127.0.0.1:0";
     // Every test logs in from the same address.
     const args = ["serve", "--listen", listen, "--limit", "login_rate=10000", ...this.#flags];
