@@ -2,6 +2,7 @@
 import type { WebSocketRoute } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { afterwards, DESKTOP, PHONE, stage } from "./parts/app.ts";
+import { clockOf, holdClock } from "./parts/clock.ts";
 import { until } from "./parts/until.ts";
 import { World } from "./parts/world.ts";
 
@@ -78,7 +79,7 @@ describe.each([
   });
 
   test("R54: the board shows state, title, directory and who needs you, as it happens", async () => {
-    const app = await open({ screen });
+    const app = await open({ screen, before: holdClock });
     const { page } = app;
     const id = await world.shell("work");
     const row = page.locator(`[data-session="${id}"]`);
@@ -89,7 +90,8 @@ describe.each([
     await world.bowline("send", id, "--enter", "cd /usr; printf '\\033]7;file://localhost/usr\\007'");
     await row.locator("text=/usr").waitFor();
 
-    // It calls: it is on top, and R47, the page says so.
+    // It calls: it is on top, and R47, the page says so, for some seconds; no time passes until it is clicked.
+    await clockOf(app).stop();
     await world.bowline("send", id, "--enter", "printf '\\033]9;tests are green\\007'");
     await page.waitForSelector(`[data-testid="needing"] [data-session="${id}"]`);
     await row.locator("text=tests are green").waitFor();
@@ -97,6 +99,7 @@ describe.each([
     expect(await page.title()).toBe("(1) Bowline");
     // Somebody looks: it needs nobody any more.
     await page.click('[data-testid="notice"] a');
+    await clockOf(app).run();
     await app.state("open");
     await page.click('[aria-label="Back to the board"]');
     await page.waitForSelector(`[data-testid="running"] [data-session="${id}"]`);

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { stage } from "./parts/app.ts";
+import { clockOf, holdClock } from "./parts/clock.ts";
 import { OTHER_NAME } from "./parts/setup.ts";
 import { until } from "./parts/until.ts";
 
@@ -22,24 +23,24 @@ const QUESTIONS: readonly (readonly [ask: string, answer: RegExp])[] = [
 test("R24: with three pages attached, a program gets one answer to each question, also when they are replayed", async () => {
   const heard = join(world.folder, "heard");
   const asks = QUESTIONS.map(([ask]) => ask).join("");
-  const id = await world.new("sh", "-c", `stty raw -echo; printf 'hello\\r\\n'; head -c 1 >/dev/null; printf '${asks}'; printf 'asked\\r\\n'; exec cat >${heard}`);
+  const id = await world.new("sh", "-c", `stty raw -echo; : >${heard}; printf 'hello\\r\\n'; head -c 1 >/dev/null; printf '${asks}'; printf 'asked\\r\\n'; exec cat >${heard}`);
   const apps = [await open(), await open(), await open()];
   for (const app of apps) await app.visit(id);
+  await apps[0]!.prints("hello");
   await apps[0]!.type("!");
   for (const app of apps) await app.prints("asked");
   // Replayed to one more, who has seen nothing.
   await apps[2]!.page.reload();
   await apps[2]!.prints("asked");
-  // Whatever a page had answered would be before what is typed into it now.
-  for (const [at, app] of apps.entries()) await app.type("xyz"[at]!);
+  // Whatever a page had answered would be before what is typed into it now. Each waits for the other: nobody else orders them.
   const all = () => readFileSync(heard, "latin1");
-  await until("what was typed arrived", () => ["x", "y", "z"].every((key) => all().includes(key)), () => JSON.stringify(all()));
-  let rest = all();
-  for (const [ask, answer] of QUESTIONS) {
-    expect([ask, rest.match(answer)?.length ?? 0]).toEqual([ask, 1]);
-    rest = rest.replace(answer, "");
+  const rest = () => QUESTIONS.reduce((text, [, answer]) => text.replace(answer, ""), all());
+  for (const [at, app] of apps.entries()) {
+    await app.type("xyz"[at]!);
+    await until("what was typed arrived", () => rest().includes("xyz"[at]!), () => JSON.stringify(all()));
   }
-  expect(rest).toBe("xyz");
+  for (const [ask, answer] of QUESTIONS) expect([ask, all().match(answer)?.length ?? 0]).toEqual([ask, 1]);
+  expect(rest()).toBe("xyz");
 });
 
 test("R29: a program writes to the clipboard, and never reads it", async () => {
@@ -48,7 +49,7 @@ test("R29: a program writes to the clipboard, and never reads it", async () => {
   await app.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: app.base });
   await app.page.evaluate(() => navigator.clipboard.writeText("a secret of the user's"));
   const words = Buffer.from("from the program: ✓").toString("base64");
-  const script = `stty raw -echo; head -c 1 >/dev/null; printf '\\033]52;c;?\\007\\033]52;c;${words}\\007\\033]52;c;?\\007done\\r\\n'; exec cat >${heard}`;
+  const script = `stty raw -echo; : >${heard}; head -c 1 >/dev/null; printf '\\033]52;c;?\\007\\033]52;c;${words}\\007\\033]52;c;?\\007done\\r\\n'; exec cat >${heard}`;
   await app.visit(await world.new("sh", "-c", script));
   await app.type("!");
   await app.prints("done");
@@ -73,28 +74,40 @@ test("R27: a link that wraps is found whole, and opened on a click", async () =>
   await app.page.mouse.move(screen!.x + 100, screen!.y + cell * 1.5, { steps: 4 });
   await app.page.waitForSelector(".xterm-cursor-pointer");
   await app.page.mouse.click(screen!.x + 100, screen!.y + cell * 1.5);
-  expect((await opened).url()).toBe(url);
+  await (await opened).waitForURL(url);
 });
 
 test("R27, R47: a link that asks for a login is offered in a notice, once", async () => {
-  const app = await open();
+  const app = await open({ before: holdClock });
+  const told: string[] = [];
+  app.page.on("websocket", (socket) => socket.on("framereceived", ({ payload }) => void told.push(String(payload))));
   const url = "https://example.org/login/device?user_code=ABCD-1234";
-  await app.visit(await world.new("sh", "-c", `read x; echo 'To log in, open ${url}'; echo 'Again: ${url}'; exec cat`));
+  await app.visit(await world.new("sh", "-c", `read x; echo 'To log in, open ${url}'; echo 'Again: ${url}'; read y; echo later; exec cat`));
+  // A notice is there for some seconds: no time passes while it is looked at.
+  await clockOf(app).stop();
   await app.type("\r");
   const notice = app.part("notice");
   await notice.locator("text=The program asks you to open a page").waitFor();
   expect(await notice.locator("a").getAttribute("href")).toBe(url);
   expect(await notice.locator("a").getAttribute("rel")).toContain("noopener");
   await app.prints("Again:");
+  // The session tells it once; whatever it tells comes before what is printed after it.
+  await app.type("\r");
+  await app.prints("later");
+  expect(told.filter((message) => message.startsWith("{") && (JSON.parse(message) as { type: string }).type === "url")).toHaveLength(1);
   expect(await notice.count()).toBe(1);
 });
 
 test("R47: a session that calls while another is looked at says so in the page; the bell of this one is shown", async () => {
-  const app = await open();
+  const app = await open({ before: holdClock });
   const quiet = await world.shell("quiet");
   const loud = await world.shell("loud");
+  // What the board hears of for the first time is no news.
+  await app.page.waitForSelector(`[data-session="${loud}"]`);
   await app.visit(quiet);
   await app.prints("ready>");
+  // A notice and a bell are there for some seconds: no time passes while they are looked at.
+  await clockOf(app).stop();
   await world.bowline("send", loud, "--enter", "printf '\\033]777;notify;Build;it is done\\007'");
   await app.page.waitForSelector('[data-testid="notice"]:has-text("loud")');
   await app.page.waitForSelector('[data-testid="notice"]:has-text("it is done")');
