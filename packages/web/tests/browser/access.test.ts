@@ -57,7 +57,7 @@ async function expectContrast({ page }: App, view: string): Promise<void> {
 test.each([
   ["a laptop", DESKTOP],
   ["a phone", PHONE],
-])("R54: on %s, every control of every view has a name, and texts are readable in light and dark", async (_, screen) => {
+])("R54: on %s, every control of every view has a name, and texts are readable in light and dark", { timeout: 240_000 }, async (_, screen) => {
   const check = async (app: App, view: string) => {
     await expectNames(app, view);
     for (const colorScheme of ["light", "dark"] as const) {
@@ -97,9 +97,9 @@ test.each([
   await page.waitForSelector("dialog");
   await check(app, "end");
   await page.keyboard.press("Escape");
-  for (const place of ["settings", "help"]) {
+  for (const [place, title] of [["settings", "Settings"], ["help", "Keys and help"]] as const) {
     await page.goto(`${app.base}/#/${place}`);
-    await page.waitForSelector('[aria-label="Back"]');
+    await page.waitForSelector(`h1:text-is("${title}")`);
     await check(app, place);
   }
 });

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { afterwards, stage } from "./parts/app.ts";
 import { Chromium, type Tab } from "./parts/chromium.ts";
+import { holdClock } from "./parts/clock.ts";
 import { Wire } from "./parts/proxy.ts";
 import { until } from "./parts/until.ts";
 
@@ -9,8 +10,9 @@ const { world } = stage();
 
 const OPEN = `document.querySelector('[data-testid="connection"][data-state="open"]')`;
 
-/** Notes what happens to the page, and counts as long as it is awake; its clock can be moved on. */
+/** Notes what happens to the page, and counts as long as it is awake; its time is the test's. */
 const WATCH = `
+  (${String(holdClock)})();
   window.told = [];
   window.ticks = 0;
   setInterval(() => window.ticks++, 5);
@@ -18,10 +20,6 @@ const WATCH = `
   for (const name of ["freeze", "resume"]) document.addEventListener(name, () => tell(name), true);
   document.addEventListener("visibilitychange", () => tell(document.visibilityState), true);
   addEventListener("pageshow", (event) => tell(event.persisted ? "restored" : "loaded"), true);
-  let slept = 0;
-  const now = Date.now.bind(Date);
-  Date.now = () => now() + slept;
-  window.sleep = (ms) => { slept += ms; };
   window.sockets = [];
   const Real = WebSocket;
   window.WebSocket = class extends Real {
@@ -78,8 +76,12 @@ test("R11, R12: a frozen page comes back to exactly what it missed, though its s
   expect(ticks - frozen!.ticks).toBeLessThanOrEqual(1);
   expect(await tab.value("window.sockets.map((socket) => socket.readyState)")).toEqual([1]);
   const dials = wire.attaches;
+  // No time passes until it has heard of everything that wakes it; then that of a probe does, once.
+  await tab.value("clock.stop()");
   await tab.send("Page.setWebLifecycleState", { state: "active" });
   await tab.show();
+  await tab.sees("that it is awake", `["resume", "visible"].every((name) => told.at(-1).name === name || told.at(-2).name === name)`);
+  await tab.value("clock.advance(2_000)");
   for (const word of ["one", "two", "three"]) await expectOnce(tab, word);
   expect(await tellsOf(tab, "resume")).toHaveLength(1);
   expect(wire.attaches).toBe(dials + 1);
@@ -99,10 +101,12 @@ test("R11: a hidden page dials no more than once a minute, and at once when it i
   await tab.sees("that the line is cut", `document.querySelector('[data-testid="connection"][data-state="reconnecting"]')`);
   await print(id, "unseen");
   // By the first step of the backoff a page in front would have dialled several times over.
-  await until("two seconds of the page", async () => (await tab.value<number>("performance.now()")) > 2000);
+  const cut = await tab.value<number>("performance.now()");
+  await until("two seconds of the page", async () => (await tab.value<number>("performance.now()")) > cut + 2000);
   expect(wire.attaches).toBe(dials);
-  // An hour later somebody looks.
-  await tab.value("window.sleep(3600_000)");
+  // An hour later somebody looks. From then on no time passes, in which an answer could be missed.
+  await tab.value("clock.stop()");
+  await tab.value("clock.sleep(3600_000)");
   await tab.show();
   await expectOnce(tab, "unseen");
   expect(wire.attaches).toBe(dials + 1);
@@ -119,7 +123,9 @@ test("R11, R13: after an hour hidden behind a line that seems open, one dial is 
   await tab.sees("that it is hidden", `document.visibilityState === "hidden"`);
   wire.hold();
   await print(id, "asleep");
-  await tab.value("window.sleep(3600_000)");
+  // From now on no time passes, in which an answer could be missed.
+  await tab.value("clock.stop()");
+  await tab.value("clock.sleep(3600_000)");
   const dials = wire.attaches;
   await tab.show();
   // Everything that wakes comes at once.
@@ -140,7 +146,7 @@ test("R11: a page that is left and come back to goes on where it was", async () 
   await tab.value("history.back()");
   await expectOnce(tab, "away");
   // It came from the browser's cache for the way back, and was not loaded again.
-  expect(await tab.value("window.mark")).toBe("the same page");
+  expect(await tab.value("window.mark"), "a browser that is short of memory keeps no page for the way back").toBe("the same page");
   expect((await told(tab)).map(({ name }) => name)).toContain("restored");
   await tab.sees("the session", OPEN);
 });

@@ -37,7 +37,7 @@ test.each([
   ["a laptop's window, drawn by the DOM", DESKTOP, undefined],
   ["a laptop's window, drawn by WebGL after that", DESKTOP, pretendGpu],
   ["a phone's window", PHONE, undefined],
-])("from the load of the page to the first output, in %s", async (name, screen, before) => {
+])("from the load of the page to the first output, in %s", { timeout: 240_000 }, async (name, screen, before) => {
   const app = await open({ screen, ...(before && { before }) });
   const drawing = before ? ".xterm-screen canvas" : ".xterm-rows";
   await app.visit(await world.shell());

@@ -100,6 +100,7 @@ test("R54: after an upgrade the next load is the new app, and nothing of the old
   expect(await app.part("notice").count()).toBe(0);
   // And the new one is what starts without a gateway.
   await own.killGateway();
+  proxy.instead = () => ({ status: 502, headers: {}, body: "the gateway is away" });
   await app.page.reload();
   await app.page.waitForSelector('[data-testid="board-state"]:has-text("The gateway cannot be reached")');
   expect(await scriptOf(app)).toBe(after);
