@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::{Auth, Caller, LoginRate, network};
 use crate::board::Board;
+use crate::descriptors;
 use crate::environment::Environment;
 use crate::problem::Problem;
 use crate::rate::Rate;
@@ -81,7 +82,7 @@ impl App {
             environment: Environment::new(),
             login_rate: LoginRate::new(settings.limits.login_rate),
             epoch: Epoch::from_random(random),
-            board: Board::new(home.clone()),
+            board: Board::new(home.clone(), descriptors::followed(descriptors::open_files())),
             settings,
             home,
             auth,

@@ -14,7 +14,7 @@
 //! - `environment`: what the sessions started here see;
 //! - [`running`]: how other processes find the gateway;
 //! - `openapi`: all paths, described for programs;
-//! - `metrics`, `rate`: counting, and bounding;
+//! - `metrics`, `rate`, `descriptors`: counting, and bounding;
 //! - `prune`: forgetting what ended long ago.
 //!
 //! [`settings`] has everything that can be set, and all limits.
@@ -25,6 +25,7 @@ mod assets;
 mod attach;
 pub mod auth;
 mod board;
+mod descriptors;
 mod environment;
 mod events;
 mod extract;
@@ -85,14 +86,9 @@ pub enum ServeError {
     Metrics(String),
 }
 
-/// Descriptors for everything that is not a viewer: files, the board, the listener.
-const RESERVE: u64 = 256;
-
-/// No more sockets than there are descriptors for: a viewer takes one, and its session's socket another. Without this, files
-/// could no longer be read when all are there.
+/// No more sockets than there are descriptors for.
 fn within_open_files(mut settings: Settings) -> Settings {
-    let Some(open) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current else { return settings };
-    let most = (open.saturating_sub(RESERVE) / 2).max(16) as usize;
+    let most = descriptors::sockets(descriptors::open_files());
     if settings.limits.sockets > most {
         tracing::warn!(
             sockets = most,

@@ -70,7 +70,7 @@ pub struct SessionDefaults {
 /// What one caller, or all of them, may take. The outcome of each stands beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Open sockets, at most half of the open-file limit; one more gets 503 `too_many` (with TLS, or past 64 at a time, no word) and is closed.
+    /// Open sockets, at most three eighths of the open-file limit; one more gets 503 `too_many` (with TLS, or past 64 at a time, no word) and is closed.
     pub sockets: usize,
     /// Attachments and event streams; one more gets 4429 / 429 `too_many`.
     pub streams: usize,

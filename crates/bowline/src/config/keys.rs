@@ -80,7 +80,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "gateway.limits.sockets",
         "",
-        "open sockets, at most half of the open-file limit; one more gets 503 `too_many` (with TLS, or past 64 at a time, no word) and is closed",
+        "open sockets, at most three eighths of the open-file limit; one more gets 503 `too_many` (with TLS, or past 64 at a time, no word) and is closed",
     ),
     key("gateway.limits.streams", "", "attachments and event streams; one more gets 4429 / 429 `too_many`"),
     key("gateway.limits.streams_per_token", "", "the same for one token or login; one more gets 4429 / 429 `too_many`"),

@@ -45,7 +45,7 @@ fn open_files(report: &mut Report) {
     match getrlimit(Resource::Nofile).maximum {
         Some(most) if most < FEW_FILES => {
             let remedy = "raise `nofile` in /etc/security/limits.conf, or LimitNOFILE= of what starts the gateway";
-            report.warn("open files", format_args!("at most {most}, which is {} viewers", most / 2), remedy);
+            report.warn("open files", format_args!("at most {most}, which is {} viewers", most * 3 / 8), remedy);
         }
         Some(most) => report.ok("open files", format_args!("up to {most}")),
         None => report.ok("open files", "no limit"),

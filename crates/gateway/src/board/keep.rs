@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Shared;
-use crate::ask::Asking;
+use crate::ask::{self, Asking};
 
 /// A process that says nothing for this long is described by its files until it does.
 const STATUS_WITHIN: Duration = Duration::from_millis(250);
@@ -25,6 +25,7 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 /// Keeps a session on the board until its folder is gone. `nudge` says that its files may have changed.
 pub(super) async fn keep(shared: Arc<Shared>, dir: SessionDir, nudge: Arc<Notify>) {
     let mut again = AGAIN.0;
+    let mut place = None;
     loop {
         let entry = match read(&shared, &dir).await {
             Ok(entry) => entry,
@@ -38,6 +39,16 @@ pub(super) async fn keep(shared: Arc<Shared>, dir: SessionDir, nudge: Arc<Notify
         };
         match entry {
             Some(entry) if entry.here && entry.info.state == State::Running => {
+                place = place.or_else(|| shared.followers.try_acquire().ok());
+                if place.is_none() {
+                    look(&shared, &entry).await;
+                    tokio::select! {
+                        () = sleep(AGAIN.1) => {}
+                        () = nudge.notified() => {}
+                        free = shared.followers.acquire() => place = free.ok(),
+                    }
+                    continue;
+                }
                 if follow(&shared, &entry, &nudge).await {
                     again = AGAIN.0;
                 }
@@ -46,11 +57,13 @@ pub(super) async fn keep(shared: Arc<Shared>, dir: SessionDir, nudge: Arc<Notify
                 again = (again * 2).min(AGAIN.1);
             }
             Some(entry) => {
+                place = None;
                 shared.known().put(entry.info);
                 nudge.notified().await;
                 again = AGAIN.0;
             }
             None => {
+                place = None;
                 shared.known().remove(dir.id());
                 if !dir.path().exists() {
                     return;
@@ -69,6 +82,23 @@ async fn read(shared: &Shared, dir: &SessionDir) -> io::Result<Option<Entry>> {
     tokio::task::spawn_blocking(move || registry::try_read(dir)).await.map_err(io::Error::other)?
 }
 
+/// Asks a session that there is no place to follow.
+async fn look(shared: &Shared, entry: &Entry) {
+    let _turn = shared.askers.acquire().await;
+    match ask::ask(&entry.dir, &Request::Status { follow: false }, STATUS_WITHIN).await {
+        Ok(Reply::Status { session }) => shared.known().put(*session),
+        _ => describe(shared, entry),
+    }
+}
+
+/// Puts what its files say. What its process said last is better than that.
+fn describe(shared: &Shared, entry: &Entry) {
+    let mut known = shared.known();
+    if !known.has_life(&entry.info) {
+        known.put(entry.info.clone());
+    }
+}
+
 /// Follows a session's process until it is gone; whether it said anything.
 async fn follow(shared: &Shared, entry: &Entry, nudge: &Notify) -> bool {
     let ask = async {
@@ -76,20 +106,13 @@ async fn follow(shared: &Shared, entry: &Entry, nudge: &Notify) -> bool {
         asking.send(&Request::Status { follow: true }).await?;
         Ok::<_, ControlError>(asking)
     };
-    let describe = || {
-        let mut known = shared.known();
-        // What its process said last is better than what its files tell.
-        if !known.has_life(&entry.info) {
-            known.put(entry.info.clone());
-        }
-    };
     let mut silence = Some(Instant::now() + STATUS_WITHIN);
     let asked = tokio::select! {
         asked = ask => asked,
         () = sleep(STATUS_WITHIN) => Err(ControlError::Silent),
     };
     let Ok(mut asking) = asked else {
-        describe();
+        describe(shared, entry);
         return false;
     };
     let mut held: Option<SessionInfo> = None;
@@ -106,7 +129,7 @@ async fn follow(shared: &Shared, entry: &Entry, nudge: &Notify) -> bool {
                 Err(_) => {
                     match held {
                         Some(info) => shared.known().put(info),
-                        None if !heard => describe(),
+                        None if !heard => describe(shared, entry),
                         None => {}
                     }
                     return heard;
@@ -120,7 +143,7 @@ async fn follow(shared: &Shared, entry: &Entry, nudge: &Notify) -> bool {
             }
             () = sleep_until(silence.unwrap_or(free_at)), if silence.is_some() => {
                 silence = None;
-                describe();
+                describe(shared, entry);
             }
             () = nudge.notified() => {
                 if !entry.dir.path().exists() {

@@ -20,12 +20,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Sessions whose files are read at a time.
 const READERS: usize = 4;
+/// Sessions without a follower that are asked at a time.
+const ASKERS: usize = 16;
 /// Ids that a subscriber may be owed beyond the number of sessions, before it gets the whole board instead.
 const SPARE: usize = 64;
 
 /// All sessions, for whoever subscribes.
 pub(crate) struct Board {
     home: Home,
+    followers: usize,
     run: Mutex<Weak<Run>>,
 }
 
@@ -39,6 +42,9 @@ struct Run {
 struct Shared {
     home: Home,
     readers: Semaphore,
+    askers: Semaphore,
+    /// Sessions that are followed at a time, each by a socket; others are asked now and then.
+    followers: Semaphore,
     state: Mutex<Known>,
 }
 
@@ -61,15 +67,16 @@ struct Owed {
 }
 
 impl Board {
-    pub(crate) fn new(home: Home) -> Board {
-        Board { home, run: Mutex::default() }
+    /// A board that follows at most so many sessions at a time.
+    pub(crate) fn new(home: Home, followers: usize) -> Board {
+        Board { home, followers, run: Mutex::default() }
     }
 
     /// Subscribes. The first news is the whole board; it may come again, and then replaces all that was told before.
     pub(crate) fn subscribe(&self) -> Subscription {
         let mut slot = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         let run = slot.upgrade().unwrap_or_else(|| {
-            let shared = Arc::new(Shared::new(self.home.clone()));
+            let shared = Arc::new(Shared::new(self.home.clone(), self.followers));
             let until = CancellationToken::new();
             let (keeper, ended) = (shared.clone(), until.clone());
             tokio::spawn(async move { ended.run_until_cancelled(watch::run(keeper)).await });
@@ -109,8 +116,9 @@ impl Drop for Subscription {
 }
 
 impl Shared {
-    fn new(home: Home) -> Shared {
-        Shared { home, readers: Semaphore::new(READERS), state: Mutex::default() }
+    fn new(home: Home, followers: usize) -> Shared {
+        let (readers, askers) = (Semaphore::new(READERS), Semaphore::new(ASKERS));
+        Shared { home, readers, askers, followers: Semaphore::new(followers), state: Mutex::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

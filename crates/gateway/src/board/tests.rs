@@ -14,6 +14,7 @@ use bowline_session::lock::Lock;
 use bowline_session::meta::{Meta, this_boot, this_host, timestamp};
 use bowline_session::remove;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
@@ -28,10 +29,15 @@ struct World {
 
 impl World {
     fn new() -> World {
+        World::following(100)
+    }
+
+    /// With a board that follows at most so many sessions.
+    fn following(followers: usize) -> World {
         let temp = tempfile::Builder::new().prefix("bwl").tempdir_in("/tmp").unwrap();
         let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
         home.ensure().unwrap();
-        World { _temp: temp, board: Board::new(home.clone()), home }
+        World { _temp: temp, board: Board::new(home.clone(), followers), home }
     }
 
     fn session(&self, n: u8) -> Played {
@@ -103,6 +109,32 @@ impl Played {
         })
         .await
         .unwrap()
+    }
+
+    /// Answers whoever asks, for as long as the test runs; whether each wants to follow.
+    fn answering(&self, title: &str) -> tokio::sync::mpsc::UnboundedReceiver<bool> {
+        let listener = self.listener.as_ref().unwrap().try_clone().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let listener = tokio::net::UnixListener::from_std(listener).unwrap();
+        let reply = serde_json::json!({ "type": "status", "session": self.info(title) }).to_string();
+        let (asked, all) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            let mut open = Vec::new();
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = vec![0; frame::HEADER];
+                stream.read_exact(&mut request).await.unwrap();
+                request.resize(u32::from_be_bytes([request[0], request[1], request[2], request[3]]) as usize, 0);
+                stream.read_exact(&mut request).await.unwrap();
+                let mut wire = Vec::new();
+                frame::put_text(&mut wire, &reply);
+                // Whoever does not wait for it asks again.
+                let _ = stream.write_all(&wire).await;
+                open.push(stream);
+                let _ = asked.send(request.ends_with(b"true}"));
+            }
+        });
+        all
     }
 
     fn end(mut self, exit: bool) -> Played {
@@ -230,6 +262,32 @@ async fn r46_a_process_that_hangs_delays_nobody() {
     assert_eq!(begin(&mut news, &well.info("one")).await, 2);
     say(&mut follower, &well.info("two"));
     until(&mut news, &well.meta.id, |info| info.is_some_and(|info| info.title == "two")).await;
+}
+
+/// Each session that is followed takes a descriptor.
+#[tokio::test]
+async fn r52_sessions_past_the_limit_are_asked_until_there_is_a_place_to_follow_them() {
+    let world = World::following(1);
+    let first = world.session(1);
+    let mut news = world.board.subscribe();
+    let mut follower = first.asked().await;
+    say(&mut follower, &first.info("one"));
+    begin(&mut news, &first.info("one")).await;
+    let second = world.session(2);
+    let mut asked = second.answering("two");
+    until(&mut news, &second.meta.id, |info| info.is_some_and(|info| info.title == "two")).await;
+    assert_eq!(asked.recv().await, Some(false), "it is not followed");
+    let _first = first.end(true);
+    drop(follower);
+    let followed = async {
+        loop {
+            match asked.recv().await {
+                Some(false) => {}
+                other => break other,
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(PATIENCE, followed).await, Ok(Some(true)), "it is followed");
 }
 
 /// Files that make no sense are one session's trouble, not the whole board's.
