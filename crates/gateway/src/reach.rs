@@ -37,7 +37,7 @@ impl Reach {
     pub(crate) fn check(settings: &Settings, ends: Ends, headers: &HeaderMap) -> Result<Reach, Problem> {
         let peer = ends.peer.ip().to_canonical();
         let trusted = settings.proxies.iter().any(|network| network.contains(&peer));
-        let forwarded = |name: &str| if trusted { text(headers, name) } else { None };
+        let forwarded = |name: &str| if trusted { last(headers, name) } else { None };
         let host = forwarded("x-forwarded-host").or_else(|| text(headers, "host")).unwrap_or_default();
         let proto = forwarded("x-forwarded-proto");
         let secure = proto.map_or(settings.tls.is_some(), |proto| proto.eq_ignore_ascii_case("https"));
@@ -120,6 +120,12 @@ fn check_origin(settings: &Settings, called: &str, origin: &str) -> Result<(), P
     }
     let detail = format!("a page of {origin:?} may not call this gateway; if it is yours, give it with --public-url");
     Err(Problem::new("bad_origin", detail))
+}
+
+/// What the nearest proxy says: proxies in a row may each add a value, and what stands before the last, anybody can write.
+fn last<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let values = headers.get_all(name).iter().next_back()?.to_str().ok()?;
+    values.rsplit(',').map(str::trim).next().filter(|value| !value.is_empty())
 }
 
 /// A header as text, trimmed; of several, the first.

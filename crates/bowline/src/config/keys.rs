@@ -53,7 +53,11 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("gateway.base_path", "serve --base-path", "the path under which it is served; that of public_url if unset"),
     key("gateway.hosts", "serve --host", "further names that a Host header may have; others get 403 `bad_host`"),
-    key("gateway.proxies", "serve --proxy", "networks of proxies whose X-Forwarded-* headers are believed"),
+    key(
+        "gateway.proxies",
+        "serve --proxy",
+        "networks of proxies whose X-Forwarded-* headers are believed, of several values the last",
+    ),
     key("gateway.open_metrics", "serve --open-metrics", "/metrics needs no token"),
     key(
         "gateway.log_level",

@@ -158,6 +158,26 @@ async fn r49_logins_are_limited_and_checked_for_their_origin() {
     assert!(door.auth.login(code.code.reveal(), "").is_ok(), "the code is not spent by a refusal");
 }
 
+/// Each proxy in a row adds what it saw; only the nearest is known to be ours.
+#[tokio::test]
+async fn r50_of_several_forwarded_values_the_nearest_counts() {
+    let door = Door::new(|settings| {
+        settings.proxies = vec!["127.0.0.1/32".parse().unwrap()];
+        settings.hosts = vec!["box.test".to_owned()];
+    });
+    let call = async |host: &str, proto: &str| {
+        let headers = [("x-forwarded-host", host), ("x-forwarded-proto", proto), ("origin", "https://box.test")];
+        door.post("/v1/login", &headers, json!({ "code": "x" })).await
+    };
+    for (host, proto) in [("box.test", "https"), ("evil.test, box.test", "http,https"), ("x,box.test", " https ")] {
+        assert!(call(host, proto).await.is(401, "not_authenticated"), "{host} {proto}: only the code is wrong");
+    }
+    assert!(call("box.test, evil.test", "https").await.is(403, "bad_host"));
+    assert!(call("box.test", "https, http").await.is(403, "bad_origin"));
+    let lines = [("x-forwarded-host", "box.test"), ("x-forwarded-host", "evil.test")];
+    assert!(door.post("/v1/login", &lines, json!({ "code": "x" })).await.is(403, "bad_host"));
+}
+
 /// Proxies that ask for a password, or pass a token of their own on, leave it in the request: nobody came in through them.
 #[tokio::test]
 async fn r50_an_authorization_that_is_not_ours_is_in_nobodys_way() {
