@@ -119,35 +119,46 @@ pub(crate) enum Create {
 }
 
 /// A program on a terminal.
+// It is written again for the digest of a key. What nobody asked for is not in that, so that a repeat has the same one also
+// after an upgrade to a version that knows more fields.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct CreateTerminal {
     /// 1 to 64 of `A-Z a-z 0-9 . _ -`, and a letter or digit first.
+    #[serde(skip_serializing_if = "is_default")]
     name: Option<String>,
     /// The program and its arguments; the login shell if empty.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     #[schema(value_type = Option<Vec<String>>)]
     argv: Vec<String>,
     /// An absolute path; the home directory if absent.
+    #[serde(skip_serializing_if = "is_default")]
     #[schema(value_type = Option<String>)]
     cwd: Option<PathBuf>,
     /// Variables beside those of a login.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     env: std::collections::BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "is_default")]
     #[schema(value_type = Option<Size>)]
     size: Option<Value>,
     /// What to do when a running session has the name.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     #[schema(value_type = Option<IfExists>)]
     if_exists: IfExists,
     /// Seconds without a viewer after which it ends; 0 for never.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     #[schema(value_type = Option<u64>)]
     detached_ttl: u64,
     /// Bytes of output that it keeps.
+    #[serde(skip_serializing_if = "is_default")]
     log_size: Option<u64>,
     /// Lines that it keeps above the screen.
+    #[serde(skip_serializing_if = "is_default")]
     scrollback: Option<u32>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What is null is as if it were left out.
@@ -179,7 +190,7 @@ pub(crate) async fn create(
     Json(Create::Terminal(wanted)): Json<Create>,
 ) -> Result<Response, Problem> {
     let key = idempotency_key(&headers)?.map(|key| derive(caller.id(), key));
-    let digest = serde_json::to_vec(&wanted).map(|wanted| hex(&Sha256::digest(wanted))).map_err(|e| internal(&e))?;
+    let digest = digest(&wanted).map_err(|error| internal(&error))?;
     let mut spec = spec(&app, wanted).await?;
     let Some(id) = key else { return make(&app, spec).await };
     (spec.id, spec.request) = (Some(id.clone()), Some(digest));
@@ -203,15 +214,17 @@ async fn make_once(app: &App, id: SessionId, spec: Spec) -> Result<Response, Pro
 async fn make(app: &App, spec: Spec) -> Result<Response, Problem> {
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
     let retention = app.settings.sessions.retention;
-    let started = slowly(app, move || {
+    let (entry, existed) = slowly(app, move || {
         let started = start::start(&home, &launcher, spec)?;
+        // It may have ended already, and then be the first to be forgotten.
+        let entry = registry::find(&home, started.id.as_str())?;
         // Housekeeping must not get in the way of what was asked for.
         let _ = remove::prune(&home, &retention, false);
-        Ok(started)
+        Ok((entry, started.existed))
     })
     .await?;
-    let info = ask::describe(find(app, started.id.as_str()).await?).await;
-    Ok(if started.existed { Json(info).into_response() } else { created(info) })
+    let info = ask::describe(entry).await;
+    Ok(if existed { Json(info).into_response() } else { created(info) })
 }
 
 /// A new session, and where it is. That is relative to what was called, whose prefix a proxy may have taken off.
@@ -308,8 +321,10 @@ fn derive(caller: &str, key: &[u8]) -> SessionId {
     SessionId::from_random(random)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// By this, a repeat is told from another request with the same key.
+fn digest(wanted: &CreateTerminal) -> serde_json::Result<String> {
+    let digest = Sha256::digest(serde_json::to_vec(wanted)?);
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// What to change.
@@ -486,5 +501,24 @@ pub(crate) async fn command(
         }
         Some(_) => Err(Problem::new("unreachable", "the session process answered with something unexpected")),
         None => Err(Problem::new("session_gone", "the session has ended")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A key is remembered for as long as its session, over upgrades.
+    #[test]
+    fn r28_a_digest_has_only_what_was_asked_for() {
+        let digest = |wanted: Value| digest(&serde_json::from_value(wanted).unwrap()).unwrap();
+        let hash = |text: &str| Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        assert_eq!(digest(serde_json::json!({})), hash("{}"));
+        let nothing = serde_json::json!({
+            "name": null, "argv": [], "cwd": null, "env": {}, "size": null, "if_exists": null, "detached_ttl": 0,
+            "log_size": null, "scrollback": null,
+        });
+        assert_eq!(digest(nothing), hash("{}"));
+        assert_eq!(digest(serde_json::json!({ "name": "a", "argv": ["b"] })), hash(r#"{"name":"a","argv":["b"]}"#));
     }
 }
