@@ -33,6 +33,8 @@ export function keptAs(what: string, path: string): string {
 
 /** Font sizes that can be chosen. */
 export const FONT_SIZES = { least: 8, most: 28 } as const;
+/** As many lines can be kept above the screen. */
+export const SCROLLBACK_MOST = 100_000;
 
 const touch = typeof matchMedia === "function" && matchMedia("(pointer: coarse)").matches;
 
@@ -64,13 +66,18 @@ export function readSettings(stored: string | undefined, defaults: Settings = DE
   if (!["system", "light", "dark"].includes(settings.theme)) settings.theme = defaults.theme;
   if (!["auto", "always", "never"].includes(settings.keyRow)) settings.keyRow = defaults.keyRow;
   settings.fontSize = clampFont(settings.fontSize);
-  settings.scrollback = Math.min(Math.max(Math.round(settings.scrollback) || 0, 0), 100_000);
+  settings.scrollback = clampScrollback(settings.scrollback);
   return settings;
 }
 
 /** The nearest font size that can be chosen. */
 export function clampFont(size: number): number {
   return Math.min(Math.max(Math.round(size * 2) / 2 || DEFAULTS.fontSize, FONT_SIZES.least), FONT_SIZES.most);
+}
+
+/** The nearest number of lines that can be kept; the default for what is no number. */
+export function clampScrollback(lines: number): number {
+  return Number.isNaN(lines) ? DEFAULTS.scrollback : Math.min(Math.max(Math.round(lines), 0), SCROLLBACK_MOST);
 }
 
 /** The settings of this device. Whoever changes one calls `keepSettings`. */

@@ -28,12 +28,15 @@ export interface ClientConfig {
   readonly unsentAfter?: number | undefined;
 }
 
+/** Lines of scrollback in a whole snapshot, unless others are wanted. */
+const SCROLLBACK = 1000;
+
 /** The hello of one dial: who it is, where it goes on, and its window as it is now. */
 export function makeHello(
   config: ClientConfig,
   now: { conn: number; cursor: Cursor | undefined; size: Size | undefined; key: string | undefined },
 ): Hello {
-  const { client, was, theme, lag = "skip", scrollback = 1000, observe = false } = config;
+  const { client, was, theme, lag = "skip", scrollback, observe = false } = config;
   const { conn, cursor, size, key } = now;
   return {
     version: VERSION,
@@ -43,9 +46,15 @@ export function makeHello(
     cursor: cursor ?? null,
     ...(size === undefined ? {} : { size }),
     lag,
-    scrollback,
+    scrollback: linesOf(scrollback),
     observe,
     ...(theme === undefined ? {} : { theme }),
     ...(key === undefined ? {} : { key }),
   };
+}
+
+/** As the wire has it: a u32. A hello with anything else would be refused for good. */
+function linesOf(wanted: number | undefined): number {
+  const lines = Math.trunc(wanted ?? SCROLLBACK);
+  return Number.isNaN(lines) ? SCROLLBACK : Math.min(Math.max(lines, 0), 0xffff_ffff);
 }
