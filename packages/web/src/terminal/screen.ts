@@ -23,8 +23,11 @@ import { sessionWidths } from "./widths.ts";
 const FONTS = 'ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace';
 /** The scroll bar's place, right of the last column. */
 const SCROLL_BAR = 12;
-/** Ends an unfinished sequence and resets everything. */
-const RESET = new TextEncoder().encode("\x18\x1bc");
+/**
+ * Ends an unfinished sequence and resets everything. xterm.js shows no cursor before the terminal first has the focus, or a program
+ * leaves the other screen: so this leaves it, and a phone shows where the cursor is before somebody taps.
+ */
+const RESET = new TextEncoder().encode("\x18\x1bc\x1b[?47l");
 /** Links that may be opened. */
 const LINK = /^(https?|mailto):/i;
 
@@ -124,6 +127,8 @@ export class Screen {
     term.onBinary((data) => events.typedBytes(Uint8Array.from(data, (char) => char.charCodeAt(0) & 0xff)));
     term.loadAddon(new WebLinksAddon((_, uri) => openLink(uri)));
     term.open(this.#host);
+    // Keys lead back to the cursor; what a finger makes of a wheel does not.
+    for (const typed of ["keydown", "input"]) term.textarea?.addEventListener(typed, () => this.showCursor(), { capture: true });
     if (looks.gpu && hasGpu()) this.#awaitsGpu = "output";
     this.#observer = new ResizeObserver(() => this.layout());
     this.#observer.observe(place);
@@ -161,7 +166,10 @@ export class Screen {
     this.#snapshot = undefined;
     if (!snapshot) return done();
     this.resize(snapshot.size);
-    this.write(joined(snapshot.whole ? [RESET, ...snapshot.parts] : snapshot.parts), done);
+    this.write(joined(snapshot.whole ? [RESET, ...snapshot.parts] : snapshot.parts), () => {
+      this.showCursor();
+      done();
+    });
   }
 
   /** Whether the size is somebody else's: then the terminal is framed, and drawn smaller if it has to be. */
@@ -216,8 +224,21 @@ export class Screen {
     const { width, height } = this.#measure();
     this.#host.style.width = `${Math.ceil(size.cols * width) + SCROLL_BAR}px`;
     this.#host.style.height = `${Math.ceil(size.rows * height)}px`;
+    this.showCursor();
     this.#events.laidOut(size, font);
     if (known?.cols !== window.cols || known.rows !== window.rows) this.#events.window(window);
+  }
+
+  /** A terminal that is larger than its place shows the part where the cursor is. */
+  showCursor(): void {
+    if (!this.#framed || this.#disposed) return;
+    const { cursorX, cursorY, baseY, viewportY } = this.term.buffer.active;
+    const { width, height } = this.#measure();
+    const [host, place] = [this.#host.getBoundingClientRect(), this.#place.getBoundingClientRect()];
+    const left = host.left - place.left + cursorX * width;
+    const top = host.top - place.top + (baseY + cursorY - viewportY) * height;
+    this.#place.scrollLeft += outside(left, left + width, this.#place.clientWidth);
+    this.#place.scrollTop += outside(top, top + height, this.#place.clientHeight);
   }
 
   /** Everything on the screen and above it, as text. */
@@ -356,6 +377,11 @@ const ROUNDING = 4;
 /** Whether the browser tells an element's true size in device pixels. Emulated screens do not, and show nothing by GPU then. */
 function isSharp({ contentRect, devicePixelContentBoxSize: [box] = [] }: ResizeObserverEntry): boolean {
   return !box || Math.abs(box.inlineSize - contentRect.width * devicePixelRatio) <= ROUNDING;
+}
+
+/** How far something from here to there is outside a room that begins at 0. */
+function outside(from: number, to: number, room: number): number {
+  return from < 0 ? from : Math.max(to - room, 0);
 }
 
 function prepare(): void {

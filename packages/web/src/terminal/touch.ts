@@ -6,6 +6,8 @@ export interface TouchEvents {
   pinched(scale: number): void;
   /** Two fingers came down. */
   pinching(): void;
+  /** Whether the terminal may be larger than its place, and is moved in it. */
+  pans(): boolean;
 }
 
 /** A movement shorter than this, in pixels, is a tap. */
@@ -33,6 +35,18 @@ export function followTouch(element: HTMLElement, target: () => Element | null, 
     // xterm.js looks at this old measure first, which is nothing in an event that a page makes.
     Object.defineProperty(wheel, "wheelDeltaY", { value: -deltaY * WHEEL_DELTA });
     target()?.dispatchEvent(wheel);
+  };
+  // First within its place, then through what the terminal has.
+  const move = (across: number, down: number, x: number, y: number) => {
+    let rest = down;
+    if (events.pans()) {
+      const before = element.scrollTop;
+      element.scrollLeft += across;
+      element.scrollTop += down;
+      rest -= element.scrollTop - before;
+    }
+    // Places are kept in device pixels: less than one is no rest.
+    if (Math.abs(rest) >= 1 || rest === down) scroll(rest, x, y);
   };
   const distance = ({ touches: [a, b] }: TouchEvent) => (a && b ? Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) : 0);
   const on = (type: "touchstart" | "touchmove" | "touchend" | "touchcancel", handle: (event: TouchEvent) => void) =>
@@ -62,9 +76,7 @@ export function followTouch(element: HTMLElement, target: () => Element | null, 
     last = { x: touch.clientX, y: touch.clientY };
     if (moved < TAP) return;
     speed = speed * 0.6 + delta * 0.4;
-    // A terminal that is wider than its place.
-    element.scrollLeft += across;
-    scroll(delta, last.x, last.y);
+    move(across, delta, last.x, last.y);
   });
   const up = (event: TouchEvent) => {
     if (event.touches.length > 0) {
@@ -81,7 +93,7 @@ export function followTouch(element: HTMLElement, target: () => Element | null, 
     const glide = () => {
       speed *= GLIDE;
       if (!from || Math.abs(speed) < STOPPED) return;
-      scroll(speed, from.x, from.y);
+      move(0, speed, from.x, from.y);
       frame = requestAnimationFrame(glide);
     };
     if (gliding) frame = requestAnimationFrame(glide);
