@@ -1,5 +1,5 @@
 /** The gateway as the app sees it: the login, and the board kept true by the event stream. */
-import { Api, ApiError, type ConnectionState, EventsConnection, newClientId, type SessionInfo } from "@bowline/client";
+import { Api, ApiError, type ConnectionState, EventsConnection, newClientId, type SessionInfo, type TargetBuilder } from "@bowline/client";
 import { browserEnvironment } from "@bowline/client/browser";
 import { SvelteMap } from "svelte/reactivity";
 import { nameOf, needWords } from "../board/order.ts";
@@ -40,15 +40,18 @@ class Gateway {
   async start(code: string | undefined): Promise<void> {
     const key = deviceStore.get(KEY);
     if (key !== undefined) this.api.auth = { kind: "browser", key };
+    addEventListener("storage", (event) => {
+      if (event.key === KEY && event.newValue !== null) this.#take(event.newValue);
+    });
     if (code !== undefined) return this.logIn(code);
     if (key === undefined) {
       try {
         await this.api.sessions();
       } catch (error) {
-        // Whether a login is needed, a gateway that is away cannot say: the event stream asks until it is back.
-        if (!(error instanceof ApiError && error.status === 0)) return this.loggedOut("");
+        // Whether a login is needed, nobody but the gateway can say: while it is away, the event stream asks until it is back.
+        if (error instanceof ApiError && error.ours && error.status === 401) return this.loggedOut("");
+        if (error instanceof ApiError && error.ours && error.status === 403) return this.loggedOut(error.message);
       }
-      this.api.auth = { kind: "browser", key: "" };
     }
     this.#enter();
   }
@@ -70,6 +73,23 @@ class Gateway {
   loggedOut(why: string): void {
     this.login = "out";
     this.why = why;
+  }
+
+  /** Where a connection dials, and whom it tells when its login is refused. */
+  keyed(target: TargetBuilder): { readonly target: TargetBuilder; readonly refused: () => void } {
+    let used = "";
+    return {
+      target: (dial) => {
+        used = this.#key;
+        return target(dial);
+      },
+      refused: () => this.#refused(used),
+    };
+  }
+
+  /** A request was refused for want of a login. */
+  requestRefused(): void {
+    this.#refused(this.#key);
   }
 
   /** Leaves, here and there. */
@@ -106,7 +126,28 @@ class Gateway {
     this.#keepSeen({ ...this.seen, [session.id]: now });
   }
 
+  get #key(): string {
+    const { auth } = this.api;
+    return auth.kind === "browser" ? auth.key : "";
+  }
+
+  /** Whoever came with this key is not logged in. All tabs share one cookie: after a login in another, its key goes with it. */
+  #refused(used: string): void {
+    const kept = deviceStore.get(KEY);
+    if (kept === undefined || kept === used) return this.loggedOut(kept === undefined ? "" : "The login was revoked or has expired.");
+    this.api.auth = { kind: "browser", key: kept };
+    this.#enter();
+  }
+
+  /** Another tab has logged in. */
+  #take(key: string): void {
+    this.api.auth = { kind: "browser", key };
+    if (this.login === "out") this.#enter();
+  }
+
   #enter(): void {
+    // Behind a proxy that logs in, nobody needs a key.
+    if (this.api.auth.kind === "none") this.api.auth = { kind: "browser", key: "" };
     this.login = "in";
     this.why = "";
     this.retry();
@@ -120,13 +161,14 @@ class Gateway {
   }
 
   #open(): void {
+    const { target, refused } = this.keyed(this.api.eventsTarget(newClientId()));
     this.#events = new EventsConnection({
       environment: browserEnvironment(),
-      target: this.api.eventsTarget(newClientId()),
+      target,
       on: {
         state: (state) => {
           this.feed = state;
-          if (state.name === "needs-login") this.loggedOut(deviceStore.get(KEY) === undefined ? "" : "The login was revoked or has expired.");
+          if (state.name === "needs-login") refused();
         },
         welcome: ({ version }) => {
           if (this.version) void checkShell();
@@ -177,7 +219,7 @@ class Gateway {
 
 function loginWords(error: unknown): string {
   if (!(error instanceof ApiError)) return String(error);
-  if (error.status === 0) return "The gateway cannot be reached. Is it running?";
+  if (!error.ours) return "The gateway cannot be reached. Is it running?";
   if (error.code === "too_many") return "Too many attempts. Wait a minute, then try again.";
   return "This code was used, has expired, or is wrong. A code works once, for ten minutes.";
 }
@@ -187,6 +229,6 @@ export const gateway = new Gateway();
 
 /** An error in words for people. A login that is no more is noticed here, too. */
 export function errorWords(error: unknown): string {
-  if (error instanceof ApiError && error.status === 401) gateway.loggedOut("The login was revoked or has expired.");
+  if (error instanceof ApiError && error.ours && error.status === 401) gateway.requestRefused();
   return error instanceof Error ? error.message : String(error);
 }

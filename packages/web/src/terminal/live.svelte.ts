@@ -50,6 +50,8 @@ export class Live {
   /** There is one as soon as the window's size is known. */
   #connection: TerminalConnection | undefined;
   #client = newClientId();
+  /** The page was shown, and the session has not been heard since. */
+  #wanted = false;
   #disposed = false;
 
   constructor(id: string, place: HTMLElement, looks: Looks) {
@@ -90,6 +92,7 @@ export class Live {
     this.type(typeof key === "string" ? bytesOf(key, held, applicationCursorKeysMode) : modified(key.text, held));
     this.modifiers = afterKey(this.modifiers);
     this.screen.term.scrollToBottom();
+    this.screen.showCursor();
   }
 
   /** Text as one paste: bracketed, where the program asked for it. */
@@ -158,9 +161,11 @@ export class Live {
   #connect(was: string | undefined): TerminalConnection {
     const theme = this.screen.term.options.theme;
     const { screen } = this;
+    // A name may come to mean another session; once this one is known, its id is what is meant.
+    const { target, refused } = gateway.keyed((dial) => gateway.api.attachTarget(this.session?.id ?? this.id)(dial));
     return new TerminalConnection({
       environment: browserEnvironment(),
-      target: gateway.api.attachTarget(this.id),
+      target,
       client: this.#client,
       ...(was === undefined ? {} : { was }),
       size: screen.window,
@@ -168,12 +173,18 @@ export class Live {
       scrollback: settings.scrollback,
       theme: { fg: theme?.foreground ?? DARK.foreground!, bg: theme?.background ?? DARK.background! },
       on: {
-        state: (state) => this.#became(state),
+        state: (state) => {
+          this.#became(state);
+          if (state.name === "needs-login") refused();
+        },
         attached: (attached) => {
+          const had = this.you.size;
           this.session = attached.session;
           this.title = attached.session.title;
           this.cwd = attached.session.cwd;
           this.#is(attached.you);
+          // Somebody else got the size while this page was away, or it was shown before the loss of the line was known.
+          if (had || this.#wanted) this.#claimAgain();
           if (attached.verdict === "exact") screen.resize(attached.size);
           this.#count();
         },
@@ -197,6 +208,7 @@ export class Live {
         },
         presence: (clients, you) => {
           this.others = Math.max(clients.length - 1, 0);
+          this.#wanted = false;
           this.#is(you);
         },
         exit: (status) => (this.exit = status),
@@ -226,7 +238,6 @@ export class Live {
   #became(state: ConnectionState): void {
     this.state = state;
     this.due = state.name === "reconnecting" ? Date.now() + state.delay : 0;
-    if (state.name === "needs-login") gateway.loggedOut("The login was revoked or has expired.");
     // The next life is another: nothing that waits is typed into it by itself. What the connection gives back was typed
     // before, and comes after this call.
     if (this.#over) queueMicrotask(() => this.#hold());
@@ -256,8 +267,16 @@ export class Live {
 
   /** Back in front of this device: its size rules again, if that is what the device wants. */
   #shown = (): void => {
-    if (document.visibilityState === "visible" && settings.useMySize && this.framed) this.#connection?.claimSize(this.screen.window);
+    if (document.visibilityState !== "visible") return;
+    // The line may have died meanwhile, and with it what is said now: until the session is heard again, it is to be repeated.
+    this.#wanted = true;
+    this.#claimAgain();
   };
+
+  #claimAgain(): void {
+    const visible = document.visibilityState === "visible";
+    if (visible && settings.useMySize && this.framed && this.you.write) this.#connection?.claimSize(this.screen.window);
+  }
 
   #hold(unsent?: Unsent): void {
     this.#typing.hold(unsent);

@@ -131,7 +131,7 @@ export class PrefixProxy {
   /** Answers in the gateway's place, where it has one for a path. */
   instead: ((path: string) => Instead | undefined) | undefined;
 
-  private constructor(target: URL, prefix: string) {
+  private constructor(target: URL, prefix: string, adds: Readonly<Record<string, string>>) {
     this.#prefix = prefix;
     const inner = (url = "/") => (url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : undefined);
     const where = { host: target.hostname, port: target.port };
@@ -140,7 +140,7 @@ export class PrefixProxy {
       if (path === undefined) return void to.writeHead(404).end("elsewhere");
       const own = this.instead?.(path);
       if (own) return void to.writeHead(own.status, own.headers).end(own.body);
-      const asked = request({ ...where, path, method: from.method, headers: from.headers }, (answer) => {
+      const asked = request({ ...where, path, method: from.method, headers: { ...from.headers, ...adds } }, (answer) => {
         to.writeHead(answer.statusCode ?? 502, answer.headers);
         answer.pipe(to);
       });
@@ -153,7 +153,8 @@ export class PrefixProxy {
       if (path === undefined) return void browser.end("HTTP/1.1 404 Not Found\r\n\r\n");
       const gateway = connect(Number(target.port), target.hostname);
       this.#keep(gateway);
-      const headers = from.rawHeaders.reduce((text, part, at) => text + part + (at % 2 === 0 ? ": " : "\r\n"), "");
+      const raw = [...from.rawHeaders, ...Object.entries(adds).flat()];
+      const headers = raw.reduce((text, part, at) => text + part + (at % 2 === 0 ? ": " : "\r\n"), "");
       gateway.write(`${from.method} ${path} HTTP/1.1\r\n${headers}\r\n`);
       gateway.write(head);
       gateway.pipe(browser).on("error", () => gateway.destroy());
@@ -161,9 +162,9 @@ export class PrefixProxy {
     });
   }
 
-  /** A proxy to a gateway. */
-  static async to(url: string, prefix: string): Promise<PrefixProxy> {
-    const proxy = new PrefixProxy(new URL(url), prefix);
+  /** A proxy to a gateway; it adds these headers to every request. */
+  static async to(url: string, prefix: string, adds: Readonly<Record<string, string>> = {}): Promise<PrefixProxy> {
+    const proxy = new PrefixProxy(new URL(url), prefix, adds);
     await new Promise<void>((listening) => proxy.#server.listen(0, "127.0.0.1", listening));
     return proxy;
   }
