@@ -2,6 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Typing, WAITING_LIMIT } from "../src/terminal/typing.ts";
 
+const OPEN = { name: "open" } as const;
+
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
@@ -11,6 +13,7 @@ describe("R16: input on its way", () => {
     let got = "";
     const typing = new Typing(
       () => ({
+        state: OPEN,
         input(data) {
           const bytes = data as Uint8Array;
           if (room === 0) return "full";
@@ -34,10 +37,10 @@ describe("R16: input on its way", () => {
 
   it("is refused in words, and bounded", () => {
     const refused: string[] = [];
-    const typing = new Typing(() => ({ input: () => "read-only" }), (why) => refused.push(why));
+    const typing = new Typing(() => ({ state: OPEN, input: () => "read-only" }), (why) => refused.push(why));
     typing.type("x");
     expect([refused, typing.waiting]).toEqual([["read-only"], 0]);
-    const full = new Typing(() => ({ input: () => "full" }), (why) => refused.push(why));
+    const full = new Typing(() => ({ state: OPEN, input: () => "full" }), (why) => refused.push(why));
     full.type(new Uint8Array(WAITING_LIMIT));
     full.type("x");
     expect(refused).toEqual(["read-only", "full"]);
@@ -50,6 +53,7 @@ describe("R16: input on its way", () => {
     let got = "";
     const typing = new Typing(
       () => ({
+        state: OPEN,
         input(data) {
           const taken = Math.min(room, data.length);
           got += new TextDecoder().decode((data as Uint8Array).subarray(0, taken));
@@ -86,7 +90,7 @@ describe("R16: input on its way", () => {
 
   it("counts what waits for a decision", () => {
     const refused: string[] = [];
-    const typing = new Typing(() => ({ input: () => "full" }), (why) => refused.push(why));
+    const typing = new Typing(() => ({ state: OPEN, input: () => "full" }), (why) => refused.push(why));
     typing.hold({ bytes: new Uint8Array(WAITING_LIMIT), doubtful: 0 });
     typing.type("x");
     expect([refused, typing.waiting]).toEqual([["full"], 0]);
@@ -94,5 +98,21 @@ describe("R16: input on its way", () => {
     typing.type("x");
     expect([refused, typing.waiting]).toEqual([["full"], 1]);
     typing.clear();
+  });
+
+  it("waits without a timer while there is no connection, and goes on with the next", () => {
+    let state: "open" | "offline" = "offline";
+    let got = "";
+    const taker = () => ({
+      state: { name: state },
+      input: (data: string | Uint8Array) => (state === "open" ? ((got += new TextDecoder().decode(data as Uint8Array)), data.length) : "full") as number | "full",
+    });
+    const typing = new Typing(taker, () => expect.unreachable());
+    typing.type("abc");
+    typing.type("def");
+    expect([got, typing.waiting, vi.getTimerCount()]).toEqual(["", 6, 0]);
+    state = "open";
+    typing.offer();
+    expect([got, typing.waiting, vi.getTimerCount()]).toEqual(["abcdef", 0, 0]);
   });
 });

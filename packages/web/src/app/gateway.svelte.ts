@@ -25,6 +25,8 @@ class Gateway {
   /** Why there is no login, when there was one before or one was tried. */
   why = $state("");
   feed: ConnectionState = $state.raw({ name: "connecting" });
+  /** When the event stream's next dial is due, by the page's clock; 0 for none. */
+  due = $state(0);
   /** The board has been received at least once. */
   known = $state(false);
   version = $state("");
@@ -158,6 +160,7 @@ class Gateway {
     this.#events?.dispose();
     this.#events = undefined;
     this.feed = { name: "connecting" };
+    this.due = 0;
   }
 
   #open(): void {
@@ -168,6 +171,7 @@ class Gateway {
       on: {
         state: (state) => {
           this.feed = state;
+          this.due = state.name === "reconnecting" ? Date.now() + state.delay : 0;
           if (state.name === "needs-login") refused();
         },
         welcome: ({ version }) => {
@@ -197,7 +201,7 @@ class Gateway {
     if (seen !== this.seen[session.id]) this.#keepSeen({ ...this.seen, [session.id]: seen });
     if (this.viewed === session.id && document.visibilityState === "visible") return this.lookAt(session);
     const need = needOf(session, seen);
-    const fresh = before && (before.call?.at !== session.call?.at || before.state !== session.state);
+    const fresh = !before || before.call?.at !== session.call?.at || before.state !== session.state;
     if (!need || !fresh || (need.kind === "bell" && !settings.bellNotice)) return;
     notice(nameOf(session), { body: needWords(need, session), href: hrefOf({ name: "session", id: session.id }) });
   }

@@ -20,7 +20,7 @@ export type More = Partial<Omit<Notice, "id" | "title">>;
 
 /** As many are shown at a time; another one takes the oldest's place. */
 const MOST = 3;
-/** How long one is shown, in milliseconds, unless somebody points at it. */
+/** How long one is shown, in milliseconds, unless somebody points at it. A hidden page shows nothing, and so waits. */
 const SHOWN_FOR = 8000;
 
 /** The notices shown now, oldest first. */
@@ -54,6 +54,11 @@ export function hold(id: number): void {
 /** Nobody looks at it any more. */
 export function release(id: number): void {
   hold(id);
-  if (notices.some((one) => one.id === id && one.stays)) return;
+  if (document.visibilityState !== "visible" || notices.some((one) => one.id === id && one.stays)) return;
   timers.set(id, setTimeout(() => dismiss(id), SHOWN_FOR));
 }
+
+document.addEventListener("visibilitychange", () => {
+  const visible = document.visibilityState === "visible";
+  for (const { id } of notices) (visible ? release : hold)(id);
+});

@@ -21,12 +21,15 @@ import { type Looks, Screen } from "./screen.ts";
 import { DARK, LIGHT } from "./themes.ts";
 import { Typing } from "./typing.ts";
 
+/** What xterm.js tells of the mouse and the focus. Nobody typed it: where it is not wanted, nobody has to be told. */
+const REPORT = /^\x1b\[(?:<|M|[IO]$)/;
+
 /** A viewed session. */
 export class Live {
   /** What the address calls it: an id or a name. */
   readonly id: string;
   state: ConnectionState = $state.raw({ name: "connecting" });
-  /** When the next dial is due, by the page's clock. */
+  /** When the next dial is due, by the page's clock; 0 for none. */
   due = $state(0);
   session: SessionInfo | undefined = $state.raw();
   title = $state("");
@@ -42,8 +45,12 @@ export class Live {
   font = $state(0);
   /** When the bell last rang, by the page's clock. */
   rang = $state(0);
+  /** It rang while nobody could see it, and nobody has looked since. */
+  rangUnseen = $state(false);
   /** Output that a snapshot skipped, in bytes, until it is dismissed. */
   skipped = $state(0);
+  /** What is in the text field, also while it is closed. */
+  draft = $state("");
   modifiers: Modifiers = $state.raw({ ctrl: "off", alt: "off" });
   readonly screen: Screen;
   readonly #typing: Typing;
@@ -57,12 +64,16 @@ export class Live {
   constructor(id: string, place: HTMLElement, looks: Looks) {
     this.id = id;
     this.#typing = new Typing(
-      () => this.#connection ?? { input: () => "full" },
+      () => this.#connection,
       (why) => this.#refused(why),
     );
     this.screen = new Screen(place, looks, {
-      typed: (data) => this.#typed(data),
-      typedBytes: (data) => this.type(data),
+      typed: (data) => {
+        if (this.you.write || !REPORT.test(data)) this.#typed(data);
+      },
+      typedBytes: (data) => {
+        if (this.you.write) this.type(data);
+      },
       window: (size) => this.#windowed(size),
       clipboard: (request) => void this.#copied(request),
       laidOut: (size, font) => {
@@ -155,7 +166,9 @@ export class Live {
   }
 
   #start(): void {
-    if (!this.#disposed) this.#connection ??= this.#connect(reloadedFrom(this.#client));
+    if (this.#disposed) return;
+    this.#connection ??= this.#connect(reloadedFrom(this.#client));
+    this.#typing.offer();
   }
 
   #connect(was: string | undefined): TerminalConnection {
@@ -201,8 +214,14 @@ export class Live {
         resize: (size) => screen.resize(size),
         title: (title) => (this.title = title),
         cwd: (cwd) => (this.cwd = cwd),
-        bell: () => (this.rang = Date.now()),
-        notify: (title, body) => notice(title || this.title || "Notification", { body }),
+        bell: () => {
+          this.rang = Date.now();
+          this.rangUnseen ||= document.visibilityState !== "visible";
+        },
+        notify: (title, body) => {
+          // To a hidden page, the board tells it.
+          if (document.visibilityState === "visible") notice(title || this.title || "Notification", { body });
+        },
         url: (url, open) => {
           if (open) notice("The program asks you to open a page", { body: url, href: url, action: "Open the page" });
         },
@@ -218,7 +237,9 @@ export class Live {
           this.#hold(unsent);
         },
         error: (error) => {
-          if (error.source === "server" && error.code !== "input_hole") notice("The session says", { body: error.message });
+          // Whoever may only look does not own the size, which "Use my size" asks for by itself.
+          const known = error.code === "input_hole" || (error.code === "not_allowed" && !this.you.write);
+          if (error.source === "server" && !known) notice("The session says", { body: error.message });
         },
       },
     });
@@ -226,13 +247,12 @@ export class Live {
 
   /** The connection is over, and the session is not. */
   #again(): void {
-    const was = this.#client;
     this.#client = newClientId();
     this.#connection?.dispose();
     this.exit = undefined;
     this.skipped = 0;
     this.state = { name: "connecting" };
-    this.#connection = this.#connect(was);
+    this.#connection = this.#connect(reloadedFrom(this.#client));
   }
 
   #became(state: ConnectionState): void {
@@ -241,6 +261,8 @@ export class Live {
     // The next life is another: nothing that waits is typed into it by itself. What the connection gives back was typed
     // before, and comes after this call.
     if (this.#over) queueMicrotask(() => this.#hold());
+    // What the connection gives back, which is to be held together with what waits here, comes after this call, too.
+    if (state.name === "open") queueMicrotask(() => this.#typing.offer());
     this.#count();
   }
 
@@ -268,6 +290,7 @@ export class Live {
   /** Back in front of this device: its size rules again, if that is what the device wants. */
   #shown = (): void => {
     if (document.visibilityState !== "visible") return;
+    this.rangUnseen = false;
     // The line may have died meanwhile, and with it what is said now: until the session is heard again, it is to be repeated.
     this.#wanted = true;
     this.#claimAgain();

@@ -3,23 +3,23 @@ import type { NotTaken, TerminalConnection, Unsent } from "@bowline/client";
 
 /** Bytes that wait for room or for a decision; what would exceed it is refused, and the user is told. */
 export const WAITING_LIMIT = 8 * 1024 * 1024;
-/** How often the rest is offered again, in milliseconds. */
+/** How often the rest is offered to an open connection, in milliseconds. */
 const AGAIN = 40;
 
 const NOTHING: Unsent = { bytes: new Uint8Array(), doubtful: 0 };
 
-/** What a connection is offered. */
-type Taker = Pick<TerminalConnection, "input">;
+/** What takes input. */
+type Taker = Pick<TerminalConnection, "input" | "state">;
 
 /** Input in order, over all connections of a viewed session. */
 export class Typing {
-  readonly #taker: () => Taker;
+  readonly #taker: () => Taker | undefined;
   readonly #refused: (why: NotTaken) => void;
   #rest: Uint8Array[] = [];
   #held: Unsent | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(taker: () => Taker, refused: (why: NotTaken) => void) {
+  constructor(taker: () => Taker | undefined, refused: (why: NotTaken) => void) {
     this.#taker = taker;
     this.#refused = refused;
   }
@@ -40,7 +40,7 @@ export class Typing {
     if (bytes.length === 0) return;
     if (this.waiting + (this.#held?.bytes.length ?? 0) + bytes.length > WAITING_LIMIT) return this.#refused("full");
     this.#rest.push(bytes);
-    if (this.#timer === undefined) this.#offer();
+    if (this.#timer === undefined) this.offer();
   }
 
   /**
@@ -58,7 +58,7 @@ export class Typing {
   send(): void {
     if (this.#held) this.#rest.push(this.#held.bytes);
     this.discard();
-    if (this.#timer === undefined) this.#offer();
+    if (this.#timer === undefined) this.offer();
   }
 
   /** The user does not. */
@@ -78,10 +78,13 @@ export class Typing {
     this.#rest = [];
   }
 
-  #offer(): void {
+  /** Offers what waits; to be called when there is a connection, and when it opens. Until then it takes what it keeps, and no more. */
+  offer(): void {
+    clearTimeout(this.#timer);
     this.#timer = undefined;
-    for (let part = this.#rest[0]; part; part = this.#rest[0]) {
-      const taken = this.#taker().input(part);
+    const taker = this.#taker();
+    for (let part = this.#rest[0]; taker && part; part = this.#rest[0]) {
+      const taken = taker.input(part);
       if (taken === "read-only" || taken === "ended") {
         this.#stop();
         return this.#refused(taken);
@@ -92,7 +95,7 @@ export class Typing {
         continue;
       }
       this.#rest[0] = part.subarray(count);
-      this.#timer = setTimeout(() => this.#offer(), AGAIN);
+      if (taker.state.name === "open") this.#timer = setTimeout(() => this.offer(), AGAIN);
       return;
     }
   }

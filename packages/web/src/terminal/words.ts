@@ -5,6 +5,8 @@ import type { ConnectionState, ExitStatus, Unsent } from "@bowline/client";
 export interface Words {
   readonly tone: "good" | "busy" | "bad" | "over";
   readonly text: string;
+  /** What follows it and changes every second: to be seen, and not to be read out. */
+  readonly when?: string;
 }
 
 const UNREACHED = "The gateway cannot be reached";
@@ -16,10 +18,8 @@ export function stateWords(state: ConnectionState, seconds: number, before: bool
       return { tone: "busy", text: "Connecting" };
     case "open":
       return { tone: "good", text: "Connected" };
-    case "reconnecting": {
-      const when = seconds > 0 ? `trying again in ${seconds} s` : "trying again now";
-      return { tone: "busy", text: `${before ? "Connection lost" : UNREACHED}, ${when}` };
-    }
+    case "reconnecting":
+      return { tone: "busy", text: `${before ? "Connection lost" : UNREACHED}, trying again`, when: seconds > 0 ? ` in ${seconds} s` : " now" };
     case "offline":
       return { tone: "bad", text: before ? "Not connected" : UNREACHED };
     case "needs-login":

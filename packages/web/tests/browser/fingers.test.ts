@@ -21,15 +21,15 @@ async function middle(app: App, name: string): Promise<[number, number]> {
 
 /** Runs in the page before anything else: notes timers of held keys, which no other timer looks like. */
 function watchHeld(): void {
-  const held = new Set<number>();
+  const held = new Set<unknown>();
   const { setTimeout, clearTimeout } = window;
-  const set = (run: () => void, delay?: number): number => {
-    const id = setTimeout.call(window, () => (held.delete(id), run()), delay);
+  const set = (run: () => void, delay?: number): unknown => {
+    const id: unknown = setTimeout.call(window, () => (held.delete(id), run()), delay);
     if (delay === 400 || delay === 70) held.add(id);
     return id;
   };
   const clear = (id?: number): void => {
-    if (id !== undefined) held.delete(id);
+    held.delete(id);
     clearTimeout.call(window, id);
   };
   Object.assign(window, { setTimeout: set, clearTimeout: clear, held: () => held.size });

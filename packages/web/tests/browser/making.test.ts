@@ -1,8 +1,8 @@
-/** What is filled in: new sessions and settings take whatever somebody types. */
+/** What is filled in and chosen: new sessions and settings take whatever somebody types, and nothing typed is lost. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type App, stage } from "./parts/app.ts";
+import { type App, PHONE, stage } from "./parts/app.ts";
 
 const { world, open } = stage();
 
@@ -65,4 +65,47 @@ test.each(["", "-5", "1.5", "1e30"])("R54: scrollback of %j lines breaks no term
   expect(Number(await field.inputValue())).toBe({ "": 5000, "-5": 0, "1.5": 2, "1e30": 100_000 }[lines]);
   await app.visit(await world.shell());
   await app.prints("ready>");
+});
+
+test("R54: text that is selected past a dialog's edge does not close it; a press beside it does", async () => {
+  const app = await open();
+  const { page } = app;
+  await page.click("text=New session >> nth=0");
+  await page.fill("dialog input >> nth=0", "make test");
+  const field = (await page.locator("dialog input >> nth=0").boundingBox())!;
+  await page.mouse.move(field.x + 60, field.y + 10);
+  await page.mouse.down();
+  await page.mouse.move(5, field.y + 10, { steps: 4 });
+  await page.mouse.up();
+  expect(await page.inputValue("dialog input >> nth=0")).toBe("make test");
+  await page.mouse.click(5, field.y + 10);
+  await page.waitForSelector("dialog", { state: "detached" });
+});
+
+test("R54: what is in the text field stays when it is closed", async () => {
+  const app = await open({ screen: PHONE });
+  const { page } = app;
+  await app.visit(await world.shell());
+  await page.tap('[aria-label="Text field"]');
+  await page.fill('textarea[aria-label="Text"]', "half a thought");
+  await page.tap('[aria-label="Close the text field"]');
+  await app.part("composer").waitFor({ state: "detached" });
+  await page.tap('[aria-label="Text field"]');
+  expect(await page.inputValue('textarea[aria-label="Text"]')).toBe("half a thought");
+});
+
+test("R54: to end a session takes more than Enter, and one that is forgotten is left for the board", async () => {
+  const app = await open();
+  const { page } = app;
+  const id = await world.shell();
+  await app.visit(id);
+  await app.choose("End");
+  await page.waitForSelector("dialog");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("dialog", { state: "detached" });
+  expect(JSON.parse(await world.bowline("ls", "--json")).sessions).toMatchObject([{ id, state: "running" }]);
+  await app.choose("End");
+  await page.click('dialog button:text-is("End and forget")');
+  await page.waitForSelector("text=No sessions yet");
+  expect(new URL(page.url()).hash).toBe("#/");
 });

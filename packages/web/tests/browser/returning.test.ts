@@ -73,3 +73,28 @@ test("R23: a page that is shown over a dead line says that its size is to rule o
   await phone.page.evaluate(() => void document.dispatchEvent(new Event("visibilitychange")));
   await hasPhoneSize(laptop);
 });
+
+/** Hides a page, or shows it, as far as the page can tell. */
+function show({ page }: App, state: "visible" | "hidden"): Promise<void> {
+  return page.evaluate((state) => {
+    Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, state);
+}
+
+test("R47: a bell that nobody saw is in the page's title until somebody looks, and not again", async () => {
+  const app = await open();
+  const id = await world.shell("ringing");
+  await app.visit(id);
+  await app.prints("ready>");
+  const title = (marked: boolean) => until(`a title that is ${marked ? "" : "not "}marked`, async () => (await app.page.title()).startsWith("● ") === marked, () => app.page.title());
+  await show(app, "hidden");
+  await world.bowline("send", id, "--enter", "printf '\\a'");
+  await title(true);
+  await show(app, "visible");
+  await title(false);
+  await show(app, "hidden");
+  await world.bowline("send", id, "--enter", "echo la''ter");
+  await app.prints("later");
+  await title(false);
+});

@@ -1,0 +1,20 @@
+/** The seconds until something is due, counted while somebody looks. */
+import { page } from "./page.svelte.ts";
+
+/** Counts down to `due`, a time by the page's clock; 0 for none. To be called where a component begins. */
+export function countdown(due: () => number): { readonly seconds: number } {
+  let seconds = $state(0);
+  $effect(() => {
+    const at = due();
+    const count = () => (seconds = Math.max(Math.ceil((at - Date.now()) / 1000), 0));
+    count();
+    if (at === 0 || !page.visible) return;
+    const timer = setInterval(count, 250);
+    return () => clearInterval(timer);
+  });
+  return {
+    get seconds() {
+      return seconds;
+    },
+  };
+}
