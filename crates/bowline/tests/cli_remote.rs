@@ -160,6 +160,32 @@ fn r6_r9_a_cut_is_one_line_in_place_and_what_was_typed_meanwhile_arrives_once() 
 }
 
 #[test]
+fn r16_without_a_detach_key_what_was_not_sent_is_shown_and_the_next_key_forgets_it() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let (there, proxy) = over_a_wire(&gateway);
+    there.configure("reconnect_tries = \"never\"");
+    here.start("w", "echo here; cat");
+    here.wait_for_screen("w", "here");
+    let mut terminal = Terminal::run(&there, &["attach", "w", "--detach-key", "none"], 80, 24);
+    terminal.wait_for("here");
+    proxy.cut();
+    terminal.wait_for("connection lost");
+    terminal.press(b"of another life");
+    here.ok(&["kill", "--keep", "--grace", "0s", "w"]);
+    here.ok(&["restart", "w"]);
+    here.wait_for_screen("w", "here");
+    proxy.mend();
+    terminal.wait_for("[bowline: not sent: \"of another life\" (the next key forgets it)]");
+    terminal.press(b"z");
+    here.wait_for_screen("w", "z");
+    // What is not decided would stand before this, and no line names a key that is not there.
+    let _owner = Terminal::run(&here, &["attach", "w", "--claim-size"], 100, 30);
+    terminal.wait_for("[bowline: it is 100x30, another viewer's]");
+    assert!(!here.screen("w").contains("another life"));
+}
+
+#[test]
 fn r7_giving_up_is_quiet_and_enter_comes_back() {
     let here = World::new();
     let gateway = Gateway::start(&here);

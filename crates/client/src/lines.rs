@@ -26,6 +26,8 @@ pub(crate) struct Lines {
     connection: Option<String>,
     /// Typing that was not sent and waits for a decision.
     unsent: Option<String>,
+    /// The user could read that.
+    unsent_shown: bool,
     /// A hint that goes with the next key or output.
     hint: Option<String>,
     session: Option<Size>,
@@ -45,6 +47,7 @@ impl Lines {
             status: Status::Connecting,
             connection: None,
             unsent: None,
+            unsent_shown: false,
             hint: None,
             session: None,
             you: You { write: true, size: false },
@@ -120,18 +123,28 @@ impl Lines {
     /// What waits for the user's word changed.
     pub(crate) fn undecided(&mut self, backlog: &Backlog) {
         let (bytes, lost, prefix) = (backlog.held(), backlog.lost(), &self.prefix);
-        self.unsent = match (bytes.len(), lost) {
+        let (hide, ways) = match prefix.is_empty() {
+            true => ("the next key hides this".to_owned(), "the next key forgets it".to_owned()),
+            false => (format!("{prefix} n hides this"), format!("{prefix} y sends it, {prefix} n forgets it")),
+        };
+        let unsent = match (bytes.len(), lost) {
             (0, 0) => None,
-            (0, _) => Some(format!("[bowline: {lost} bytes more were typed than can be kept ({prefix} n hides this)]")),
+            (0, _) => Some(format!("[bowline: {lost} bytes more were typed than can be kept ({hide})]")),
             (len, _) => {
                 let shown: String = String::from_utf8_lossy(&bytes[..len.min(SHOWN)]).escape_debug().collect();
                 let doubt = if backlog.doubtful() > 0 { ", part of it perhaps" } else { "" };
                 let more = if len > SHOWN { format!(".. {len} bytes") } else { String::new() };
                 let gone = if lost > 0 { format!(", {lost} more were not kept") } else { String::new() };
-                let ways = format!("{prefix} y sends it, {prefix} n forgets it");
                 Some(format!("[bowline: not sent{doubt}: \"{shown}\"{more}{gone} ({ways})]"))
             }
         };
+        self.unsent_shown &= self.unsent == unsent;
+        self.unsent = unsent;
+    }
+
+    /// Whether the next key forgets what was not sent: it was read, and without a detach key no other word is possible.
+    pub(crate) fn next_key_forgets(&self) -> bool {
+        self.prefix.is_empty() && self.unsent_shown
     }
 
     /// The line to be seen now.
@@ -150,6 +163,7 @@ impl Lines {
             return None;
         }
         self.quiet_from = None;
+        self.unsent_shown = self.unsent.is_some();
         self.unsent.clone().or_else(|| self.hint.clone()).or(mirrored)
     }
 
@@ -161,7 +175,8 @@ impl Lines {
     fn foreign_size(&self, window: Size) -> Option<String> {
         let session = self.session.filter(|_| self.is_foreign(window))?;
         let (cols, rows, prefix) = (session.cols(), session.rows(), &self.prefix);
-        let how = if self.you.write { format!("{prefix} s takes the size; ") } else { String::new() };
+        let may = self.you.write && !prefix.is_empty();
+        let how = if may { format!("{prefix} s takes the size; ") } else { String::new() };
         Some(format!("[bowline: {how}it is {cols}x{rows}, another viewer's]"))
     }
 
@@ -253,6 +268,43 @@ mod tests {
         backlog.discard();
         lines.undecided(&backlog);
         assert_eq!(lines.wanted(window, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn r16_without_a_detach_key_the_next_key_forgets_what_was_read() {
+        let (mut lines, window) = (Lines::new(None), Size::default());
+        lines.status(Status::Open, Duration::ZERO);
+        let mut backlog = Backlog::default();
+        backlog.hold(&Unsent { bytes: "rm -rf build".into(), doubtful: 0 });
+        lines.undecided(&backlog);
+        assert!(!lines.next_key_forgets(), "nobody has read it yet");
+        lines.output(Duration::ZERO);
+        assert_eq!(lines.wanted(window, Duration::ZERO), None);
+        assert!(!lines.next_key_forgets(), "it waits for quiet");
+        let line = lines.wanted(window, QUIET).unwrap();
+        assert_eq!(line, "[bowline: not sent: \"rm -rf build\" (the next key forgets it)]");
+        assert!(lines.next_key_forgets());
+        // There is more of it since.
+        backlog.hold(&Unsent { bytes: "/x".into(), doubtful: 0 });
+        lines.undecided(&backlog);
+        assert!(!lines.next_key_forgets());
+        assert!(lines.wanted(window, QUIET).is_some_and(|line| line.contains("rm -rf build/x")));
+        backlog.discard();
+        lines.undecided(&backlog);
+        assert_eq!((lines.wanted(window, QUIET), lines.next_key_forgets()), (None, false));
+        // No line names a key that nobody has.
+        lines.size(Size::new(120, 40).unwrap(), You { write: true, size: false });
+        let line = lines.wanted(window, QUIET).unwrap();
+        assert_eq!(line, "[bowline: it is 120x40, another viewer's]");
+    }
+
+    #[test]
+    fn r16_with_a_detach_key_no_other_key_decides() {
+        let (mut lines, window) = lines();
+        let mut backlog = Backlog::default();
+        backlog.hold(&Unsent { bytes: "ls".into(), doubtful: 0 });
+        lines.undecided(&backlog);
+        assert!(lines.wanted(window, Duration::ZERO).is_some() && !lines.next_key_forgets());
     }
 
     #[test]

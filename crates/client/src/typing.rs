@@ -10,6 +10,10 @@ impl Viewer<'_> {
     /// Takes what the terminal sent.
     pub(crate) fn handle_keys(&mut self, bytes: &[u8]) {
         self.lines.dismiss();
+        // A terminal's reports, such as those of the mouse, are nobody's answer.
+        if !bytes.starts_with(b"\x1b") && self.lines.next_key_forgets() {
+            self.handle_command(Command::DiscardUnsent);
+        }
         for typed in self.keys.handle_input(bytes) {
             match typed {
                 Typed::Bytes(bytes) => self.handle_typed(&bytes),

@@ -38,7 +38,11 @@ const fn key(path: &'static str, flag: &'static str, about: &'static str) -> Key
 
 /// All of them, in the order in which they are shown.
 pub(crate) const KEYS: &[Key] = &[
-    key("detach_key", "attach --detach-key", "the key that starts a command to bowline; `none` for none"),
+    key(
+        "detach_key",
+        "attach --detach-key",
+        "the key that starts a command to bowline; `none` for none, and then the next key forgets what was not sent",
+    ),
     key("shell", "", "the program of a session without a command; your login shell if unset"),
     key("log_size", "new --log-size", "output that a session keeps, 256K to 64G; the oldest goes"),
     key("scrollback", "new --scrollback", "lines that a session keeps above its screen, at most 100000; the oldest go"),
