@@ -11,7 +11,9 @@ use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::message::SessionInfo;
 use bowline_proto::size::Size;
 use bowline_session::control::ControlError;
+use bowline_session::home::Home;
 use bowline_session::registry::{self, Entry, RegistryError};
+use bowline_session::remove::Retention;
 use bowline_session::start::{self, IfExists, Spec};
 use bowline_session::{remove, rename};
 use http::{HeaderMap, StatusCode, header};
@@ -216,15 +218,19 @@ async fn make(app: &App, spec: Spec) -> Result<Response, Problem> {
     let retention = app.settings.sessions.retention;
     let (entry, existed) = slowly(app, move || {
         let started = start::start(&home, &launcher, spec)?;
-        // It may have ended already, and then be the first to be forgotten.
-        let entry = registry::find(&home, started.id.as_str())?;
-        // Housekeeping must not get in the way of what was asked for.
-        let _ = remove::prune(&home, &retention, false);
-        Ok((entry, started.existed))
+        Ok((find_and_prune(&home, &started.id, &retention)?, started.existed))
     })
     .await?;
     let info = ask::describe(entry).await;
     Ok(if existed { Json(info).into_response() } else { created(info) })
+}
+
+/// The session that was just started, read before housekeeping: it may have ended already, and be forgotten by that.
+fn find_and_prune(home: &Home, id: &SessionId, retention: &Retention) -> Result<Entry, RegistryError> {
+    let entry = registry::find(home, id.as_str())?;
+    // Housekeeping must not get in the way of what was asked for.
+    let _ = remove::prune(home, retention, false);
+    Ok(entry)
 }
 
 /// A new session, and where it is. That is relative to what was called, whose prefix a proxy may have taken off.
@@ -506,7 +512,30 @@ pub(crate) async fn command(
 
 #[cfg(test)]
 mod tests {
+    use bowline_session::events::{Event, Events};
+    use bowline_session::meta::{Meta, this_boot, this_host};
+
     use super::*;
+
+    #[test]
+    fn r28_a_session_that_ends_and_is_forgotten_at_once_was_made() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        home.ensure().unwrap();
+        let dir = home.session(&SessionId::from_random([0; 12]));
+        std::fs::create_dir(dir.path()).unwrap();
+        let (epoch, size) = (Epoch::from_random([0; 4]), Size::default());
+        let mut events = Events::open(&dir.events()).unwrap();
+        events.record(Event::Started { epoch, offset: 0, size, pid: 1, version: "0.1.0".to_owned() }).unwrap();
+        events.record(Event::Exit { code: Some(0), signal: None, offset: 0 }).unwrap();
+        let meta = serde_json::json!({
+            "id": dir.id(), "name": "s", "kind": "terminal", "argv": ["true"], "cwd": "/", "env": [], "size": size,
+            "log_size": 1 << 20, "history": 0, "created": "2026-01-01T00:00:00Z", "host": this_host(), "boot": this_boot(),
+        });
+        serde_json::from_value::<Meta>(meta).unwrap().write(&dir.meta()).unwrap();
+        let entry = find_and_prune(&home, dir.id(), &Retention { max_age: Duration::ZERO, max_bytes: 0 }).unwrap();
+        assert_eq!((&entry.info.id, dir.path().exists()), (dir.id(), false), "it is known, and forgotten");
+    }
 
     /// A key is remembered for as long as its session, over upgrades.
     #[test]
