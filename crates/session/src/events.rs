@@ -12,7 +12,7 @@ use bowline_proto::message::{Call, CallKind, ExitStatus};
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
-use crate::meta::{timestamp, write_whole};
+use crate::meta::{timestamp, write_durable};
 
 /// A file longer than this is rewritten with what still matters.
 const MAX_FILE: u64 = 1 << 20;
@@ -302,7 +302,8 @@ impl Events {
         if let Some((ExitStatus { code, signal }, offset)) = history.exit.clone() {
             put(last, Event::Exit { code, signal, offset })?;
         }
-        write_whole(&self.path, &text)?;
+        // On the disk before it takes the old one's place: what was synced in that must not be lost with a power cut.
+        write_durable(&self.path, &text)?;
         self.file = OpenOptions::new().append(true).open(&self.path)?;
         self.len = text.len() as u64;
         Ok(())
