@@ -98,6 +98,7 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
     if let Some(error) = error.downcast_ref::<RegistryError>() {
         return Some(match error {
             RegistryError::Unknown(_) => (Code::Unknown, Some(LIST)),
+            RegistryError::Damaged { .. } => (Code::Other, Some("`bowline kill` with its id forgets it")),
             RegistryError::Io { .. } => (Code::Other, Some("check the owner and permissions of that directory")),
         });
     }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use bowline_proto::ids::SessionId;
 use serde_json::json;
 
 use crate::args;
@@ -9,20 +10,25 @@ use crate::failure::Failure;
 use crate::place::{Place, Session};
 
 pub(crate) fn run(verb: &args::Kill, place: &dyn Place) -> anyhow::Result<ExitCode> {
-    let found: Vec<anyhow::Result<Session>> = if verb.all {
+    type Found<'a> = Result<Session, (&'a str, anyhow::Error)>;
+    let found: Vec<Found<'_>> = if verb.all {
         place.list()?.into_iter().filter(|session| session.info.host.is_none()).map(Ok).collect()
     } else {
-        verb.sessions.iter().map(|key| place.find(key)).collect()
+        verb.sessions.iter().map(|key| place.find(key).map_err(|why| (key.as_str(), why))).collect()
     };
     // Side by side: each may take its whole grace. One that cannot be ended is in nobody's way.
-    let ended: Vec<anyhow::Result<Session>> = std::thread::scope(|scope| {
-        let end = |session: Session| place.end(&session, verb.grace, verb.keep).map(|()| session);
-        let ending: Vec<_> = found.into_iter().map(|found| scope.spawn(move || found.and_then(end))).collect();
+    let ended: Vec<anyhow::Result<SessionId>> = std::thread::scope(|scope| {
+        let end = |found: Found<'_>| match found {
+            Ok(session) => place.end(&session, verb.grace, verb.keep).map(|()| session.info.id),
+            Err((_, why)) if verb.keep => Err(why),
+            Err((key, why)) => place.forget_damaged(key, why),
+        };
+        let ending: Vec<_> = found.into_iter().map(|found| scope.spawn(move || end(found))).collect();
         ending.into_iter().map(|end| end.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });
     let (ended, failed): (Vec<_>, Vec<_>) = ended.into_iter().partition(Result::is_ok);
     if verb.json {
-        let ids: Vec<_> = ended.iter().flatten().map(|session| &session.info.id).collect();
+        let ids: Vec<_> = ended.iter().flatten().collect();
         println!("{}", json!({ "ended": ids }));
     }
     // The first one's code is the verb's.

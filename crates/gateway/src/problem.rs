@@ -128,7 +128,7 @@ impl From<RegistryError> for Problem {
         match error {
             RegistryError::Unknown(_) => Problem::new("unknown_session", error.to_string()),
             // That it cannot be read now does not prove that it is not there.
-            RegistryError::Io { .. } => {
+            RegistryError::Io { .. } | RegistryError::Damaged { .. } => {
                 tracing::error!(%error, "sessions cannot be read");
                 Problem::new("unreachable", error.to_string()).retry_after(1)
             }

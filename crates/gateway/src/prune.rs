@@ -18,7 +18,13 @@ pub(crate) async fn run(app: &App) {
         due.tick().await;
         let (home, retention) = (app.home.clone(), app.settings.sessions.retention);
         match tokio::task::spawn_blocking(move || remove::prune(&home, &retention, false)).await {
-            Ok(Ok(pruned)) => tracing::debug!(sessions = pruned.sessions.len(), "forgot ended sessions"),
+            Ok(Ok(pruned)) => {
+                let forgot = pruned.sessions.len() + pruned.damaged.len();
+                tracing::debug!(sessions = forgot, "forgot ended sessions");
+                for error in pruned.failed {
+                    tracing::warn!(%error, "cannot forget an ended session");
+                }
+            }
             Ok(Err(error)) => tracing::warn!(%error, "cannot forget ended sessions"),
             Err(error) => tracing::warn!(%error, "cannot forget ended sessions"),
         }

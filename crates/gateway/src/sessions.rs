@@ -56,12 +56,17 @@ async fn slowly<T: Send + 'static>(
 
 /// The session of this id or name.
 pub(crate) async fn find(app: &App, key: &str) -> Result<Entry, Problem> {
+    Ok(look(app, key).await??)
+}
+
+/// The same, or why it was not found.
+async fn look(app: &App, key: &str) -> Result<Result<Entry, RegistryError>, Problem> {
     let (home, key) = (app.home.clone(), key.to_owned());
     blocking(move || {
         if key.parse::<SessionId>().is_err() && key.parse::<SessionName>().is_err() {
             return Err(Problem::new("bad_name", format!("{key:?} is neither an id nor a name")));
         }
-        Ok(registry::find(&home, &key)?)
+        Ok(registry::find(&home, &key))
     })
     .await
 }
@@ -413,9 +418,17 @@ pub(crate) async fn end(
     Key(id): Key,
     Query(how): Query<End>,
 ) -> Result<Response, Problem> {
-    let entry = find(&app, &id).await?;
     let grace = how.grace.map_or(remove::DEFAULT_GRACE, Duration::from_secs);
-    slowly(&app, move || Ok(remove::end(&entry, grace, how.keep)?)).await?;
+    match look(&app, &id).await? {
+        // It has ended; what is left of it can be forgotten, whatever it was.
+        Err(RegistryError::Damaged { dir, .. }) if !how.keep => {
+            slowly(&app, move || Ok(remove::forget_damaged(&dir)?)).await?;
+        }
+        found => {
+            let entry = found?;
+            slowly(&app, move || Ok(remove::end(&entry, grace, how.keep)?)).await?;
+        }
+    }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -154,13 +154,12 @@ struct Last {
 }
 
 fn last(entry: &Entry, history: &History, log: &Log) -> Last {
-    let (epoch, life) = match &history.started {
-        Some(started) => (&started.epoch, started.offset),
-        None => (&entry.info.epoch, 0),
-    };
+    // Where the events are damaged, no life but the last is known of.
+    let life = history.started.as_ref().map_or(0, |started| started.offset);
+    let of_it = |saved: &Saved| history.started.as_ref().is_none_or(|started| saved.epoch == started.epoch);
     let (start, end) = (log.start().max(life), log.end().max(life));
-    let Some(mut screen) = read_screen(&entry.dir).ok().filter(|saved| saved.epoch == *epoch) else {
-        return Last { screen: Saved::empty(epoch, start, entry.info.size), start, end };
+    let Some(mut screen) = read_screen(&entry.dir).ok().filter(of_it) else {
+        return Last { screen: Saved::empty(&entry.info.epoch, start, entry.info.size), start, end };
     };
     if screen.offset > end {
         // The log could not be written any more, and its newest bytes went with the process.

@@ -6,8 +6,9 @@ use std::io;
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::message::{SessionInfo, State};
 
+use crate::archive;
 use crate::control::Control;
-use crate::events::History;
+use crate::events::{History, Started};
 use crate::home::{Home, SessionDir};
 use crate::lock::Lock;
 use crate::log::Log;
@@ -32,6 +33,14 @@ pub enum RegistryError {
     /// There is none of that id or name.
     #[error("no session is called {0:?}")]
     Unknown(String),
+    /// It has ended, and what it was cannot be read any more.
+    #[error("the session in {} has ended, and its files are damaged: {source}", dir.path().display())]
+    Damaged {
+        /// Its files; see [`crate::remove::forget_damaged`].
+        dir: SessionDir,
+        /// What is wrong with them.
+        source: io::Error,
+    },
     /// The state directory could not be read.
     #[error("cannot read the sessions in {path}: {source}")]
     Io {
@@ -62,14 +71,8 @@ pub fn list_files(home: &Home) -> Result<Vec<Entry>, RegistryError> {
 /// All sessions, and why another one that may be alive could not be read.
 fn scan(home: &Home) -> Result<(Vec<Entry>, Option<RegistryError>), RegistryError> {
     let path = home.sessions();
-    let folder = match fs::read_dir(&path) {
-        Ok(folder) => folder,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), None)),
-        Err(source) => return Err(RegistryError::Io { path, source }),
-    };
-    let ids = folder.filter_map(|found| found.ok()?.file_name().to_str()?.parse::<SessionId>().ok());
     let (mut entries, mut unread) = (Vec::new(), None);
-    for dir in ids.map(|id| home.session(&id)) {
+    for dir in folders(home)? {
         match try_read(dir.clone()) {
             Ok(entry) => entries.extend(entry),
             // Of one that cannot be read now, nobody may say that it is not there.
@@ -83,12 +86,33 @@ fn scan(home: &Home) -> Result<(Vec<Entry>, Option<RegistryError>), RegistryErro
     Ok((entries, unread))
 }
 
+/// The folders of all sessions.
+fn folders(home: &Home) -> Result<Vec<SessionDir>, RegistryError> {
+    let path = home.sessions();
+    let folder = match fs::read_dir(&path) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(RegistryError::Io { path, source }),
+    };
+    let ids = folder.filter_map(|found| found.ok()?.file_name().to_str()?.parse::<SessionId>().ok());
+    Ok(ids.map(|id| home.session(&id)).collect())
+}
+
+/// Ended sessions of which nobody can say any more what they were.
+pub(crate) fn damaged(home: &Home) -> Result<Vec<SessionDir>, RegistryError> {
+    let ruined = |dir: &SessionDir| Meta::read(&dir.meta()).is_err_and(|error| is_ruin(dir, &error));
+    Ok(folders(home)?.into_iter().filter(ruined).collect())
+}
+
 /// The session with this id, or else this name: this machine's before others', the running one, or else the newest. It is
 /// unknown only where that is proven.
 pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
     if let Ok(id) = key.parse::<SessionId>() {
         let dir = home.session(&id);
-        let unread = |source| RegistryError::Io { path: dir.path().to_owned(), source };
+        let unread = |source| match is_ruin(&dir, &source) {
+            true => RegistryError::Damaged { dir: dir.clone(), source },
+            false => RegistryError::Io { path: dir.path().to_owned(), source },
+        };
         if let Some(entry) = try_read(dir.clone()).map_err(unread)? {
             return Ok(entry);
         }
@@ -127,17 +151,31 @@ pub(crate) fn reread(dir: &SessionDir) -> Result<Entry, RegistryError> {
     }
 }
 
-/// One session as its files tell; `None` only when it is not there, or not yet or no longer whole. Damage is an error.
+/// One session as its files tell; `None` only when it is not there, or not yet or no longer whole. Damage is an error,
+/// unless it is to the events of one that has ended: that is lost, with the screen and the log that it left.
 pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
     let Some(meta) = there(Meta::read(&dir.meta()))? else { return Ok(None) };
-    let history = there(History::read(&dir.events()))?;
-    let Some((started, history)) = history.and_then(|history| Some((history.started.clone()?, history))) else {
-        // It was written before what we have just read, so it is damaged, unless all of it went meanwhile.
-        let whole = dir.meta().try_exists()?;
-        return if whole { Err(damage("events.jsonl does not tell of a start")) } else { Ok(None) };
+    let history = there(History::read(&dir.events()))?.unwrap_or_default();
+    let here = meta.host == this_host();
+    let mut size = history.size();
+    let started = match history.started.clone() {
+        Some(started) => started,
+        None => {
+            let ended = here && !Lock::is_held(&dir.lock());
+            // It was written before what we have just read, so it is damaged, unless all of it went meanwhile.
+            if !dir.meta().try_exists()? {
+                return Ok(None);
+            }
+            if !ended {
+                return Err(damage("events.jsonl does not tell of a start"));
+            }
+            let screen = archive::read_screen(&dir).ok();
+            size = size.or(screen.as_ref().map(|screen| screen.size));
+            let epoch = screen.map_or_else(|| Epoch::from_random([0; 4]), |screen| screen.epoch);
+            Started { epoch, offset: 0, pid: 0, version: String::new() }
+        }
     };
     let log_end = Log::open(&dir.log()).map(|log| log.end()).unwrap_or(started.offset);
-    let here = meta.host == this_host();
     let state = match &history.exit {
         Some(_) => State::Exited,
         None if !here || Lock::is_held(&dir.lock()) => State::Running,
@@ -157,7 +195,7 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         cwd: history.cwd.clone().unwrap_or_else(|| meta.cwd.lossy()),
         argv: meta.argv_lossy(),
         title: history.title.clone(),
-        size: history.size().unwrap_or(meta.size),
+        size: size.unwrap_or(meta.size),
         clients: 0,
         epoch: if torn { torn_epoch(&started.epoch) } else { started.epoch },
         offset: log_end,
@@ -184,6 +222,13 @@ fn damage(what: &str) -> io::Error {
 /// What is there makes no sense.
 fn is_damage(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+}
+
+/// Whether this error says that an ended session's own description is damaged. A name in it is free, and what it ran on
+/// is known to nobody.
+fn is_ruin(dir: &SessionDir, error: &io::Error) -> bool {
+    let undescribed = || Meta::read(&dir.meta()).is_err_and(|error| is_damage(&error));
+    is_damage(error) && undescribed() && !Lock::is_held(&dir.lock())
 }
 
 /// Descriptors or memory have run out, which passes.

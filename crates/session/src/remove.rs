@@ -102,16 +102,25 @@ fn ask_to_end(entry: &Entry, grace: Duration, within: Duration) -> Result<(), Co
 
 /// Removes an ended session's files. They first get a name that no list reads, so that nobody sees half a session.
 pub fn forget(entry: &Entry) -> Result<(), EndError> {
-    let path = entry.dir.path();
+    forget_files(&entry.dir)
+}
+
+/// Removes what is left of an ended session whose own description is damaged.
+pub fn forget_damaged(dir: &SessionDir) -> Result<(), EndError> {
+    forget_files(dir)
+}
+
+fn forget_files(dir: &SessionDir) -> Result<(), EndError> {
+    let path = dir.path();
     // Whoever gives it a new life takes this lock, and so cannot lose its files to us.
-    let _lock = match Lock::take(&entry.dir.lock()) {
+    let _lock = match Lock::take(&dir.lock()) {
         Ok(Some(lock)) => lock,
         Ok(None) if !path.exists() => return Ok(()),
         Ok(None) => return Err(EndError::Alive),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(source) => return Err(EndError::Files { path: path.to_owned(), source }),
     };
-    remove_folder(&entry.dir).map_err(|source| EndError::Files { path: path.to_owned(), source })
+    remove_folder(dir).map_err(|source| EndError::Files { path: path.to_owned(), source })
 }
 
 fn remove_folder(dir: &SessionDir) -> io::Result<()> {
@@ -145,46 +154,50 @@ impl Default for Retention {
 pub struct Pruned {
     /// The sessions.
     pub sessions: Vec<Entry>,
+    /// Those of which nobody could say any more what they were.
+    pub damaged: Vec<SessionDir>,
     /// The space that they took.
     pub bytes: u64,
+    /// Why others stay that should have gone.
+    pub failed: Vec<EndError>,
 }
 
 /// Removes exited sessions of this machine that are too old or too many; with `dry_run` only tells which. Lost ones
-/// stay: their owner has not seen their end yet.
-pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<Pruned, PruneError> {
+/// stay: their owner has not seen their end yet. One that cannot be removed is in no other's way.
+pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<Pruned, RegistryError> {
     sweep(home);
-    let mut ended: Vec<(Duration, u64, Entry)> = registry::list_files(home)?
+    let whole = registry::list_files(home)?
         .into_iter()
         .filter(|entry| entry.here && entry.info.state == State::Exited && !Lock::is_held(&entry.dir.lock()))
-        .map(|entry| (age(&entry), disk_usage(&entry), entry))
-        .collect();
-    ended.sort_by_key(|(age, _, _)| std::cmp::Reverse(*age));
-    let mut total: u64 = ended.iter().map(|(_, bytes, _)| bytes).sum();
+        .map(|entry| (entry.dir.clone(), Some(entry)));
+    let has_exited = |dir: &SessionDir| History::read(&dir.events()).is_ok_and(|history| history.exit.is_some());
+    let damaged = registry::damaged(home)?.into_iter().filter(has_exited).map(|dir| (dir, None));
+    let mut ended: Vec<(Duration, u64, SessionDir, Option<Entry>)> =
+        whole.chain(damaged).map(|(dir, entry)| (age(&dir), disk_usage(&dir), dir, entry)).collect();
+    ended.sort_by_key(|(age, ..)| std::cmp::Reverse(*age));
+    let mut total: u64 = ended.iter().map(|(_, bytes, ..)| bytes).sum();
     let mut pruned = Pruned::default();
-    for (age, bytes, entry) in ended {
+    for (age, bytes, dir, entry) in ended {
         if age <= retention.max_age && total <= retention.max_bytes {
             continue;
         }
-        match (dry_run, if dry_run { Ok(()) } else { forget(&entry) }) {
-            (false, Err(EndError::Alive)) => continue, // restarted since it was listed
-            (_, forgotten) => forgotten?,
-        }
+        // What stays counts no longer, or the others would have to make room for it.
         total -= bytes;
+        match if dry_run { Ok(()) } else { forget_files(&dir) } {
+            Ok(()) => {}
+            Err(EndError::Alive) => continue, // restarted since it was listed
+            Err(error) => {
+                pruned.failed.push(error);
+                continue;
+            }
+        }
         pruned.bytes += bytes;
-        pruned.sessions.push(entry);
+        match entry {
+            Some(entry) => pruned.sessions.push(entry),
+            None => pruned.damaged.push(dir),
+        }
     }
     Ok(pruned)
-}
-
-/// Why a prune stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum PruneError {
-    /// The list could not be read.
-    #[error(transparent)]
-    Registry(#[from] RegistryError),
-    /// A session could not be removed.
-    #[error(transparent)]
-    End(#[from] EndError),
 }
 
 /// Removes what a crash between the two steps of [`forget`] left, and what never became a session.
@@ -221,20 +234,122 @@ fn is_old(dir: &SessionDir) -> bool {
     age.is_ok_and(|age| age > STILLBORN_AFTER)
 }
 
-fn age(entry: &Entry) -> Duration {
-    let ended = fs::metadata(entry.dir.events()).and_then(|found| found.modified());
+fn age(dir: &SessionDir) -> Duration {
+    let ended = fs::metadata(dir.events()).and_then(|found| found.modified());
     ended.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
 }
 
-fn disk_usage(entry: &Entry) -> u64 {
+fn disk_usage(dir: &SessionDir) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    let files = fs::read_dir(entry.dir.path()).into_iter().flatten().flatten();
+    let files = fs::read_dir(dir.path()).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).map(|file| file.blocks() * 512).sum()
 }
 
 #[cfg(test)]
 mod tests {
+    use bowline_proto::ids::Epoch;
+    use bowline_proto::message::Kind;
+    use bowline_proto::size::Size;
+
     use super::*;
+    use crate::events::{Event, Events};
+    use crate::meta::{Meta, this_boot, this_host, timestamp};
+
+    /// The files of a session that exited so many hours ago, or that was lost.
+    fn made(home: &Home, n: u8, exited: Option<u64>) -> SessionDir {
+        home.ensure().unwrap();
+        let dir = home.session(&SessionId::from_random([n; 12]));
+        fs::create_dir(dir.path()).unwrap();
+        let (epoch, size) = (Epoch::from_random([n; 4]), Size::default());
+        let mut events = Events::open(&dir.events()).unwrap();
+        events.record(Event::Started { epoch, offset: 0, size, pid: 1, version: "0.1.0".into() }).unwrap();
+        if let Some(hours) = exited {
+            events.record(Event::Exit { code: Some(0), signal: None, offset: 0 }).unwrap();
+            let at = std::time::SystemTime::now() - Duration::from_secs(hours * 3600);
+            fs::File::open(dir.events()).unwrap().set_modified(at).unwrap();
+        }
+        let meta = Meta {
+            id: dir.id().clone(),
+            name: Some(format!("name-{n}").parse().unwrap()),
+            kind: Kind::Terminal,
+            argv: vec!["cat".into()],
+            arg0: None,
+            cwd: "/".into(),
+            env: Vec::new(),
+            size,
+            log_size: 1 << 20,
+            history: 0,
+            detached_ttl: 0,
+            request: None,
+            open_files: None,
+            created: timestamp(),
+            host: this_host(),
+            boot: this_boot(),
+        };
+        meta.write(&dir.meta()).unwrap();
+        dir
+    }
+
+    const EVERYTHING: Retention = Retention { max_age: Duration::ZERO, max_bytes: u64::MAX };
+
+    #[test]
+    fn r31_a_session_that_cannot_be_removed_is_in_no_others_way() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        let [stuck, old, young] = [(1, 9), (2, 8), (3, 7)].map(|(n, hours)| made(&home, n, Some(hours)));
+        // Where its files are to go to, there is something else.
+        fs::write(stuck.path().with_file_name(format!("gone.{}", stuck.id())), "").unwrap();
+        let keep_one = Retention { max_age: Duration::MAX, max_bytes: disk_usage(&young) };
+        let pruned = prune(&home, &keep_one, false).unwrap();
+        assert_eq!((pruned.sessions.len(), pruned.failed.len()), (1, 1), "the young one need not make room");
+        let pruned = prune(&home, &EVERYTHING, false).unwrap();
+        assert_eq!((pruned.sessions.len(), pruned.failed.len()), (1, 1));
+        assert!(pruned.failed[0].to_string().contains(stuck.id().as_str()), "{}", pruned.failed[0]);
+        assert_eq!([&stuck, &old, &young].map(|dir| dir.path().exists()), [true, false, false]);
+    }
+
+    /// Nobody may list what cannot be read; but who knows its id can forget it, and an exited one goes in time.
+    #[test]
+    fn r31_what_a_damaged_session_was_need_not_be_known_to_forget_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        let [exited, lost, alive] = [(1, Some(9)), (2, None), (3, None)].map(|(n, hours)| made(&home, n, hours));
+        for dir in [&exited, &lost, &alive] {
+            fs::write(dir.meta(), "{").unwrap();
+        }
+        let _lock = Lock::take(&alive.lock()).unwrap();
+        assert!(registry::list_files(&home).unwrap().is_empty());
+        let found = |dir: &SessionDir| registry::find(&home, dir.id().as_str());
+        assert!(matches!(found(&alive), Err(RegistryError::Io { .. })), "it may become readable again");
+        assert_eq!(prune(&home, &Retention::default(), false).unwrap().damaged, [], "it is young");
+        let told = prune(&home, &EVERYTHING, true).unwrap().damaged;
+        assert_eq!(told, std::slice::from_ref(&exited), "only what is known to have exited");
+        assert_eq!(prune(&home, &EVERYTHING, false).unwrap().damaged, told);
+        let Err(RegistryError::Damaged { dir, .. }) = found(&lost) else { panic!("{:?}", found(&lost)) };
+        forget_damaged(&dir).unwrap();
+        assert!(matches!(forget_damaged(&alive), Err(EndError::Alive)));
+        assert_eq!([&exited, &lost, &alive].map(|dir| dir.path().exists()), [false, false, true]);
+    }
+
+    /// A power cut may cost the events; what was asked, the screen and the log are still there.
+    #[test]
+    fn r21_a_session_without_events_is_lost_not_gone() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        let dir = made(&home, 1, Some(9));
+        for damage in [Some(""), Some("{\"seq\":0"), None] {
+            let _ = fs::remove_file(dir.events());
+            damage.map_or(Ok(()), |text| fs::write(dir.events(), text)).unwrap();
+            let listed = registry::list_files(&home).unwrap();
+            assert_eq!(listed.iter().map(|entry| entry.info.state).collect::<Vec<_>>(), [State::Lost], "{damage:?}");
+            assert_eq!(registry::find(&home, "name-1").unwrap().info.argv, ["cat"]);
+            assert_eq!(prune(&home, &EVERYTHING, false).unwrap().sessions.len(), 0, "its owner has not seen its end");
+            let _lock = Lock::take(&dir.lock()).unwrap();
+            assert!(registry::find(&home, dir.id().as_str()).is_err(), "nobody may say that a living one is lost");
+        }
+        end(&registry::find(&home, "name-1").unwrap(), Duration::ZERO, false).unwrap();
+        assert!(!dir.path().exists());
+    }
 
     /// A birth that was killed leaves a folder with everything but what it was to be.
     #[test]

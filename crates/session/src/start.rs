@@ -156,7 +156,7 @@ impl StartError {
             StartError::Elsewhere(_) | StartError::End(EndError::Elsewhere(_)) => "not_allowed",
             StartError::Registry(RegistryError::Unknown(_)) => "unknown_session",
             // All of this may pass.
-            StartError::Registry(RegistryError::Io { .. })
+            StartError::Registry(RegistryError::Io { .. } | RegistryError::Damaged { .. })
             | StartError::End(EndError::Stuck(_))
             | StartError::Hold(HoldError::Busy(_))
             | StartError::Silent(_) => "unreachable",

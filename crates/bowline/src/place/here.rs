@@ -5,7 +5,7 @@ use std::time::Duration;
 use bowline_client::local::Local;
 use bowline_client::transport::Dial;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
-use bowline_proto::ids::SessionName;
+use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::message::State;
 use bowline_session::archive::{self, ArchiveError, LogFile};
 use bowline_session::control::{Control, ControlError};
@@ -80,6 +80,13 @@ impl Place for Here {
         Ok(remove::end(&self.entry(session)?, grace.unwrap_or(remove::DEFAULT_GRACE), keep)?)
     }
 
+    fn forget_damaged(&self, _key: &str, why: anyhow::Error) -> anyhow::Result<SessionId> {
+        match why.downcast::<RegistryError>()? {
+            RegistryError::Damaged { dir, .. } => Ok(remove::forget_damaged(&dir).map(|()| dir.id().clone())?),
+            why => Err(why.into()),
+        }
+    }
+
     fn rename(&self, session: &Session, name: &SessionName) -> anyhow::Result<()> {
         Ok(rename::rename(&self.home, &self.entry(session)?, name, None)?)
     }
@@ -136,7 +143,12 @@ impl Place for Here {
             max_bytes: verb.total_size.unwrap_or(configured.max_bytes),
         };
         let pruned = remove::prune(&self.home, &retention, verb.dry_run)?;
-        Ok(Pruned { sessions: pruned.sessions.into_iter().map(Session::from).collect(), bytes: pruned.bytes })
+        Ok(Pruned {
+            sessions: pruned.sessions.into_iter().map(Session::from).collect(),
+            damaged: pruned.damaged.iter().map(|dir| dir.id().clone()).collect(),
+            bytes: pruned.bytes,
+            failed: pruned.failed.into_iter().map(Into::into).collect(),
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bowline_client::transport::Dial;
 use bowline_proto::control::ScreenFormat;
-use bowline_proto::ids::SessionName;
+use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::message::SessionInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,6 +53,9 @@ pub(crate) trait Place: Sync {
     fn restart(&self, session: &Session) -> anyhow::Result<Session>;
     /// Ends one and waits for it; unless `keep`, it is forgotten.
     fn end(&self, session: &Session, grace: Option<Duration>, keep: bool) -> anyhow::Result<()>;
+    /// Forgets what is left of one that was not found because it has ended and its files are damaged; gives its id. Otherwise
+    /// it is still not found, for the reason given.
+    fn forget_damaged(&self, key: &str, why: anyhow::Error) -> anyhow::Result<SessionId>;
     /// Gives one another name.
     fn rename(&self, session: &Session, name: &SessionName) -> anyhow::Result<()>;
     /// Has something done once, however often the way to it fails.
@@ -70,8 +73,12 @@ pub(crate) trait Place: Sync {
 /// What a prune removed.
 pub(crate) struct Pruned {
     pub(crate) sessions: Vec<Session>,
+    /// Those of which nobody could say any more what they were.
+    pub(crate) damaged: Vec<SessionId>,
     /// The space that they took.
     pub(crate) bytes: u64,
+    /// Why others stay that should have gone.
+    pub(crate) failed: Vec<anyhow::Error>,
 }
 
 /// A session's log, from where it is kept.

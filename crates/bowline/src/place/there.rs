@@ -8,7 +8,7 @@ use bowline_client::remote::{CallError, Gateway, Remote};
 use bowline_client::transport::Dial;
 use bowline_proto::backoff::Backoff;
 use bowline_proto::control::ScreenFormat;
-use bowline_proto::ids::SessionName;
+use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::message::State;
 use http::Method;
 use serde::Deserialize;
@@ -99,6 +99,14 @@ impl Place for There {
             Err(error) if matches!(error.code(), Some("unknown_session" | "session_gone")) => Ok(()),
             ended => Ok(ended.map(drop)?),
         }
+    }
+
+    fn forget_damaged(&self, key: &str, why: anyhow::Error) -> anyhow::Result<SessionId> {
+        let refused = why.downcast_ref::<CallError>().and_then(CallError::code);
+        // A server says so of whatever it cannot read, and knows better when it is told to forget it.
+        let (Some("unreachable"), Ok(id)) = (refused, key.parse::<SessionId>()) else { return Err(why) };
+        self.gateway.call(&Call::new(Method::DELETE, format!("/v1/sessions/{id}")).within(END_WITHIN))?;
+        Ok(id)
     }
 
     fn rename(&self, session: &Session, name: &SessionName) -> anyhow::Result<()> {

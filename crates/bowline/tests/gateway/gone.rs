@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use bowline_proto::frame;
+use bowline_session::lock::Lock;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -138,6 +139,31 @@ fn r1_a_living_session_with_a_damaged_file_is_not_gone() {
     check_problem(&world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null), 503, "unreachable");
     std::fs::write(&meta, content).unwrap();
     assert_eq!(world.call("GET", "/v1/sessions/whole", &Value::Null).json()["state"], "lost");
+}
+
+/// Nobody can say what it was, so no list has it; whoever knows its id can still have it forgotten.
+#[test]
+fn r31_an_ended_session_with_a_damaged_description_can_be_forgotten() {
+    let world = World::new();
+    let ids = [(), (), ()].map(|()| world.shell("cat"));
+    for id in &ids {
+        let pid = world.session_pid(id);
+        std::fs::write(world.session_dir(id).join("meta.json"), "{").unwrap();
+        let refused = world.call("DELETE", &format!("/v1/sessions/{id}"), &Value::Null);
+        check_problem(&refused, 503, "unreachable");
+        signal(pid, Signal::KILL);
+        wait_until("its lock is free", || (!Lock::is_held(&world.session_dir(id).join("lock"))).then_some(()));
+    }
+    let [by_api, by_cli, from_afar] = &ids;
+    let path = format!("/v1/sessions/{by_api}");
+    check_problem(&world.call("DELETE", &format!("{path}?keep=true"), &Value::Null), 503, "unreachable");
+    assert_eq!(world.call("DELETE", &path, &Value::Null).status, 204);
+    check_problem(&world.call("DELETE", &path, &Value::Null), 404, "unknown_session");
+    assert_eq!(world.ok(&["kill", "--json", by_cli]).trim(), json!({"ended": [by_cli]}).to_string());
+    let server = format!("http://{}", world.address);
+    let mut kill = world.bowline(&["--server", &server, "kill", from_afar]);
+    assert!(kill.env("BOWLINE_TOKEN", &world.token).status().unwrap().success());
+    assert_eq!(ids.each_ref().map(|id| world.session_dir(id).exists()), [false; 3]);
 }
 
 /// A program is told by the status, a page after its hello.

@@ -90,6 +90,30 @@ fn r21_a_killed_session_process_leaves_screen_and_history_and_can_be_restarted()
     assert!(after["offset"].as_u64() >= before["offset"].as_u64());
 }
 
+/// A power cut may cost a file its content. What the others have is not lost with it.
+#[test]
+fn r21_a_lost_session_without_its_events_has_its_screen_and_log() {
+    let world = World::new();
+    let id = world.run(&["new", "-d", "--name", "job", "--size", "90x30", "--", "sh", "-c", "echo a trace; exec cat"]);
+    world.wait_for_screen(&id, "a trace");
+    wait_until("the screen file", || {
+        std::fs::read(world.dir(&id).screen()).ok().filter(|file| contains(file, "a trace"))
+    });
+    let pid = world.pid(&id);
+    signal(pid, "KILL");
+    world.wait_for_state(&id, "lost");
+    std::fs::write(world.dir(&id).events(), "").unwrap();
+    let lost = world.info("job");
+    assert_eq!((&lost["state"], &lost["size"]), (&json!("lost"), &json!({"cols": 90, "rows": 30})));
+    assert!(world.screen("job").contains("a trace"));
+    assert!(world.run(&["log", "job"]).contains("a trace"));
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    viewer.finish();
+    assert!(contains(&viewer.snapshot, "a trace") && viewer.exit.is_some());
+    assert_eq!(world.run(&["restart", "job"]), id);
+    assert_eq!(world.wait_for_state(&id, "running")["name"], "job");
+}
+
 #[test]
 fn r28_of_racing_starters_one_gets_the_name() {
     let world = World::new();
