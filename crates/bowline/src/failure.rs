@@ -14,6 +14,9 @@ use bowline_session::start::StartError;
 
 const OWN_PLACE: &str = "set BOWLINE_STATE_DIR to a directory of your own";
 const LIST: &str = "`bowline ls` lists the sessions there are";
+/// What to do about a certificate that is not known to be the server's.
+pub(crate) const TRUST: &str =
+    "the certificate must be of that name, and of an authority that this machine knows or that SSL_CERT_FILE has";
 /// What to do without a token that the server takes.
 pub(crate) const GET_TOKEN: &str =
     "set BOWLINE_TOKEN; `bowline token create --name laptop --scope write` on the server prints one";
@@ -187,6 +190,7 @@ fn advise_on_start(code: &str) -> Option<Advice> {
 fn advise_on_call(error: &CallError) -> Advice {
     match error {
         CallError::Unreachable { .. } => (Code::Silent, Some("check the URL, and that `bowline serve` runs there")),
+        CallError::Untrusted { .. } => (Code::Silent, Some(TRUST)),
         CallError::NotOurs { .. } => (Code::Other, Some("check the URL and its path, and any proxy in between")),
         CallError::Refused { code, .. } => match code.as_str() {
             "unknown_session" | "session_gone" => (Code::Unknown, Some(LIST)),

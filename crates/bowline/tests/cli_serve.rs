@@ -212,6 +212,32 @@ fn r55_a_wrong_configuration_stops_only_what_needs_it() {
 }
 
 #[test]
+fn r50_a_certificate_of_nobody_known_is_named_and_what_to_do_about_it() {
+    let world = World::new();
+    let (cert, key) = (world.path().join("cert.pem"), world.path().join("key.pem"));
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".into()]).unwrap();
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let gateway = Gateway::new(&world, &["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()]);
+    let token = world.ok(&["token", "create", "--name", "test", "--scope", "read"]);
+    let list = |roots: &std::path::Path| {
+        let mut command = world.bowline(&["--server", gateway.url(), "ls"]);
+        command.env("BOWLINE_TOKEN", token.trim()).env("SSL_CERT_FILE", roots).output().unwrap()
+    };
+    let known = list(&cert);
+    assert!(known.status.success(), "{}", String::from_utf8_lossy(&known.stderr));
+    let other = world.path().join("other.pem");
+    std::fs::write(&other, rcgen::generate_simple_self_signed(["127.0.0.1".into()]).unwrap().cert.pem()).unwrap();
+    let unknown = list(&other);
+    let said = String::from_utf8(unknown.stderr).unwrap();
+    assert_eq!(unknown.status.code(), Some(6), "{said}");
+    assert!(said.contains("cannot be trusted") && said.contains("SSL_CERT_FILE"), "{said}");
+    let mut doctor = world.bowline(&["doctor", "--quick", "--url", gateway.url()]);
+    let found = String::from_utf8(doctor.env("SSL_CERT_FILE", &other).output().unwrap().stdout).unwrap();
+    assert!(found.contains("FAIL  url") && found.contains("SSL_CERT_FILE"), "{found}");
+}
+
+#[test]
 fn r50_tls_serves_and_a_new_certificate_is_read_on_sighup() {
     let world = World::new();
     let (cert, key) = (world.path().join("cert.pem"), world.path().join("key.pem"));

@@ -13,6 +13,7 @@ use time::format_description::well_known::Rfc2822;
 use super::loopback::Token;
 use super::probe::{Attachment, Trial};
 use super::report::Report;
+use crate::failure::TRUST;
 
 /// How long a quiet connection is watched: some more than the usual minute of a proxy.
 const QUIET: Duration = Duration::from_secs(70);
@@ -90,9 +91,7 @@ fn answers(report: &mut Report, address: &Address) -> bool {
                 Some(CallError::Refused { code, .. }) if code == "bad_host" => {
                     "start the gateway with --public-url, or let the proxy pass the Host header on and list it in `hosts`"
                 }
-                Some(CallError::Unreachable { why, .. }) if why.starts_with("TLS") => {
-                    "the certificate must be of that name and of an authority that this machine knows (SSL_CERT_FILE)"
-                }
+                Some(CallError::Untrusted { .. }) => TRUST,
                 Some(CallError::NotOurs { status: 502..=504, .. }) => {
                     "the proxy does not reach the gateway: is it running, and is the proxy's upstream its `listen`?"
                 }

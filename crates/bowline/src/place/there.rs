@@ -243,7 +243,7 @@ impl Log for LogThere {
 fn kept_from(error: &CallError) -> Option<u64> {
     match error {
         CallError::Refused { oldest, .. } => *oldest,
-        CallError::Unreachable { .. } | CallError::NotOurs { .. } => None,
+        CallError::Unreachable { .. } | CallError::Untrusted { .. } | CallError::NotOurs { .. } => None,
     }
 }
 

@@ -27,6 +27,14 @@ pub enum CallError {
         /// In the words of whoever noticed.
         why: String,
     },
+    /// Whoever answers is not known to be it: nothing was said to them.
+    #[error("{address} cannot be trusted: {why}")]
+    Untrusted {
+        /// The gateway.
+        address: String,
+        /// What is wrong with the certificate.
+        why: String,
+    },
     /// The gateway refused.
     #[error("{detail}")]
     Refused {
@@ -53,6 +61,7 @@ impl CallError {
         match self {
             CallError::Unreachable { .. } => true,
             CallError::Refused { code, .. } => matches!(code.as_str(), "unreachable" | "too_many"),
+            CallError::Untrusted { .. } => false,
             CallError::NotOurs { status, .. } => matches!(status, 408 | 425 | 429 | 502..=504),
         }
     }
@@ -61,7 +70,7 @@ impl CallError {
     pub fn code(&self) -> Option<&str> {
         match self {
             CallError::Refused { code, .. } => Some(code),
-            CallError::Unreachable { .. } | CallError::NotOurs { .. } => None,
+            CallError::Unreachable { .. } | CallError::Untrusted { .. } | CallError::NotOurs { .. } => None,
         }
     }
 }
@@ -161,18 +170,33 @@ impl Gateway {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> CallError {
-        CallError::Unreachable { address: self.address.to_string(), why: words(error) }
+        let (address, why) = (self.address.to_string(), words(error));
+        match tls(error) {
+            Some(rustls::Error::InvalidCertificate(_)) => CallError::Untrusted { address, why },
+            _ => CallError::Unreachable { address, why },
+        }
+    }
+}
+
+/// What went wrong with TLS, if that is what did.
+fn tls(error: &ureq::Error) -> Option<&rustls::Error> {
+    match error {
+        ureq::Error::Rustls(error) => Some(error),
+        ureq::Error::Io(error) => error.get_ref()?.downcast_ref(),
+        _ => None,
     }
 }
 
 /// What went wrong on the way, without the library's own prefixes.
 fn words(error: &ureq::Error) -> String {
+    if let Some(error) = tls(error) {
+        return format!("TLS: {error}");
+    }
     match error {
         ureq::Error::Io(error) => error.to_string(),
         ureq::Error::HostNotFound => "no such host".to_owned(),
         ureq::Error::ConnectionFailed => "connection refused".to_owned(),
         ureq::Error::Timeout(_) => "no answer in time".to_owned(),
-        ureq::Error::Rustls(error) => format!("TLS: {error}"),
         other => other.to_string(),
     }
 }
