@@ -118,9 +118,14 @@ pub(crate) fn elsewhere(entry: &Entry) -> Problem {
 }
 
 /// The session as its process describes it, or as its files do.
-pub(crate) async fn describe(mut entry: Entry) -> SessionInfo {
+pub(crate) async fn describe(entry: Entry) -> SessionInfo {
+    describe_within(entry, STATUS_WITHIN).await
+}
+
+/// The same, with more time for its process.
+pub(crate) async fn describe_within(mut entry: Entry, within: Duration) -> SessionInfo {
     if entry.here && entry.info.state == State::Running {
-        let status = ask(&entry.dir, &Request::Status { follow: false }, STATUS_WITHIN).await;
+        let status = ask(&entry.dir, &Request::Status { follow: false }, within).await;
         if let Ok(Reply::Status { session }) = status {
             entry.info = *session;
         }

@@ -1,6 +1,7 @@
 //! What a session printed and what it shows, over HTTP: its log as bytes, its screen as text, ANSI or JSON.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -81,6 +82,9 @@ pub(crate) async fn log(
     Ok((status, headers, Body::from_stream(pieces(caller, log, from, to))).into_response())
 }
 
+/// How long a session's process may take to say that its log is in memory: its file would tell of less.
+const STATUS_WITHIN: Duration = Duration::from_secs(2);
+
 /// Where a log is kept.
 #[derive(Clone)]
 enum Kept {
@@ -93,7 +97,7 @@ impl Kept {
     /// The log, its oldest byte and its end.
     async fn open(entry: Entry) -> Result<(Kept, Offset, Offset), Problem> {
         let (dir, here) = (entry.dir.clone(), entry.here);
-        let info = ask::describe(entry).await;
+        let info = ask::describe_within(entry, STATUS_WITHIN).await;
         if here && info.degraded && info.state == Life::Running {
             let (start, end, _) = remembered(&dir, None, 0).await?;
             return Ok((Kept::Memory(dir), start, end));

@@ -1,12 +1,13 @@
 //! The sessions of this machine: their files and their processes.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use bowline_client::local::Local;
 use bowline_client::transport::Dial;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_proto::message::State;
+use bowline_proto::message::{SessionInfo, State};
 use bowline_session::archive::{self, ArchiveError, LogFile};
 use bowline_session::control::{Control, ControlError};
 use bowline_session::home::{Home, SessionDir};
@@ -22,6 +23,7 @@ use serde_json::Value;
 
 use super::{Accepted, End, Log, Piece, Place, Pruned, Session};
 use crate::config::Config;
+use crate::failure::{Code, Failure};
 use crate::{args, new, send};
 
 /// How long a session process may take to answer, under a flood too.
@@ -126,10 +128,16 @@ impl Place for Here {
 
     fn log(&self, session: &Session, _config: &Config) -> anyhow::Result<Box<dyn Log>> {
         let dir = self.entry(session)?.dir;
-        if Control::status(&dir).is_ok_and(|info| info.degraded) {
-            return Ok(Box::new(LogInMemory { dir }));
-        }
-        Ok(Box::new(LogHere { log: LogFile::open(&dir)?, watch: watch(&dir).ok(), dir }))
+        let log = LogFile::open(&dir)?;
+        let in_memory = match status(&dir) {
+            Ok(info) => info.degraded,
+            Err(ControlError::Silent) => {
+                eprintln!("bowline: the session's process does not answer; this is what it has written to its file");
+                false
+            }
+            Err(_) => false,
+        };
+        Ok(Box::new(LogHere { log, watch: watch(&dir).ok(), dir, seen: Cell::new(None), in_memory: in_memory.into() }))
     }
 
     fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dial>> {
@@ -169,52 +177,23 @@ fn saved_screen(dir: &SessionDir, format: ScreenFormat) -> Result<Value, Archive
     })
 }
 
-/// The log of a session whose file could not be written any more: its process has it.
-struct LogInMemory {
-    dir: SessionDir,
-}
-
-impl LogInMemory {
-    /// The oldest byte, the end, and a part.
-    fn ask(&self, from: Option<u64>, max: usize) -> Result<(u64, u64, Vec<u8>), ControlError> {
-        let request = Request::Log { from, max: u32::try_from(max).unwrap_or(u32::MAX) };
-        let Reply::Log { start, end, bytes } = Control::connect(&self.dir)?.request(&request, DEADLINE)? else {
-            return Err(ControlError::Unexpected);
-        };
-        Ok((start, end, control::text_to_bytes(&bytes).ok_or(ControlError::Unexpected)?))
+/// What a session's process says of it, in its own time.
+fn status(dir: &SessionDir) -> Result<SessionInfo, ControlError> {
+    match Control::connect(dir)?.request(&Request::Status { follow: false }, DEADLINE)? {
+        Reply::Status { session } => Ok(*session),
+        _ => Err(ControlError::Unexpected),
     }
 }
 
-impl Log for LogInMemory {
-    fn start(&self) -> anyhow::Result<u64> {
-        Ok(self.ask(None, 0)?.0)
-    }
-
-    fn end(&self) -> anyhow::Result<End> {
-        let is_last = registry::read(self.dir.clone()).is_none_or(|now| now.info.state != State::Running);
-        Ok(End { offset: self.ask(None, 0)?.1, is_last })
-    }
-
-    fn read(&self, from: u64, buf: &mut [u8]) -> anyhow::Result<Piece> {
-        let (start, _, bytes) = self.ask(Some(from), buf.len())?;
-        if from < start {
-            return Ok(Piece::Trimmed(start));
-        }
-        buf[..bytes.len()].copy_from_slice(&bytes);
-        Ok(Piece::Bytes(bytes.len()))
-    }
-
-    fn wait(&self) -> anyhow::Result<()> {
-        std::thread::sleep(LOOK_UNWATCHED);
-        Ok(())
-    }
-}
-
-/// A log file, and a watch on it where the kernel has one to spare: a user has few, and every session takes one.
+/// A session's log: a file, or, once that cannot be written any more, the memory of the session's process.
 struct LogHere {
     log: LogFile,
     dir: SessionDir,
+    /// A watch on the file, where the kernel has one to spare: a user has few, and every session takes one.
     watch: Option<OwnedFd>,
+    /// Where the file ended at the last look.
+    seen: Cell<Option<u64>>,
+    in_memory: Cell<bool>,
 }
 
 fn watch(dir: &SessionDir) -> std::io::Result<OwnedFd> {
@@ -225,18 +204,53 @@ fn watch(dir: &SessionDir) -> std::io::Result<OwnedFd> {
     Ok(watch)
 }
 
+impl LogHere {
+    /// The oldest byte, the end, and a part of what the process has in memory.
+    fn ask(&self, from: Option<u64>, max: usize) -> Result<(u64, u64, Vec<u8>), ControlError> {
+        let request = Request::Log { from, max: u32::try_from(max).unwrap_or(u32::MAX) };
+        let Reply::Log { start, end, bytes } = Control::connect(&self.dir)?.request(&request, DEADLINE)? else {
+            return Err(ControlError::Unexpected);
+        };
+        Ok((start, end, control::text_to_bytes(&bytes).ok_or(ControlError::Unexpected)?))
+    }
+}
+
 impl Log for LogHere {
     fn start(&self) -> anyhow::Result<u64> {
-        Ok(self.log.range()?.0)
+        Ok(if self.in_memory.get() { self.ask(None, 0)?.0 } else { self.log.range()?.0 })
     }
 
     fn end(&self) -> anyhow::Result<End> {
         // The state first: what was written before it ended is in the log by then.
         let is_last = registry::read(self.dir.clone()).is_none_or(|now| now.info.state != State::Running);
-        Ok(End { offset: self.log.range()?.1, is_last })
+        if !self.in_memory.get() {
+            let offset = self.log.range()?.1;
+            let stands_still = self.seen.replace(Some(offset)) == Some(offset);
+            if is_last || !stands_still || !Control::status(&self.dir).is_ok_and(|info| info.degraded) {
+                return Ok(End { offset, is_last });
+            }
+            self.in_memory.set(true);
+        }
+        match self.ask(None, 0) {
+            Err(ControlError::Unreachable(_)) if is_last => Err(Failure::new(
+                Code::Silent,
+                "the session has ended, and with it the end of its log, which was in memory only",
+                "its disk was full or failed; free some space",
+            )
+            .into()),
+            asked => Ok(End { offset: asked?.1, is_last }),
+        }
     }
 
     fn read(&self, from: u64, buf: &mut [u8]) -> anyhow::Result<Piece> {
+        if self.in_memory.get() {
+            let (start, _, bytes) = self.ask(Some(from), buf.len())?;
+            if from < start {
+                return Ok(Piece::Trimmed(start));
+            }
+            buf[..bytes.len()].copy_from_slice(&bytes);
+            return Ok(Piece::Bytes(bytes.len()));
+        }
         match self.log.read(from, buf) {
             Ok(n) => Ok(Piece::Bytes(n)),
             Err(ArchiveError::Trimmed { start, .. }) if start > from => Ok(Piece::Trimmed(start)),
@@ -245,7 +259,7 @@ impl Log for LogHere {
     }
 
     fn wait(&self) -> anyhow::Result<()> {
-        let Some(watch) = &self.watch else {
+        let Some(watch) = self.watch.as_ref().filter(|_| !self.in_memory.get()) else {
             std::thread::sleep(LOOK_UNWATCHED);
             return Ok(());
         };

@@ -1,5 +1,9 @@
 //! Sessions over HTTP: made once, found by id and by name, changed, commanded, read, ended, and nothing left behind.
 
+use std::io::Read;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -384,4 +388,36 @@ fn r30_a_degraded_session_gives_its_whole_log() {
     assert_eq!(log("?from=19").status, 200);
     check_problem(&log("?from=20"), 416, "out_of_range");
     assert_eq!(world.log_of(&id), whole, "the command line asks its process, too");
+}
+
+/// Who follows a log follows it into memory, and is told when that is gone.
+#[test]
+fn r30_the_log_of_a_session_that_degrades_is_followed_into_memory() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let world = World::new();
+    let id = world.shell("stty -echo -opost; echo on disk; read go; printf 'in memory'; exec cat");
+    let mut follower =
+        world.bowline(&["log", &id, "--follow"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut stdout, printed) = (follower.stdout.take().unwrap(), Arc::new(Mutex::new(Vec::new())));
+    let reader = std::thread::spawn({
+        let printed = printed.clone();
+        move || {
+            let mut buf = [0; 64];
+            while let Ok(n @ 1..) = stdout.read(&mut buf) {
+                printed.lock().unwrap().extend_from_slice(&buf[..n]);
+            }
+        }
+    });
+    let shows = |text: &[u8]| (*printed.lock().unwrap() == text).then_some(());
+    wait_until("it follows the file", || shows(b"on disk\n"));
+    let page = Rlimit { current: Some(4096), maximum: Some(4096) };
+    prlimit(Pid::from_raw(world.session_pid(&id).cast_signed()), Resource::Fsize, page).unwrap();
+    world.ok(&["send", &id, "--enter"]);
+    wait_until("it follows the memory", || shows(b"on disk\nin memory"));
+    world.ok(&["kill", &id, "--grace", "0s"]);
+    let output = follower.wait_with_output().unwrap();
+    reader.join().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(6), "{said}");
+    assert_eq!(*printed.lock().unwrap(), b"on disk\nin memory");
 }
