@@ -17,7 +17,7 @@ use crate::pty::PtyChild;
 use crate::text::{as_printed, coloured};
 use crate::viewer::Viewer;
 
-/// A flood has printed more than its burst by then.
+/// A flood has lasted by then.
 const FLOOD_BURST: Duration = Duration::from_secs(15);
 
 pub(super) fn output(bench: &Bench<'_>) -> Result<Vec<Row>> {
@@ -85,7 +85,7 @@ pub(super) fn echo(bench: &Bench<'_>) -> Result<Vec<Row>> {
     });
     let begun = Instant::now();
     let burst = type_in_turn(&mut typists, 1, bench.pick(400, 60))?;
-    // What lasts goes at a pace once its burst is over.
+    // The beginning is over: terminals are full, and what prints faster than its pace has had its burst.
     std::thread::sleep(bench.pick(FLOOD_BURST, Duration::ZERO).saturating_sub(begun.elapsed()));
     let (from, since) = (printed.load(Ordering::Relaxed), Instant::now());
     let loud = type_in_turn(&mut typists, bench.pick(3, 1), bench.pick(400, 60))?;
