@@ -41,7 +41,8 @@ export class Chromium {
     const args = [...FLAGS, "--remote-debugging-pipe", `--user-data-dir=${this.#folder}`, "about:blank"];
     this.#process = spawn(CHROMIUM, args, {
       stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
-      env: { ...process.env, HOME: this.#folder },
+      // Killed as it is, it clears nothing up itself.
+      env: { ...process.env, HOME: this.#folder, TMPDIR: this.#folder },
       // A group of its own, so that all of it can be ended.
       detached: true,
     });
