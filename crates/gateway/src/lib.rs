@@ -25,6 +25,7 @@ mod assets;
 mod attach;
 pub mod auth;
 mod board;
+mod create;
 mod descriptors;
 mod environment;
 mod events;

@@ -21,7 +21,7 @@ use crate::problem::CODES;
     info(title = "Bowline", description = "Terminals that live on where they run, reached over HTTP and WebSocket."),
     paths(
         crate::sessions::list,
-        crate::sessions::create,
+        crate::create::create,
         crate::sessions::get,
         crate::sessions::change,
         crate::sessions::end,

@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::auth::Scope;
 use crate::extract::Json;
 use crate::problem::Problem;
-use crate::{assets, attach, auth, events, guard, history, metrics, openapi, sessions};
+use crate::{assets, attach, auth, create, events, guard, history, metrics, openapi, sessions};
 
 /// A path, and what each method does there.
 pub(crate) type Route = (&'static str, MethodRouter<App>);
@@ -33,7 +33,7 @@ pub(crate) fn router(app: App, counted: PrometheusHandle) -> Router {
 /// All routes. Each is described in `openapi`; a test compares the two.
 fn routes(counted: PrometheusHandle) -> Vec<Route> {
     let mut all = vec![
-        ("/v1/sessions", get(sessions::list).post(sessions::create)),
+        ("/v1/sessions", get(sessions::list).post(create::create)),
         ("/v1/sessions/{id}", get(sessions::get).patch(sessions::change).delete(sessions::end)),
         ("/v1/sessions/{id}/restart", post(sessions::restart)),
         ("/v1/sessions/{id}/commands", post(sessions::command)),

@@ -38,7 +38,8 @@ async function hasOwnSize(laptop: App): Promise<void> {
   await until("the laptop's size", async () => (await laptop.shown()).cols > 100);
 }
 
-test("R23: a device whose size is to rule has it again when it lost it while it was away", async () => {
+/** A laptop and a phone at one session, over a line of the phone's own; the phone has taken the size. */
+async function phoneRules() {
   const wire = afterwards(await Wire.to(world.url));
   const id = await world.shell();
   const laptop = await open({ screen: DESKTOP });
@@ -47,6 +48,11 @@ test("R23: a device whose size is to rule has it again when it lost it while it 
   await phone.visit(id);
   await claim(phone);
   await hasPhoneSize(laptop);
+  return { wire, laptop, phone };
+}
+
+test("R23: a device whose size is to rule has it again when it lost it while it was away", async () => {
+  const { wire, laptop, phone } = await phoneRules();
   wire.refusing = true;
   wire.cut();
   await phone.state("reconnecting");
@@ -59,14 +65,7 @@ test("R23: a device whose size is to rule has it again when it lost it while it 
 });
 
 test("R23: a page that is shown over a dead line says that its size is to rule once it is back", async () => {
-  const wire = afterwards(await Wire.to(world.url));
-  const id = await world.shell();
-  const laptop = await open({ screen: DESKTOP });
-  await laptop.visit(id);
-  const phone = await open({ screen: PHONE, base: wire.url, rough: true });
-  await phone.visit(id);
-  await claim(phone);
-  await hasPhoneSize(laptop);
+  const { wire, laptop, phone } = await phoneRules();
   await claim(laptop);
   await phone.page.locator(CLAIM).waitFor();
   wire.hold();
