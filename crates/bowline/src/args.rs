@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bowline_host::start::IfExists;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::SessionName;
 use bowline_proto::size::Size;
-use bowline_session::start::IfExists;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::units;

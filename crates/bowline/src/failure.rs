@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use bowline_client::remote::{BadAddress, CallError, GatewayError};
 use bowline_gateway::auth::AuthError;
-use bowline_session::control::ControlError;
-use bowline_session::home::HomeError;
-use bowline_session::registry::RegistryError;
-use bowline_session::remove::EndError;
-use bowline_session::rename::RenameError;
-use bowline_session::start::StartError;
+use bowline_host::control::ControlError;
+use bowline_host::home::HomeError;
+use bowline_host::registry::RegistryError;
+use bowline_host::remove::EndError;
+use bowline_host::rename::RenameError;
+use bowline_host::start::StartError;
 
 const OWN_PLACE: &str = "set BOWLINE_STATE_DIR to a directory of your own";
 const LIST: &str = "`bowline ls` lists the sessions there are";

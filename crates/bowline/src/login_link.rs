@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use bowline_client::remote::call::Call;
 use bowline_gateway::auth::{self, Auth, CODE_LIFE, Secret};
 use bowline_gateway::running::Running;
-use bowline_session::home::Home;
+use bowline_host::home::Home;
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;

@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use bowline_host::start::{OUTER_TERMINAL, Spec};
 use bowline_proto::size::Size;
-use bowline_session::start::{OUTER_TERMINAL, Spec};
 
 use crate::config::Config;
 use crate::place::{Place, Session};

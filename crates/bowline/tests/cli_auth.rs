@@ -6,7 +6,7 @@ mod support;
 
 use bowline_gateway::auth::Auth;
 use bowline_gateway::running::Running;
-use bowline_session::home::Home;
+use bowline_host::home::Home;
 use serde_json::Value;
 use support::{World, wait_until};
 

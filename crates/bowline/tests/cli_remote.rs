@@ -299,7 +299,7 @@ fn r48_tokens_and_login_links_are_the_servers() {
     let link = admin.ok(&["login-link"]);
     let code = link.trim().strip_prefix(&format!("{}/#login=", gateway.url())).unwrap();
     let there = bowline_gateway::auth::Auth::open(
-        &bowline_session::home::Home::new(here.path().join("s"), here.path().join("r")).unwrap(),
+        &bowline_host::home::Home::new(here.path().join("s"), here.path().join("r")).unwrap(),
     );
     assert!(there.as_ref().unwrap().login(code, "").is_ok() && there.unwrap().login(code, "").is_err());
     let named = admin.ok(&["login-link", "--url", "https://box.example/x"]);

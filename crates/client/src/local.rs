@@ -4,13 +4,13 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use bowline_host::control::Control;
+use bowline_host::home::SessionDir;
+use bowline_host::registry::{self, Entry};
+use bowline_host::{archive, control};
 use bowline_proto::close::{self, Closed};
 use bowline_proto::control::{Reply, Request, ScreenFormat};
 use bowline_proto::message::State;
-use bowline_session::control::Control;
-use bowline_session::home::SessionDir;
-use bowline_session::registry::{self, Entry};
-use bowline_session::{archive, control};
 use serde_json::Value;
 
 use crate::transport::{Dial, Transport};

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use bowline_host::home::Home;
 use bowline_proto::ids::Epoch;
 use bowline_proto::ids::SessionId;
-use bowline_session::home::Home;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

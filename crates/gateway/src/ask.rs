@@ -3,12 +3,12 @@
 use std::io;
 use std::time::Duration;
 
+use bowline_host::control::{self, ControlError};
+use bowline_host::home::SessionDir;
+use bowline_host::registry::{self, Entry};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::frame::{self, Frame};
 use bowline_proto::message::{SessionInfo, State};
-use bowline_session::control::{self, ControlError};
-use bowline_session::home::SessionDir;
-use bowline_session::registry::{self, Entry};
 use futures_util::stream::{self, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;

@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use bowline_host::archive;
+use bowline_host::home::SessionDir;
+use bowline_host::registry::{self, Entry};
 use bowline_proto::close;
 use bowline_proto::config::TEXT;
 use bowline_proto::message::{ServerMessage, State as Life};
-use bowline_session::archive;
-use bowline_session::home::SessionDir;
-use bowline_session::registry::{self, Entry};
 use futures_util::{SinkExt, StreamExt};
 use http::header;
 use http::request::Parts;

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use bowline_host::home::Home;
+use bowline_host::registry::{self, Entry, RegistryError};
+use bowline_host::remove::{self, Retention};
+use bowline_host::start::{self, IfExists, Spec};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::message::SessionInfo;
 use bowline_proto::size::Size;
-use bowline_session::home::Home;
-use bowline_session::registry::{self, Entry, RegistryError};
-use bowline_session::remove::{self, Retention};
-use bowline_session::start::{self, IfExists, Spec};
 use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -166,7 +166,7 @@ async fn first(app: &App, id: &SessionId) -> Result<Option<Entry>, Problem> {
     loop {
         let looked = dir.clone();
         let (entry, starting) = blocking(move || {
-            let starting = bowline_session::lock::Lock::is_held(&looked.lock());
+            let starting = bowline_host::lock::Lock::is_held(&looked.lock());
             let path = looked.path().to_owned();
             let entry = registry::try_read(looked).map_err(|source| RegistryError::Io { path, source })?;
             Ok((entry, starting))
@@ -254,9 +254,10 @@ fn digest(wanted: &CreateTerminal) -> serde_json::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use bowline_host::events::{Event, Events};
+    use bowline_host::machine::{this_boot, this_host};
+    use bowline_host::meta::Meta;
     use bowline_proto::ids::Epoch;
-    use bowline_session::events::{Event, Events};
-    use bowline_session::meta::{Meta, this_boot, this_host};
 
     use super::*;
 

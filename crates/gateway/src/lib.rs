@@ -51,7 +51,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bowline_session::home::Home;
+use bowline_host::home::Home;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;

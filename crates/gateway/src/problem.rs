@@ -1,12 +1,12 @@
 //! Refusals: RFC 9457 `application/problem+json` with a stable code, which is also in the header `Bowline-Code`.
 
 use axum::response::{IntoResponse, Response};
-use bowline_session::control::ControlError;
-use bowline_session::hold::HoldError;
-use bowline_session::registry::RegistryError;
-use bowline_session::remove::EndError;
-use bowline_session::rename::RenameError;
-use bowline_session::start::StartError;
+use bowline_host::control::ControlError;
+use bowline_host::hold::HoldError;
+use bowline_host::registry::RegistryError;
+use bowline_host::remove::EndError;
+use bowline_host::rename::RenameError;
+use bowline_host::start::StartError;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 

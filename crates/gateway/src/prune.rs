@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_session::remove;
+use bowline_host::remove;
 use tokio::time::MissedTickBehavior;
 
 use crate::app::App;

@@ -106,7 +106,7 @@ pub(crate) async fn show_metrics(
         guard::caller(&app, &parts, Scope::Read)?;
     }
     let home = app.home.clone();
-    let entries = sessions::blocking(move || Ok(bowline_session::registry::list_files(&home)?)).await?;
+    let entries = sessions::blocking(move || Ok(bowline_host::registry::list_files(&home)?)).await?;
     let count = |state: Life| entries.iter().filter(|entry| entry.info.state == state).count();
     metrics::sessions(count(Life::Running), count(Life::Exited), count(Life::Lost));
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], counted.render()).into_response())

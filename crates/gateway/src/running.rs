@@ -4,9 +4,9 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use bowline_session::home::Home;
-use bowline_session::lock::Lock;
-use bowline_session::meta::write_whole;
+use bowline_host::files::write_whole;
+use bowline_host::home::Home;
+use bowline_host::lock::Lock;
 use serde::{Deserialize, Serialize};
 
 /// What a running gateway says of itself in `gateway.json`.

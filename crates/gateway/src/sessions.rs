@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use bowline_host::control::ControlError;
+use bowline_host::registry::{self, Entry, RegistryError};
+use bowline_host::{remove, rename, start};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::message::SessionInfo;
-use bowline_session::control::ControlError;
-use bowline_session::registry::{self, Entry, RegistryError};
-use bowline_session::{remove, rename, start};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bowline_session::launch::Launcher;
-use bowline_session::remove::Retention;
+use bowline_host::launch::Launcher;
+use bowline_host::remove::Retention;
 use ipnet::IpNet;
 use url::Url;
 

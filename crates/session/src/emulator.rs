@@ -21,9 +21,9 @@ use bowline_proto::message::{Scope, Theme};
 use bowline_proto::size::Size;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::log::{Log, Read};
-use crate::meta::write_whole;
 use crate::screen::{self, Rgb, Screen, ScreenEvent};
+use bowline_host::files::write_whole;
+use bowline_host::log::{Log, Read};
 
 /// How much is folded before looking whether somebody asks for something.
 const SLICE: usize = 64 << 10;

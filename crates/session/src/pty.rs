@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::termios::Winsize;
 
-use crate::meta::Meta;
+use bowline_host::meta::Meta;
 
 /// A running program and the master side of its PTY, which never blocks.
 #[derive(Debug)]

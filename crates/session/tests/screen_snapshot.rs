@@ -3,6 +3,8 @@
 
 mod screen_input;
 
+use bowline_host::saved::Saved;
+use bowline_proto::ids::Epoch;
 use bowline_proto::message::Scope;
 use bowline_proto::size::Size;
 use bowline_session::screen::Screen;
@@ -136,4 +138,15 @@ fn r22_a_repaint_reaches_any_screen_from_any_other() {
             panic!("SCREEN_SEED={seed} after {:?}:\n{difference}", String::from_utf8_lossy(&bytes));
         }
     }
+}
+
+/// The file with a session's last screen has it in every form, and comes back as it was written.
+#[test]
+fn r22_a_saved_screen_comes_back() {
+    let mut screen = Screen::new(Size::default(), 100);
+    screen.advance(b"one\r\n\x1b[31mtwo\x1b[m\r\n");
+    let saved = screen.save(&Epoch::from_random([7; 4]), 42);
+    assert_eq!(Saved::decode(&saved.encode()), Ok(saved.clone()));
+    assert_eq!((saved.text.as_str(), saved.offset), ("one\ntwo\n", 42));
+    assert_eq!(saved.ansi, "one\n\x1b[31mtwo\x1b[m\n");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bowline_gateway::is_path;
 use bowline_gateway::settings::{ForwardAuth, Limits, SessionDefaults, Settings, TlsFiles};
-use bowline_session::launch::Launcher;
+use bowline_host::launch::Launcher;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;

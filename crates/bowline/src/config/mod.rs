@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bowline_client::keys::Prefix;
+use bowline_host::remove::Retention;
+use bowline_host::{log, start};
 use bowline_proto::backoff::Backoff;
-use bowline_session::remove::Retention;
-use bowline_session::{log, start};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub(crate) use self::gateway::GatewayConfig;

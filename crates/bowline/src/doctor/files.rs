@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use bowline_host::home::Home;
 use bowline_proto::ids::SessionId;
-use bowline_session::home::Home;
 
 use super::report::Report;
 use crate::units;
@@ -36,7 +36,7 @@ fn directory(report: &mut Report, name: &'static str, path: &Path) -> bool {
     let shown = path.display();
     let found = match fs::metadata(path) {
         Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match bowline_session::home::ensure_private(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match bowline_host::home::ensure_private(path) {
             Ok(()) => {
                 report.ok(name, format_args!("{shown}, just made"));
                 return true;

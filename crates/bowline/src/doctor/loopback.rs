@@ -8,9 +8,9 @@ use bowline_client::remote;
 use bowline_gateway::Gateway;
 use bowline_gateway::auth::{Auth, NewToken, Scope};
 use bowline_gateway::settings::{SessionDefaults, Settings};
-use bowline_session::home::Home;
-use bowline_session::launch::Launcher;
-use bowline_session::remove::Retention;
+use bowline_host::home::Home;
+use bowline_host::launch::Launcher;
+use bowline_host::remove::Retention;
 
 use super::probe::Trial;
 use super::report::Report;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bowline_gateway::WebApp;
 use bowline_gateway::running::Running;
-use bowline_session::home::Home;
+use bowline_host::home::Home;
 use rustix::process::{Resource, getrlimit};
 
 use super::report::Report;

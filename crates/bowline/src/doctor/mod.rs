@@ -12,8 +12,8 @@ mod report;
 
 use std::process::ExitCode;
 
-use bowline_session::home::Home;
-use bowline_session::launch::Launcher;
+use bowline_host::home::Home;
+use bowline_host::launch::Launcher;
 
 use self::report::Report;
 use crate::config::Config;

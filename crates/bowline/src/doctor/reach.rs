@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bowline_client::remote::call::{Answer, Call, CallError};
 use bowline_client::remote::{Address, Gateway};
 use bowline_gateway::running::Running;
-use bowline_session::home::Home;
+use bowline_host::home::Home;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 

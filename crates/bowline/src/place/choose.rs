@@ -1,7 +1,7 @@
 //! Which place a verb speaks of: `--server`, or else this machine.
 
 use bowline_client::remote::{Address, Gateway};
-use bowline_session::home::Home;
+use bowline_host::home::Home;
 
 use super::Place;
 use super::here::Here;

@@ -157,7 +157,7 @@ fn order(verb: args::New) -> anyhow::Result<Value> {
     let mut put = |name: &str, value: Value| drop(order.insert(name.to_owned(), value));
     put("kind", json!("terminal"));
     put("size", json!(verb.size.or_else(new::terminal_size).unwrap_or_default()));
-    put("if_exists", json!(bowline_session::start::IfExists::from(verb.if_exists)));
+    put("if_exists", json!(bowline_host::start::IfExists::from(verb.if_exists)));
     if let Some(name) = verb.name {
         put("name", json!(name));
     }

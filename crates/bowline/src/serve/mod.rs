@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use bowline_gateway::auth::Auth;
 use bowline_gateway::running::Running;
 use bowline_gateway::{Gateway, ServeError};
-use bowline_session::home::Home;
-use bowline_session::meta::timestamp;
+use bowline_host::home::Home;
+use bowline_host::timestamp::timestamp;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -104,7 +104,7 @@ fn raise_open_files() -> Option<u64> {
 
 /// The place of this home's gateway, which other verbs look at; none for a second one.
 #[derive(Clone)]
-struct Place(Option<std::sync::Arc<(bowline_session::lock::Lock, Home)>>);
+struct Place(Option<std::sync::Arc<(bowline_host::lock::Lock, Home)>>);
 
 impl Place {
     fn take(home: &Home, urls: &announce::Urls) -> anyhow::Result<Place> {

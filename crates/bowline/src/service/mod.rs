@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use bowline_session::home::Home;
-use bowline_session::launch::Launcher;
+use bowline_host::home::Home;
+use bowline_host::launch::Launcher;
 use clap::Subcommand;
 
 use crate::config::gateway::Scopes;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use bowline_session::home::Home;
+use bowline_host::home::Home;
 
 use crate::config::Loaded;
 use crate::failure::{Code, Failure};

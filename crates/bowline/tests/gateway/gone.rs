@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 
+use bowline_host::lock::Lock;
 use bowline_proto::frame;
-use bowline_session::lock::Lock;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::{Value, json};
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bowline_session::lock::Lock;
-use bowline_session::meta::{this_boot, this_host};
+use bowline_host::lock::Lock;
+use bowline_host::machine::{this_boot, this_host};
 use serde_json::{Value, json};
 
 use super::gateway::World;

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use bowline_host::launch::Launcher;
+use bowline_host::log;
+use bowline_host::registry;
+use bowline_host::start::{self, IfExists, Spec, StartError};
 use bowline_proto::ids::SessionId;
 use bowline_proto::size::Size;
-use bowline_session::launch::Launcher;
-use bowline_session::log;
-use bowline_session::registry;
-use bowline_session::start::{self, IfExists, Spec, StartError};
 use serde_json::json;
 
 use super::world::{World, is_alive, signal, wait_until};

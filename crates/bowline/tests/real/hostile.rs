@@ -102,7 +102,7 @@ fn r52_a_stopped_session_process_does_not_hang_the_list() {
     signal(world.pid(&hung), "STOP");
     // Fill its queue of connections, on which a plain connect would wait.
     let _queue: Vec<_> =
-        (0..200).map_while(|_| bowline_session::control::connect(&world.dir(&hung).address()).ok()).collect();
+        (0..200).map_while(|_| bowline_host::control::connect(&world.dir(&hung).address()).ok()).collect();
     let start = Instant::now();
     assert_eq!(world.info(&hung)["state"], "running");
     assert_eq!(world.info(&fine)["state"], "running");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use bowline_host::control::Control;
 use bowline_proto::control::{Reply, Request};
-use bowline_session::control::Control;
 use serde_json::{Value, json};
 
 use super::viewer::{Viewer, contains, hello};

@@ -3,9 +3,9 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
+use bowline_host::{archive, registry};
 use bowline_proto::frame::{self, Binary, Frame};
 use bowline_proto::message::State;
-use bowline_session::{archive, registry};
 use serde_json::{Value, json};
 
 use super::world::{PATIENCE, World};

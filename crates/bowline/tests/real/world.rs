@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use bowline_session::home::{Home, SessionDir};
-use bowline_session::registry;
+use bowline_host::home::{Home, SessionDir};
+use bowline_host::registry;
 use serde_json::Value;
 
 /// How long a fact may take to come true before a test gives up; far more than any should need.

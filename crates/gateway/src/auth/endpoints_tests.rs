@@ -25,7 +25,7 @@ impl Door {
     fn new(change: impl FnOnce(&mut Settings)) -> Door {
         let temp = tempfile::tempdir().unwrap();
         let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
-        let retention = bowline_session::remove::Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
+        let retention = bowline_host::remove::Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
         let mut settings = Settings {
             listen: ([127, 0, 0, 1], 7433).into(),
             public_url: None,
@@ -37,7 +37,7 @@ impl Door {
             open_metrics: false,
             limits: Limits::default(),
             sessions: SessionDefaults { shell: None, log_size: 1 << 20, history: 0, retention },
-            launcher: bowline_session::launch::Launcher::this_program(),
+            launcher: bowline_host::launch::Launcher::this_program(),
         };
         change(&mut settings);
         let auth = Auth::open(&home).unwrap();

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use bowline_host::home::HomeError;
 use bowline_proto::ids::BadId;
-use bowline_session::home::HomeError;
 
 use super::records::MAX_TOKENS;
 

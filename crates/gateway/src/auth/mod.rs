@@ -35,9 +35,9 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bowline_host::files::write_durable;
+use bowline_host::home::Home;
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_session::home::Home;
-use bowline_session::meta::write_durable;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::serde::rfc3339;

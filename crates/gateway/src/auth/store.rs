@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bowline_session::home::Home;
-use bowline_session::lock::Lock;
-use bowline_session::meta::write_durable;
+use bowline_host::files::write_durable;
+use bowline_host::home::Home;
+use bowline_host::lock::Lock;
 use serde::Deserialize;
 use time::OffsetDateTime;
 

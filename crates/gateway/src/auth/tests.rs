@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use bowline_session::lock::Lock;
+use bowline_host::lock::Lock;
 use tempfile::TempDir;
 use time::macros::datetime;
 

@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline_host::control::ControlError;
+use bowline_host::home::SessionDir;
+use bowline_host::registry::{self, Entry};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::message::{SessionInfo, State};
-use bowline_session::control::ControlError;
-use bowline_session::home::SessionDir;
-use bowline_session::registry::{self, Entry};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 

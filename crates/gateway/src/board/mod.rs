@@ -11,10 +11,10 @@ mod watch;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use bowline_host::home::Home;
 use bowline_proto::board::BoardMessage;
 use bowline_proto::ids::SessionId;
 use bowline_proto::message::{SessionInfo, State};
-use bowline_session::home::Home;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 

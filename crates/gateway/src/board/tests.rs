@@ -4,15 +4,17 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
+use bowline_host::events::{Event, Events};
+use bowline_host::home::SessionDir;
+use bowline_host::lock::Lock;
+use bowline_host::machine::{this_boot, this_host};
+use bowline_host::meta::Meta;
+use bowline_host::remove;
+use bowline_host::timestamp::timestamp;
 use bowline_proto::frame;
 use bowline_proto::ids::Epoch;
 use bowline_proto::message::{ExitStatus, Kind};
 use bowline_proto::size::Size;
-use bowline_session::events::{Event, Events};
-use bowline_session::home::SessionDir;
-use bowline_session::lock::Lock;
-use bowline_session::meta::{Meta, this_boot, this_host, timestamp};
-use bowline_session::remove;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -217,7 +219,7 @@ async fn r46_a_session_comes_changes_ends_and_goes() {
     played.meta.write(&played.dir.meta()).unwrap();
     until(&mut news, &id, |info| info.is_some_and(|info| info.name == played.meta.name)).await;
 
-    remove::forget(&bowline_session::registry::read(played.dir).unwrap()).unwrap();
+    remove::forget(&bowline_host::registry::read(played.dir).unwrap()).unwrap();
     until(&mut news, &id, |info| info.is_none()).await;
 }
 

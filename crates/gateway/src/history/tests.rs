@@ -2,9 +2,9 @@
 
 use std::pin::pin;
 
+use bowline_host::home::Home;
+use bowline_host::log::Log;
 use bowline_proto::ids::SessionId;
-use bowline_session::home::Home;
-use bowline_session::log::Log;
 use futures_util::StreamExt;
 
 use super::*;

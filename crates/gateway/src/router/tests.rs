@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::body::Body;
-use bowline_session::home::Home;
-use bowline_session::launch::Launcher;
-use bowline_session::remove::Retention;
+use bowline_host::home::Home;
+use bowline_host::launch::Launcher;
+use bowline_host::remove::Retention;
 use http::{Method, Request, StatusCode};
 use serde_json::Value;
 use tower::ServiceExt;

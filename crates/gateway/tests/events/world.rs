@@ -6,12 +6,13 @@ use std::time::Duration;
 use bowline_gateway::Gateway;
 use bowline_gateway::auth::{Auth, Scope};
 use bowline_gateway::settings::{Limits, SessionDefaults, Settings};
+use bowline_host::events::{Event, Events};
+use bowline_host::home::{Home, SessionDir};
+use bowline_host::machine::{this_boot, this_host};
+use bowline_host::meta::Meta;
+use bowline_host::remove::Retention;
 use bowline_proto::ids::{Epoch, SessionId};
 use bowline_proto::size::Size;
-use bowline_session::events::{Event, Events};
-use bowline_session::home::{Home, SessionDir};
-use bowline_session::meta::{Meta, this_boot, this_host};
-use bowline_session::remove::Retention;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -54,7 +55,7 @@ impl World {
                 history: 0,
                 retention: Retention { max_age: Duration::MAX, max_bytes: u64::MAX },
             },
-            launcher: bowline_session::launch::Launcher::new("/nonexistent"),
+            launcher: bowline_host::launch::Launcher::new("/nonexistent"),
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let gateway = runtime.block_on(Gateway::bind(settings, home.clone(), auth.clone(), None)).unwrap();
@@ -117,6 +118,6 @@ impl Ended {
     }
 
     pub(crate) fn forget(&self) {
-        bowline_session::remove::forget(&bowline_session::registry::read(self.dir.clone()).unwrap()).unwrap();
+        bowline_host::remove::forget(&bowline_host::registry::read(self.dir.clone()).unwrap()).unwrap();
     }
 }

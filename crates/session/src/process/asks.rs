@@ -14,10 +14,10 @@ use serde_json::Value;
 use super::conn::Role;
 use super::serve::{Phase, Session};
 use crate::emulator::Ask;
-use crate::events::Event;
-use crate::log::Read;
-use crate::remove::{DEFAULT_GRACE, MAX_GRACE};
-use crate::start::MAX_TTL;
+use bowline_host::events::Event;
+use bowline_host::log::Read;
+use bowline_host::remove::{DEFAULT_GRACE, MAX_GRACE};
+use bowline_host::start::MAX_TTL;
 
 /// The longest text of a command, and the most that may wait to be typed when it comes; past this it is refused.
 const MAX_TYPED: usize = 256 << 10;

@@ -10,9 +10,9 @@ use rustix::process::{Signal, WaitOptions};
 use super::conn::{Conn, Role};
 use super::poll::Interest;
 use super::serve::{LISTENER, Phase, Session, Terminal};
-use crate::events::Event;
-use crate::remove::DEFAULT_GRACE;
 use crate::tree;
+use bowline_host::events::Event;
+use bowline_host::remove::DEFAULT_GRACE;
 
 /// After the program's end, output that others still hold the terminal for is waited for until it pauses this long.
 const TAIL_QUIET: Duration = Duration::from_millis(500);

@@ -6,6 +6,7 @@
 mod asks;
 mod conn;
 mod ending;
+mod newest;
 mod notices;
 mod pace;
 mod poll;
@@ -29,14 +30,14 @@ use rustix::fs::{Mode, inotify};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 
 use crate::emulator::Emulator;
-use crate::events::{Event, Events};
-use crate::home::{Home, HomeError, SessionDir, ensure_private};
-use crate::lock::Lock;
-use crate::log::Log;
-use crate::meta::Meta;
-use crate::newborn::Report;
 use crate::pty::{Pty, SpawnError};
-use crate::start::Order;
+use bowline_host::events::{Event, Events};
+use bowline_host::home::{Home, HomeError, SessionDir, ensure_private};
+use bowline_host::lock::Lock;
+use bowline_host::log::Log;
+use bowline_host::meta::Meta;
+use bowline_host::newborn::Report;
+use bowline_host::start::Order;
 
 /// The most that an order may take; the kernel allows less for arguments and environment.
 const MAX_ORDER: u64 = 16 << 20;

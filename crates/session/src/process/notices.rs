@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use bowline_proto::message::ServerMessage;
 
-use crate::events::Event;
 use crate::screen::ScreenEvent;
+use bowline_host::events::Event;
 
 /// Title, directory and bell are recorded at most this often; viewers hear of each change.
 const RECORD_EVERY: Duration = Duration::from_secs(1);

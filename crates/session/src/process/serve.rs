@@ -22,19 +22,20 @@ use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 
 use super::Socket;
 use super::conn::Conn;
+use super::newest::Newest;
 use super::notices::Notices;
 use super::pace::Pace;
 use super::poll::{Interest, Poll, Ready};
 use super::typed::Typed;
 use super::viewers::max_viewers;
 use crate::emulator::{Ask, Done, Emulator};
-use crate::events::{Event, Events, call_text};
-use crate::home::SessionDir;
-use crate::lock::Lock;
-use crate::log::Log;
-use crate::meta::{Meta, timestamp, timestamp_of};
 use crate::pty::Pty;
-use crate::wire::Newest;
+use bowline_host::events::{Event, Events, call_text};
+use bowline_host::home::SessionDir;
+use bowline_host::lock::Lock;
+use bowline_host::log::Log;
+use bowline_host::meta::Meta;
+use bowline_host::timestamp::{timestamp, timestamp_of};
 
 /// The most that is read from a connection before others have their turn.
 const CONN_READ: usize = 32 << 10;

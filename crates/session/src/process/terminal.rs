@@ -6,8 +6,8 @@ use bowline_proto::size::Size;
 
 use super::poll::Interest;
 use super::serve::{PTY, Session, Terminal};
-use crate::events::Event;
 use crate::pty::PtyRead;
+use bowline_host::events::Event;
 
 /// What a read of a terminal that has more to give brings at least.
 const FULL_READ: usize = 1024;

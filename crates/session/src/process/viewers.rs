@@ -9,7 +9,7 @@ use bowline_proto::link::{ConnId, Transmit};
 use super::conn::{Conn, HIGH_WATER, Input, Role};
 use super::poll::{Interest, Ready};
 use super::serve::Session;
-use crate::wire::{self, Put};
+use bowline_host::wire::{self, Put};
 
 /// How long a connection that is being closed may take to read its last frames.
 const CUT_AFTER: Duration = Duration::from_secs(10);
@@ -162,12 +162,12 @@ impl Session {
         while frames.len() < HIGH_WATER {
             let Some(transmit) = self.link.poll_transmit(ConnId(id), now) else { return false };
             if let Transmit::Output { from, len } = transmit
-                && !self.newest.has(from, len)
+                && self.newest.get(from, len).is_none()
             {
                 self.log_newest();
             }
             // A log that cannot be read ends the connection; the viewer comes back and tries again.
-            if wire::put(frames, transmit, &self.log, Some(&self.newest)) != Put::Queued {
+            if wire::put(frames, transmit, &self.log, |from, len| self.newest.get(from, len)) != Put::Queued {
                 return true;
             }
         }

@@ -21,7 +21,6 @@ mod print;
 mod query;
 mod render;
 mod repair;
-mod saved;
 mod sgr;
 mod snapshot;
 mod state;
@@ -32,17 +31,17 @@ mod walk;
 use std::fmt;
 
 use alacritty_terminal::vte::{Parser, Perform};
+use bowline_host::saved::Saved;
 use bowline_proto::ids::Epoch;
 use bowline_proto::size::Size;
 
 pub use self::events::ScreenEvent;
 pub use self::palette::Theme;
-pub use self::saved::{BadScreen, Saved};
 pub use alacritty_terminal::vte::ansi::Rgb;
 pub use bowline_proto::message::Scope;
 
 use self::half::{Half, Step, starts_char, unfinished_char};
-use self::limits::PIECE;
+use self::limits::{PIECE, SAVED_MAX, SAVED_SCROLLBACK};
 use self::state::State;
 
 /// One terminal, as far as its output has come.
@@ -132,9 +131,28 @@ impl Screen {
         self.state.json(scrollback)
     }
 
-    /// What the file of a session's last screen holds.
+    /// What the file of a session's last screen holds. History is left out where that would be larger than
+    /// [`limits::SAVED_MAX`].
     pub fn save(&mut self, epoch: &Epoch, offset: u64) -> Saved {
-        Saved::of(self, epoch, offset)
+        let mut saved = Saved {
+            offset,
+            epoch: epoch.clone(),
+            size: self.size(),
+            all: Vec::new(),
+            screen: self.snapshot(Scope::Screen, 0),
+            text: self.text(0),
+            ansi: String::from_utf8_lossy(&self.ansi(0)).into_owned(),
+            json: self.json(0),
+        };
+        let mut scrollback = SAVED_SCROLLBACK;
+        loop {
+            saved.all = self.snapshot(Scope::All, scrollback);
+            // The other forms are of the visible screen alone, and take a small part of the rest.
+            if scrollback == 0 || saved.all.len() <= SAVED_MAX / 2 {
+                return saved;
+            }
+            scrollback /= 4;
+        }
     }
 
     /// Every part of the state as text, for tests: two screens are equal when their dumps are.

@@ -4,6 +4,7 @@ use alacritty_terminal::grid::{Cursor, Dimensions, Grid};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{CharsetIndex, StandardCharset};
+use bowline_host::saved::FRESH;
 use bowline_proto::message::Scope;
 
 use super::modes::Modes;
@@ -12,9 +13,6 @@ use super::palette::{self, BACKGROUND, CURSOR, FOREGROUND};
 use super::sgr::Pen;
 use super::state::{State, default_tabs};
 
-/// Ends what is unfinished, which may be a question, and makes the terminal fresh, in its own colours; xterm.js keeps
-/// a hidden cursor hidden over a reset.
-const FRESH: &str = "\x18\x1bc\x1b[?25h\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
 /// Ends what is unfinished and shows the main screen, without attributes, charsets, link or scroll region.
 const KNOWN: &str = "\x18\x1b[!p\x1b[?1049l\x1b[!p\x1b[m\x0f\x1b(B\x1b)B\x1b*B\x1b+B\x1b]8;;\x1b\\\x1b[r\
     \x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";

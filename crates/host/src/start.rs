@@ -16,10 +16,13 @@ use crate::hold::{HoldError, hold_name, hold_session};
 use crate::home::{Home, HomeError};
 use crate::launch::Launcher;
 use crate::log;
-use crate::meta::{Meta, OsText, this_boot, this_host, timestamp};
+use crate::machine::{this_boot, this_host};
+use crate::meta::Meta;
 use crate::newborn::{Newborn, Report};
+use crate::os_text::OsText;
 use crate::registry::{self, Entry, RegistryError};
 use crate::remove::{self, EndError};
+use crate::timestamp::timestamp;
 
 /// Lines above the visible ones that a screen keeps when nobody says otherwise. The emulator takes memory for a
 /// thousand at a time, some 2 MB at 80 columns.
@@ -171,12 +174,15 @@ impl StartError {
 
 /// What the session process is told.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
-    pub(crate) state: OsText,
-    pub(crate) runtime: OsText,
-    pub(crate) meta: Meta,
+pub struct Order {
+    /// The state directory.
+    pub state: OsText,
+    /// The runtime directory.
+    pub runtime: OsText,
+    /// What to run.
+    pub meta: Meta,
     /// Not a new session: a new life of an old one.
-    pub(crate) restart: bool,
+    pub restart: bool,
 }
 
 /// Starts a session by running a session process.

@@ -17,7 +17,7 @@ use crate::events::History;
 use crate::home::SessionDir;
 use crate::log::{Log, Read};
 use crate::registry::Entry;
-use crate::screen::Saved;
+use crate::saved::Saved;
 use crate::wire::{self, Put};
 
 /// The screen file may be this long; a longer one is not ours.
@@ -107,7 +107,7 @@ pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> 
             }
             frames.clear();
             while let Some(transmit) = link.poll_transmit(conn, origin.elapsed()) {
-                let put = wire::put(&mut frames, transmit, &log, None);
+                let put = wire::put(&mut frames, transmit, &log, |_, _| None);
                 if put != Put::Queued {
                     stream.write_all(&frames)?;
                     return Ok(());
@@ -159,7 +159,7 @@ fn last(entry: &Entry, history: &History, log: &Log) -> Last {
     let of_it = |saved: &Saved| history.started.as_ref().is_none_or(|started| saved.epoch == started.epoch);
     let (start, end) = (log.start().max(life), log.end().max(life));
     let Some(mut screen) = read_screen(&entry.dir).ok().filter(of_it) else {
-        return Last { screen: Saved::empty(&entry.info.epoch, start, entry.info.size), start, end };
+        return Last { screen: Saved::blank(&entry.info.epoch, start, entry.info.size), start, end };
     };
     if screen.offset > end {
         // The log could not be written any more, and its newest bytes went with the process.

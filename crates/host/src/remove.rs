@@ -253,7 +253,9 @@ mod tests {
 
     use super::*;
     use crate::events::{Event, Events};
-    use crate::meta::{Meta, this_boot, this_host, timestamp};
+    use crate::machine::{this_boot, this_host};
+    use crate::meta::Meta;
+    use crate::timestamp::timestamp;
 
     /// The files of a session that exited so many hours ago, or that was lost.
     fn made(home: &Home, n: u8, exited: Option<u64>) -> SessionDir {

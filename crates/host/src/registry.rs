@@ -12,7 +12,9 @@ use crate::events::{History, Started};
 use crate::home::{Home, SessionDir};
 use crate::lock::Lock;
 use crate::log::Log;
-use crate::meta::{Meta, this_boot, this_host, timestamp_of};
+use crate::machine::{this_boot, this_host};
+use crate::meta::Meta;
+use crate::timestamp::timestamp_of;
 
 /// A session as its files tell.
 #[derive(Clone, Debug)]

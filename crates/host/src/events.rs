@@ -12,7 +12,8 @@ use bowline_proto::message::{Call, CallKind, ExitStatus};
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
-use crate::meta::{timestamp, write_durable};
+use crate::files::write_durable;
+use crate::timestamp::timestamp;
 
 /// A file longer than this is rewritten with what still matters.
 const MAX_FILE: u64 = 1 << 20;

@@ -20,7 +20,7 @@ const ENDED_WITHIN: Duration = Duration::from_secs(2);
 /// What a session process reports, a line each.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Report {
+pub enum Report {
     /// Everything but the program is there. It waits for a word before it starts that.
     Prepared,
     /// The session lives.

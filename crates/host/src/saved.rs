@@ -5,15 +5,15 @@
 //! torn or foreign file is refused as a whole.
 
 use bowline_proto::ids::Epoch;
-use bowline_proto::message::Scope;
 use bowline_proto::size::Size;
-
-use super::Screen;
-use super::limits::{SAVED_MAX, SAVED_SCROLLBACK};
 
 const MAGIC: &[u8; 4] = b"BWLS";
 /// Raised when a reader of the old form could misread the new one.
 const VERSION: u8 = 1;
+
+/// Ends what is unfinished, which may be a question, and makes the terminal fresh, in its own colours; xterm.js keeps
+/// a hidden cursor hidden over a reset.
+pub const FRESH: &str = "\x18\x1bc\x1b[?25h\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
 
 /// A screen at an offset of its session's output, in every form a reader may want.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,33 +48,18 @@ pub enum BadScreen {
 }
 
 impl Saved {
-    /// The screen as it is now; history is left out where the file would be larger than
-    /// [`SAVED_MAX`](super::limits::SAVED_MAX).
-    pub(super) fn of(screen: &mut Screen, epoch: &Epoch, offset: u64) -> Saved {
-        let mut saved = Saved {
+    /// The screen of a session that never wrote one: a fresh terminal.
+    pub fn blank(epoch: &Epoch, offset: u64, size: Size) -> Saved {
+        Saved {
             offset,
             epoch: epoch.clone(),
-            size: screen.size(),
-            all: Vec::new(),
-            screen: screen.snapshot(Scope::Screen, 0),
-            text: screen.text(0),
-            ansi: String::from_utf8_lossy(&screen.ansi(0)).into_owned(),
-            json: screen.json(0),
-        };
-        let mut scrollback = SAVED_SCROLLBACK;
-        loop {
-            saved.all = screen.snapshot(Scope::All, scrollback);
-            // The other forms are of the visible screen alone, and take a small part of the rest.
-            if scrollback == 0 || saved.all.len() <= SAVED_MAX / 2 {
-                return saved;
-            }
-            scrollback /= 4;
+            size,
+            all: FRESH.into(),
+            screen: FRESH.into(),
+            text: String::new(),
+            ansi: String::new(),
+            json: serde_json::Value::Null,
         }
-    }
-
-    /// The screen of a session that printed nothing.
-    pub fn empty(epoch: &Epoch, offset: u64, size: Size) -> Saved {
-        Saved::of(&mut Screen::new(size, 0), epoch, offset)
     }
 
     /// The file's bytes.
@@ -160,19 +145,22 @@ mod tests {
     use super::*;
 
     fn sample() -> Saved {
-        let mut screen = Screen::new(Size::default(), 100);
-        screen.advance(b"one\r\n\x1b[31mtwo\x1b[m\r\n");
-        screen.save(&Epoch::from_random([7; 4]), 42)
+        Saved {
+            offset: 42,
+            epoch: Epoch::from_random([7; 4]),
+            size: Size::default(),
+            all: b"\x1bcone\r\n\x1b[31mtwo\x1b[m\r\n".to_vec(),
+            screen: b"\x1b[Hone".to_vec(),
+            text: "one\ntwo\n".into(),
+            ansi: "one\n\x1b[31mtwo\x1b[m\n".into(),
+            json: serde_json::json!({ "lines": ["one", "two"] }),
+        }
     }
 
     #[test]
     fn r22_a_saved_screen_comes_back() {
         let saved = sample();
         assert_eq!(Saved::decode(&saved.encode()), Ok(saved.clone()));
-        assert_eq!((saved.text.as_str(), saved.offset), ("one\ntwo\n", 42));
-        assert_eq!(saved.ansi, "one\n\x1b[31mtwo\x1b[m\n");
-        let empty = Saved::empty(&saved.epoch, 3, saved.size);
-        assert_eq!(Saved::decode(&empty.encode()), Ok(empty));
     }
 
     #[test]

@@ -1,0 +1,35 @@
+//! Replacing a file in one step, so that a crash leaves the old content or the new, never a mix.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Writes an owner-only file so that a reader finds the old content or the new, never a part.
+pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace(path, content, |_| Ok(()))
+}
+
+/// Like [`write_whole`], with the content on the disk before it has its name: a power cut leaves the old file or the new
+/// one, never something that cannot be read.
+pub fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace(path, content, File::sync_all)
+}
+
+/// Like [`write_synced`]; when it returns, the new content is on the disk and survives also a power cut.
+pub fn write_durable(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_synced(path, content)?;
+    // The name is the directory's: without this, it may still stand for the old content.
+    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+}
+
+fn replace(path: &Path, content: &[u8], settle: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let mut temp = path.as_os_str().to_owned();
+    temp.push(".new");
+    let temp = PathBuf::from(temp);
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temp)?;
+    let written = file.write_all(content).and_then(|()| settle(&file));
+    written.and_then(|()| fs::rename(&temp, path)).inspect_err(|_| {
+        let _ = fs::remove_file(&temp);
+    })
+}

@@ -1,0 +1,56 @@
+//! From what the link wants sent to bytes on a unix socket.
+
+use bowline_proto::Offset;
+use bowline_proto::frame::{self, Binary};
+use bowline_proto::link::Transmit;
+use bowline_proto::message::ServerMessage;
+
+use crate::log::{Log, Read};
+
+/// What became of something to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It is in the buffer.
+    Queued,
+    /// It was the last: the connection is to be closed after it.
+    Last,
+    /// The log could not be read; nothing was added.
+    Unreadable,
+}
+
+/// Appends what the link wants sent to `frames`. Output comes from `newest`, a copy in memory, where that has all of it, and
+/// from the log otherwise.
+pub fn put<'a>(
+    frames: &mut Vec<u8>,
+    transmit: Transmit,
+    log: &Log,
+    newest: impl FnOnce(Offset, usize) -> Option<&'a [u8]>,
+) -> Put {
+    match transmit {
+        Transmit::Text(message) => put_message(frames, &message),
+        Transmit::SnapshotPart(part) => frame::put_binary(frames, &Binary::Snapshot(&part)),
+        Transmit::Output { from, len } => {
+            let start = frames.len();
+            frame::put_output_header(frames, from, len);
+            if let Some(bytes) = newest(from, len) {
+                frames.extend_from_slice(bytes);
+                return Put::Queued;
+            }
+            let at = frames.len();
+            frames.resize(at + len, 0);
+            if !matches!(log.read(from, &mut frames[at..]), Ok(Read::Data(n)) if n == len) {
+                frames.truncate(start);
+                return Put::Unreadable;
+            }
+        }
+        Transmit::Close { code, reason } => {
+            put_message(frames, &ServerMessage::Close { code, reason });
+            return Put::Last;
+        }
+    }
+    Put::Queued
+}
+
+fn put_message(frames: &mut Vec<u8>, message: &ServerMessage) {
+    frame::put_text(frames, &serde_json::to_string(message).unwrap_or_default());
+}
