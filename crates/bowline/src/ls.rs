@@ -51,9 +51,15 @@ fn print_table(sessions: &[Session]) {
     rows.iter().for_each(|row| line(&row.each_ref().map(String::as_str)));
 }
 
+/// The size of a terminal; other kinds have none.
+fn size(info: &SessionInfo) -> String {
+    let size = info.terminal.as_ref().map(|terminal| terminal.size);
+    size.map_or_else(|| "-".to_owned(), |size| format!("{}x{}", size.cols(), size.rows()))
+}
+
 fn row(session: &Session) -> [String; 7] {
     let info = &session.info;
-    let what = if info.title.is_empty() { info.argv.join(" ") } else { info.title.clone() };
+    let what = if info.title.is_empty() { info.command_line() } else { info.title.clone() };
     let mut state = state(info);
     if let Some(host) = &session.info.host {
         state = format!("on {host}");
@@ -65,7 +71,7 @@ fn row(session: &Session) -> [String; 7] {
         info.id.to_string(),
         state,
         age(&info.created).map_or_else(|| "?".into(), units::show_duration),
-        format!("{}x{}", info.size.cols(), info.size.rows()),
+        size(info),
         info.clients.to_string(),
         printable(&what),
     ]

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use bowline_host::start::{OUTER_TERMINAL, Spec};
+use bowline_host::start::{BodySpec, OUTER_TERMINAL, Spec, TerminalSpec};
 use bowline_proto::size::Size;
 
 use crate::config::Config;
@@ -52,17 +52,19 @@ pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
     }
     Ok(Spec {
         name: verb.name,
-        argv,
         cwd,
-        env,
-        size: verb.size.or_else(terminal_size).unwrap_or_default(),
-        log_size: verb.log_size.unwrap_or(config.log_size),
-        history: verb.scrollback.unwrap_or(config.scrollback),
         detached_ttl: verb.ttl.map_or(0, units::whole_seconds),
         if_exists: verb.if_exists.into(),
         id: None,
         request: None,
         open_files: None,
+        body: BodySpec::Terminal(TerminalSpec {
+            argv,
+            env,
+            size: verb.size.or_else(terminal_size).unwrap_or_default(),
+            log_size: verb.log_size.unwrap_or(config.log_size),
+            history: verb.scrollback.unwrap_or(config.scrollback),
+        }),
     })
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn run(verb: &args::Prune, place: &dyn Place, config: &Config) -> any
 fn show(pruned: &Pruned, dry_run: bool) {
     let verb = if dry_run { "would forget" } else { "forgot" };
     for session in &pruned.sessions {
-        println!("{verb} {} ({})", session.label(), session.info.argv.join(" "));
+        println!("{verb} {} ({})", session.label(), session.info.command_line());
     }
     for id in &pruned.damaged {
         println!("{verb} {id} (its files are damaged)");

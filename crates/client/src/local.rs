@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use bowline_host::archive::ArchiveError;
 use bowline_host::control::Control;
 use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
@@ -52,6 +53,7 @@ impl Dial for Local {
             Err(_) => match registry::try_read(self.dir.clone()) {
                 Ok(None) => return Err(forgotten()),
                 Ok(Some(entry)) if entry.info.state != State::Running => {
+                    archive::check(&entry).map_err(|why| unknown_kind(&why))?;
                     from_files(entry).map_err(|_| Closed::Failed)?
                 }
                 Ok(Some(_)) | Err(_) => return Err(Closed::Failed),
@@ -95,6 +97,10 @@ fn from_files(entry: Entry) -> io::Result<UnixStream> {
     let (here, there) = UnixStream::pair()?;
     std::thread::Builder::new().name("archive".into()).spawn(move || archive::serve(&entry, there))?;
     Ok(here)
+}
+
+fn unknown_kind(why: &ArchiveError) -> Closed {
+    Closed::Code { code: close::NO_VERSION, reason: why.to_string(), done: false }
 }
 
 fn forgotten() -> Closed {

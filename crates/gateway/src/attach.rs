@@ -253,6 +253,7 @@ async fn connect(app: &App, entry: Entry) -> Result<UnixStream, Problem> {
         Ok(stream) => return Ok(stream),
         Err(error) => blocking(move || ended(&entry.dir, &error)).await?,
     };
+    archive::check(&entry)?;
     let Ok(permit) = app.archives.clone().try_acquire_owned() else {
         return Err(unreachable("too many viewers of ended sessions at a time".to_owned()));
     };

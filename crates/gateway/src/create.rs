@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use bowline_host::home::Home;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::remove::{self, Retention};
-use bowline_host::start::{self, IfExists, Spec};
+use bowline_host::start::{self, BodySpec, IfExists, Spec, TerminalSpec};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::message::SessionInfo;
 use bowline_proto::size::Size;
@@ -214,17 +214,19 @@ async fn spec(app: &App, wanted: CreateTerminal) -> Result<Spec, Problem> {
     };
     Ok(Spec {
         name,
-        argv,
         cwd,
-        env,
-        size: size.unwrap_or_default(),
-        log_size: wanted.log_size.unwrap_or(defaults.log_size),
-        history: wanted.scrollback.unwrap_or(defaults.history),
         detached_ttl: wanted.detached_ttl,
         if_exists: wanted.if_exists,
         id: None,
         request: None,
         open_files: app.open_files,
+        body: BodySpec::Terminal(TerminalSpec {
+            argv,
+            env,
+            size: size.unwrap_or_default(),
+            log_size: wanted.log_size.unwrap_or(defaults.log_size),
+            history: wanted.scrollback.unwrap_or(defaults.history),
+        }),
     })
 }
 

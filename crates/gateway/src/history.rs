@@ -241,6 +241,7 @@ impl From<ArchiveError> for Problem {
     fn from(error: ArchiveError) -> Problem {
         match error {
             ArchiveError::Trimmed { .. } => Problem::new("out_of_range", error.to_string()),
+            ArchiveError::Kind => Problem::new("no_version", error.to_string()),
             ArchiveError::NoScreen => Problem::new("session_gone", error.to_string()),
             ArchiveError::Io(_) => internal(&error),
         }

@@ -11,7 +11,8 @@ use bowline_proto::Offset;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::frame::Frame;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot};
-use bowline_proto::message::Scope;
+use bowline_proto::message::{Scope, TerminalInfo};
+use bowline_proto::size::Size;
 
 use crate::events::History;
 use crate::home::SessionDir;
@@ -39,6 +40,9 @@ pub enum ArchiveError {
         /// One past the newest.
         end: Offset,
     },
+    /// It is no terminal, and how to show what it is came with a later version.
+    #[error("this version of bowline cannot show a session of this kind")]
+    Kind,
     /// There is no screen file, or it is damaged.
     #[error("the session's last screen was not written")]
     NoScreen,
@@ -83,12 +87,18 @@ pub fn read_screen(dir: &SessionDir) -> Result<Saved, ArchiveError> {
     Saved::decode(&bytes).map_err(|_| ArchiveError::NoScreen)
 }
 
+/// Whether [`serve`] can show a session: a viewer that is told so at once does not try again.
+pub fn check(entry: &Entry) -> Result<&TerminalInfo, ArchiveError> {
+    entry.info.terminal.as_ref().ok_or(ArchiveError::Kind)
+}
+
 /// Serves one viewer over `stream` as the session's process would, then returns.
 pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> {
+    let terminal = check(entry)?;
     let history = History::read(&entry.dir.events())?;
     let log = Log::open(&entry.dir.log())?;
-    let Last { screen: last, start, end } = last(entry, &history, &log);
-    let mut link = Server::new(ServerConfig::new(entry.info.epoch.clone(), entry.info.size), entry.info.clone());
+    let Last { screen: last, start, end } = last(entry, terminal.size, &history, &log);
+    let mut link = Server::new(ServerConfig::new(entry.info.epoch.clone(), terminal.size), entry.info.clone());
     for (at, size) in &history.resizes {
         link.handle_resized(*at, *size);
     }
@@ -153,13 +163,13 @@ struct Last {
     end: Offset,
 }
 
-fn last(entry: &Entry, history: &History, log: &Log) -> Last {
+fn last(entry: &Entry, size: Size, history: &History, log: &Log) -> Last {
     // Where the events are damaged, no life but the last is known of.
     let life = history.started.as_ref().map_or(0, |started| started.offset);
     let of_it = |saved: &Saved| history.started.as_ref().is_none_or(|started| saved.epoch == started.epoch);
     let (start, end) = (log.start().max(life), log.end().max(life));
     let Some(mut screen) = read_screen(&entry.dir).ok().filter(of_it) else {
-        return Last { screen: Saved::blank(&entry.info.epoch, start, entry.info.size), start, end };
+        return Last { screen: Saved::blank(&entry.info.epoch, start, size), start, end };
     };
     if screen.offset > end {
         // The log could not be written any more, and its newest bytes went with the process.

@@ -7,6 +7,7 @@ use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::message::Kind;
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::files::write_synced;
 use crate::os_text::OsText;
@@ -20,21 +21,8 @@ pub struct Meta {
     pub name: Option<SessionName>,
     /// What it runs.
     pub kind: Kind,
-    /// Program and arguments.
-    pub argv: Vec<OsText>,
-    /// The name under which the program sees itself, where it is not the program's own: `-bash` for a login shell.
-    #[serde(default)]
-    pub arg0: Option<OsText>,
     /// Where it starts.
     pub cwd: OsText,
-    /// Its whole environment, without what the session process adds.
-    pub env: Vec<(OsText, OsText)>,
-    /// The size that it starts with.
-    pub size: Size,
-    /// Bytes of output that the log keeps.
-    pub log_size: u64,
-    /// Lines that the screen keeps above the visible ones.
-    pub history: u32,
     /// Seconds without a viewer after which it ends; 0 for never.
     #[serde(default)]
     pub detached_ttl: u64,
@@ -50,12 +38,44 @@ pub struct Meta {
     pub host: String,
     /// The boot of that machine in which it was last started.
     pub boot: String,
+    /// What only a terminal has; the fields stand beside the others in the file.
+    #[serde(flatten)]
+    pub terminal: Option<TerminalMeta>,
+}
+
+/// What was asked of a terminal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TerminalMeta {
+    /// Program and arguments.
+    pub argv: Vec<OsText>,
+    /// The name under which the program sees itself, where it is not the program's own: `-bash` for a login shell.
+    #[serde(default)]
+    pub arg0: Option<OsText>,
+    /// Its whole environment, without what the session process adds.
+    pub env: Vec<(OsText, OsText)>,
+    /// The size that it starts with.
+    pub size: Size,
+    /// Bytes of output that the log keeps.
+    pub log_size: u64,
+    /// Lines that the screen keeps above the visible ones.
+    pub history: u32,
 }
 
 impl Meta {
     /// Reads `path`.
     pub fn read(path: &Path) -> io::Result<Meta> {
-        serde_json::from_slice(&fs::read(path)?).map_err(io::Error::from)
+        let meta: Meta = serde_json::from_slice(&fs::read(path)?)?;
+        if meta.kind == Kind::Terminal && meta.terminal.is_none() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "meta.json does not say what the terminal runs"));
+        }
+        Ok(meta)
+    }
+
+    /// Gives the session of an ended process another name in its file. What a newer version wrote there stays.
+    pub fn rename(path: &Path, name: &SessionName) -> io::Result<()> {
+        let mut meta: serde_json::Map<String, Value> = serde_json::from_slice(&fs::read(path)?)?;
+        meta.insert("name".into(), name.as_str().into());
+        write_synced(path, &serde_json::to_vec_pretty(&meta)?)
     }
 
     /// Replaces `path` in one step. The content is on the disk before it has its name: a power cut leaves the old one
@@ -63,7 +83,9 @@ impl Meta {
     pub fn write(&self, path: &Path) -> io::Result<()> {
         write_synced(path, &serde_json::to_vec_pretty(self)?)
     }
+}
 
+impl TerminalMeta {
     /// The arguments as text, for people.
     pub fn argv_lossy(&self) -> Vec<String> {
         self.argv.iter().map(OsText::lossy).collect()

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
-use bowline_proto::message::{SessionInfo, State};
+use bowline_proto::message::{SessionInfo, State, TerminalInfo};
 
 use crate::archive;
 use crate::control::Control;
@@ -177,6 +177,10 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
             Started { epoch, offset: 0, pid: 0, version: String::new() }
         }
     };
+    let terminal = meta
+        .terminal
+        .as_ref()
+        .map(|terminal| TerminalInfo { argv: terminal.argv_lossy(), size: size.unwrap_or(terminal.size) });
     let log_end = Log::open(&dir.log()).map(|log| log.end()).unwrap_or(started.offset);
     let state = match &history.exit {
         Some(_) => State::Exited,
@@ -195,14 +199,13 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         call: history.call.clone(),
         host: (!here).then(|| meta.host.clone()),
         cwd: history.cwd.clone().unwrap_or_else(|| meta.cwd.lossy()),
-        argv: meta.argv_lossy(),
         title: history.title.clone(),
-        size: size.unwrap_or(meta.size),
         clients: 0,
         epoch: if torn { torn_epoch(&started.epoch) } else { started.epoch },
         offset: log_end,
         degraded: history.degraded,
         version: started.version,
+        terminal,
     };
     Ok(Some(Entry { dir, meta, info, here }))
 }

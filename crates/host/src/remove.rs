@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::events::{Event, Events};
     use crate::machine::{this_boot, this_host};
-    use crate::meta::Meta;
+    use crate::meta::{Meta, TerminalMeta};
     use crate::timestamp::timestamp;
 
     /// The files of a session that exited so many hours ago, or that was lost.
@@ -274,19 +274,21 @@ mod tests {
             id: dir.id().clone(),
             name: Some(format!("name-{n}").parse().unwrap()),
             kind: Kind::Terminal,
-            argv: vec!["cat".into()],
-            arg0: None,
             cwd: "/".into(),
-            env: Vec::new(),
-            size,
-            log_size: 1 << 20,
-            history: 0,
             detached_ttl: 0,
             request: None,
             open_files: None,
             created: timestamp(),
             host: this_host(),
             boot: this_boot(),
+            terminal: Some(TerminalMeta {
+                argv: vec!["cat".into()],
+                arg0: None,
+                env: Vec::new(),
+                size,
+                log_size: 1 << 20,
+                history: 0,
+            }),
         };
         meta.write(&dir.meta()).unwrap();
         dir
@@ -344,7 +346,7 @@ mod tests {
             damage.map_or(Ok(()), |text| fs::write(dir.events(), text)).unwrap();
             let listed = registry::list_files(&home).unwrap();
             assert_eq!(listed.iter().map(|entry| entry.info.state).collect::<Vec<_>>(), [State::Lost], "{damage:?}");
-            assert_eq!(registry::find(&home, "name-1").unwrap().info.argv, ["cat"]);
+            assert_eq!(registry::find(&home, "name-1").unwrap().info.command_line(), "cat");
             assert_eq!(prune(&home, &EVERYTHING, false).unwrap().sessions.len(), 0, "its owner has not seen its end");
             let _lock = Lock::take(&dir.lock()).unwrap();
             assert!(registry::find(&home, dir.id().as_str()).is_err(), "nobody may say that a living one is lost");

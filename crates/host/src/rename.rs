@@ -10,6 +10,7 @@ use bowline_proto::message::State;
 use crate::control::{Control, ControlError};
 use crate::hold::{HoldError, hold_name, hold_session};
 use crate::home::{Home, HomeError};
+use crate::meta::Meta;
 use crate::registry::{self, Entry, RegistryError};
 
 /// How long the session process may take to write its new name.
@@ -72,7 +73,5 @@ pub fn rename(home: &Home, entry: &Entry, name: &SessionName, detached_ttl: Opti
     if detached_ttl.is_some() {
         return Err(RenameError::Ended);
     }
-    let mut meta = entry.meta.clone();
-    meta.name = Some(name.clone());
-    Ok(meta.write(&entry.dir.meta())?)
+    Ok(Meta::rename(&entry.dir.meta(), name)?)
 }

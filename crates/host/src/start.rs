@@ -17,7 +17,7 @@ use crate::home::{Home, HomeError};
 use crate::launch::Launcher;
 use crate::log;
 use crate::machine::{this_boot, this_host};
-use crate::meta::Meta;
+use crate::meta::{Meta, TerminalMeta};
 use crate::newborn::{Newborn, Report};
 use crate::os_text::OsText;
 use crate::registry::{self, Entry, RegistryError};
@@ -57,18 +57,8 @@ pub const OUTER_TERMINAL: [&str; 16] = [
 pub struct Spec {
     /// Its name.
     pub name: Option<SessionName>,
-    /// Program and arguments; empty for the login shell.
-    pub argv: Vec<OsString>,
     /// Where it starts.
     pub cwd: PathBuf,
-    /// Its environment.
-    pub env: Vec<(OsString, OsString)>,
-    /// Its size.
-    pub size: Size,
-    /// Bytes of output to keep.
-    pub log_size: u64,
-    /// Lines to keep above the visible ones.
-    pub history: u32,
     /// Seconds without a viewer after which it ends; 0 for never.
     pub detached_ttl: u64,
     /// What to do when a running session has the name.
@@ -79,6 +69,30 @@ pub struct Spec {
     pub request: Option<String>,
     /// The soft limit of open files for its program; the caller's own otherwise.
     pub open_files: Option<u64>,
+    /// What it runs.
+    pub body: BodySpec,
+}
+
+/// What a new session runs.
+#[derive(Clone, Debug)]
+pub enum BodySpec {
+    /// A program on a terminal.
+    Terminal(TerminalSpec),
+}
+
+/// A program on a terminal.
+#[derive(Clone, Debug)]
+pub struct TerminalSpec {
+    /// Program and arguments; empty for the login shell.
+    pub argv: Vec<OsString>,
+    /// Its environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The terminal's size.
+    pub size: Size,
+    /// Bytes of output to keep.
+    pub log_size: u64,
+    /// Lines to keep above the visible ones.
+    pub history: u32,
 }
 
 /// What to do when a running session has the name already.
@@ -243,11 +257,12 @@ pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&E
 }
 
 fn check(spec: &Spec) -> Result<(), StartError> {
-    if !(log::MIN_SIZE..=log::MAX_SIZE).contains(&spec.log_size) {
-        let (min, max) = (log::MIN_SIZE >> 10, log::MAX_SIZE >> 30);
-        return Err(StartError::Limit(format!("a log keeps {min} KiB to {max} GiB, not {} bytes", spec.log_size)));
+    let BodySpec::Terminal(terminal) = &spec.body;
+    if !(log::MIN_SIZE..=log::MAX_SIZE).contains(&terminal.log_size) {
+        let (min, max, bytes) = (log::MIN_SIZE >> 10, log::MAX_SIZE >> 30, terminal.log_size);
+        return Err(StartError::Limit(format!("a log keeps {min} KiB to {max} GiB, not {bytes} bytes")));
     }
-    if spec.history > MAX_HISTORY {
+    if terminal.history > MAX_HISTORY {
         return Err(StartError::Limit(format!("a screen keeps at most {MAX_HISTORY} lines of scrollback")));
     }
     if spec.detached_ttl > MAX_TTL {
@@ -259,24 +274,28 @@ fn check(spec: &Spec) -> Result<(), StartError> {
 fn meta(spec: Spec) -> io::Result<Meta> {
     let mut random = [0; 12];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    let (argv, arg0) = if spec.argv.is_empty() { login_shell(&spec.env) } else { (spec.argv, None) };
+    let BodySpec::Terminal(TerminalSpec { argv, env, size, log_size, history }) = spec.body;
+    let (argv, arg0) = if argv.is_empty() { login_shell(&env) } else { (argv, None) };
+    let terminal = TerminalMeta {
+        argv: argv.into_iter().map(OsText::from).collect(),
+        arg0: arg0.map(OsText::from),
+        env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        size,
+        log_size,
+        history,
+    };
     Ok(Meta {
         id: spec.id.unwrap_or_else(|| SessionId::from_random(random)),
         name: spec.name,
         kind: Kind::Terminal,
-        argv: argv.into_iter().map(OsText::from).collect(),
-        arg0: arg0.map(OsText::from),
         cwd: spec.cwd.into_os_string().into(),
-        env: spec.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        size: spec.size,
-        log_size: spec.log_size,
-        history: spec.history,
         detached_ttl: spec.detached_ttl,
         request: spec.request,
         open_files: spec.open_files.or(rustix::process::getrlimit(rustix::process::Resource::Nofile).current),
         created: timestamp(),
         host: this_host(),
         boot: this_boot(),
+        terminal: Some(terminal),
     })
 }
 

@@ -46,17 +46,16 @@ pub struct SessionInfo {
     pub host: Option<String>,
     /// Where it was started, or where it is now if its shell tells (OSC 7).
     pub cwd: String,
-    /// The program and its arguments.
-    pub argv: Vec<String>,
-    /// The terminal's title.
+    /// Its title; empty if it has none.
+    #[serde(default)]
     pub title: String,
-    /// The terminal's size.
-    pub size: Size,
     /// How many clients are attached.
+    #[serde(default)]
     pub clients: u32,
     /// Its current life.
     pub epoch: Epoch,
-    /// The end of its log.
+    /// The next position of a cursor: for a terminal, the end of its log in bytes.
+    #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = u64))]
     pub offset: Offset,
     /// The log could not be written to disk and goes on in memory.
@@ -64,6 +63,29 @@ pub struct SessionInfo {
     pub degraded: bool,
     /// The version of the session process.
     pub version: String,
+    /// What only a terminal has; the fields stand beside the others in JSON.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    #[cfg_attr(test, ts(skip))]
+    pub terminal: Option<TerminalInfo>,
+}
+
+/// The part of a [`SessionInfo`] that only a terminal has.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct TerminalInfo {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// The terminal's size.
+    pub size: Size,
+}
+
+impl SessionInfo {
+    /// The command line of a terminal as text; empty for other kinds.
+    pub fn command_line(&self) -> String {
+        self.terminal.as_ref().map(|terminal| terminal.argv.join(" ")).unwrap_or_default()
+    }
 }
 
 /// A program called for its owner.

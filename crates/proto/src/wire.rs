@@ -10,7 +10,7 @@ use crate::board::{BoardClientMessage, BoardMessage};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
 use crate::message::{
     Attached, Call, CallKind, ClientMessage, Cursor, ExitStatus, Grant, Hello, Kind, Lag, Missed, Present, Reason,
-    Scope, ServerMessage, SessionInfo, SnapshotLength, State, Theme, Verdict, You,
+    Scope, ServerMessage, SessionInfo, SnapshotLength, State, TerminalInfo, Theme, Verdict, You,
 };
 use crate::size::Size;
 
@@ -43,6 +43,10 @@ fn wire() -> String {
     declare::<ClientId>(&mut out);
     declare::<Size>(&mut out);
     declare::<SessionInfo>(&mut out);
+    // A group that only some kinds have: one optional field in Rust, fields beside the others in JSON.
+    let end = out.trim_end_matches([';', '\n']).len();
+    out.replace_range(end.., " & Partial<TerminalInfo>;\n");
+    declare::<TerminalInfo>(&mut out);
     declare::<Call>(&mut out);
     declare::<CallKind>(&mut out);
     declare::<Kind>(&mut out);

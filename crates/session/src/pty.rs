@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::termios::Winsize;
 
-use bowline_host::meta::Meta;
+use bowline_host::meta::{Meta, TerminalMeta};
 
 /// A running program and the master side of its PTY, which never blocks.
 #[derive(Debug)]
@@ -58,31 +58,31 @@ pub enum PtyRead {
 }
 
 impl Pty {
-    /// Whether what `meta` asks for can be started, as far as can be told without doing it.
-    pub fn check(meta: &Meta) -> Result<(), SpawnError> {
+    /// Whether what `meta` and `terminal` ask for can be started, as far as can be told without doing it.
+    pub fn check(meta: &Meta, terminal: &TerminalMeta) -> Result<(), SpawnError> {
         let cwd = Path::new(meta.cwd.as_os());
         check_cwd(cwd)?;
-        let program = meta.argv.first().ok_or_else(no_program)?;
-        let path = meta.env.iter().rfind(|(name, _)| name.as_os() == "PATH").map(|(_, path)| path.as_os());
+        let program = terminal.argv.first().ok_or_else(no_program)?;
+        let path = terminal.env.iter().rfind(|(name, _)| name.as_os() == "PATH").map(|(_, path)| path.as_os());
         check_program(program.as_os(), cwd, path)
     }
 
-    /// Starts what `meta` asks for, with this umask.
-    pub fn spawn(meta: &Meta, umask: Mode) -> Result<Pty, SpawnError> {
+    /// Starts what `meta` and `terminal` ask for, with this umask.
+    pub fn spawn(meta: &Meta, terminal: &TerminalMeta, umask: Mode) -> Result<Pty, SpawnError> {
         let cwd = Path::new(meta.cwd.as_os());
         check_cwd(cwd)?;
-        let [program, args @ ..] = meta.argv.as_slice() else {
+        let [program, args @ ..] = terminal.argv.as_slice() else {
             return Err(no_program());
         };
         let (master, slave) = pty_process::blocking::open().map_err(system)?;
-        set_size(master.as_fd(), meta.size).map_err(SpawnError::System)?;
+        set_size(master.as_fd(), terminal.size).map_err(SpawnError::System)?;
         let mut command = pty_process::blocking::Command::new(program.as_os())
             .args(args.iter().map(|arg| arg.as_os()))
             .current_dir(cwd)
             .env_clear()
-            .envs(meta.env.iter().map(|(name, value)| (name.as_os(), value.as_os())))
+            .envs(terminal.env.iter().map(|(name, value)| (name.as_os(), value.as_os())))
             .envs(own_environment(&meta.id).iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value))));
-        if let Some(arg0) = &meta.arg0 {
+        if let Some(arg0) = &terminal.arg0 {
             command = command.arg0(arg0.as_os());
         }
         let spawned = with_open_files(meta.open_files, || with_umask(umask, || command.spawn(slave)));

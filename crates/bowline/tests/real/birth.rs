@@ -8,7 +8,7 @@ use std::time::Duration;
 use bowline_host::launch::Launcher;
 use bowline_host::log;
 use bowline_host::registry;
-use bowline_host::start::{self, IfExists, Spec, StartError};
+use bowline_host::start::{self, BodySpec, IfExists, Spec, StartError, TerminalSpec};
 use bowline_proto::ids::SessionId;
 use bowline_proto::size::Size;
 use serde_json::json;
@@ -159,17 +159,19 @@ fn r55_a_kill_of_several_ends_those_it_can_and_tells_of_each_other() {
 fn spec(world: &World, name: &str) -> Spec {
     Spec {
         name: Some(name.parse().unwrap()),
-        argv: vec!["cat".into()],
         cwd: world.path().to_owned(),
-        env: Vec::new(),
-        size: Size::default(),
-        log_size: log::DEFAULT_SIZE,
-        history: start::DEFAULT_HISTORY,
         detached_ttl: 0,
         if_exists: IfExists::Fail,
         id: None,
         request: None,
         open_files: None,
+        body: BodySpec::Terminal(TerminalSpec {
+            argv: vec!["cat".into()],
+            env: Vec::new(),
+            size: Size::default(),
+            log_size: log::DEFAULT_SIZE,
+            history: start::DEFAULT_HISTORY,
+        }),
     }
 }
 

@@ -13,7 +13,7 @@ use bowline_host::remove;
 use bowline_host::timestamp::timestamp;
 use bowline_proto::frame;
 use bowline_proto::ids::Epoch;
-use bowline_proto::message::{ExitStatus, Kind};
+use bowline_proto::message::{ExitStatus, Kind, TerminalInfo};
 use bowline_proto::size::Size;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -85,14 +85,13 @@ impl Played {
             call: None,
             host: None,
             cwd: "/".to_owned(),
-            argv: vec!["sh".to_owned()],
             title: title.to_owned(),
-            size: Size::default(),
             clients: 1,
             epoch: self.events.history().started.clone().unwrap().epoch,
             offset: 0,
             degraded: false,
             version: "0.1.0".to_owned(),
+            terminal: Some(TerminalInfo { argv: vec!["sh".to_owned()], size: Size::default() }),
         }
     }
 
@@ -384,14 +383,13 @@ fn info(n: u16) -> SessionInfo {
         call: None,
         host: None,
         cwd: String::new(),
-        argv: Vec::new(),
         title: String::new(),
-        size: Size::default(),
         clients: 0,
         epoch: Epoch::from_random([0; 4]),
         offset: 0,
         degraded: false,
         version: String::new(),
+        terminal: Some(TerminalInfo { argv: Vec::new(), size: Size::default() }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a session of these tests says of itself.
 
 use bowline_proto::config::ServerConfig;
-use bowline_proto::message::{Kind, SessionInfo, State};
+use bowline_proto::message::{Kind, SessionInfo, State, TerminalInfo};
 
 pub(crate) fn info(config: &ServerConfig) -> SessionInfo {
     SessionInfo {
@@ -15,13 +15,12 @@ pub(crate) fn info(config: &ServerConfig) -> SessionInfo {
         call: None,
         host: None,
         cwd: "/".to_owned(),
-        argv: vec![],
         title: String::new(),
-        size: config.size,
         clients: 0,
         epoch: config.epoch.clone(),
         offset: 0,
         degraded: false,
         version: "0.1.0".to_owned(),
+        terminal: Some(TerminalInfo { argv: vec![], size: config.size }),
     }
 }

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use bowline_proto::ids::Epoch;
-use bowline_proto::message::{Kind, SessionInfo, State};
+use bowline_proto::message::{Kind, SessionInfo, State, TerminalInfo};
 use rustix::fs::{Mode, inotify};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 
@@ -58,6 +58,8 @@ enum BirthError {
     Exists,
     #[error("the session was forgotten")]
     Forgotten,
+    #[error("this version of bowline cannot run a session of this kind; use the version that made it, or a newer one")]
+    Kind,
     #[error("whoever asked for the session took it back")]
     TakenBack,
     #[error("no space for the session's files in {path}: {source}")]
@@ -81,7 +83,7 @@ impl BirthError {
             BirthError::Alive => "unreachable",
             BirthError::Exists => "id_reused",
             BirthError::Forgotten => "unknown_session",
-            BirthError::Order(_) => "bad_request",
+            BirthError::Order(_) | BirthError::Kind => "bad_request",
             BirthError::Home(_)
             | BirthError::Files { .. }
             | BirthError::TakenBack
@@ -218,17 +220,18 @@ fn raise(
     lock: Lock,
     files: &dyn Fn(io::Error) -> BirthError,
 ) -> Result<serve::Session, BirthError> {
+    let Some(terminal) = &meta.terminal else { return Err(BirthError::Kind) };
     let log = match Log::open(&dir.log()) {
         Ok(log) => log.reserve().map(|()| log),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Log::create(&dir.log(), meta.log_size),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Log::create(&dir.log(), terminal.log_size),
         Err(error) => Err(error),
     };
     let log = Arc::new(log.map_err(files)?);
     let mut events = Events::open(&dir.events()).map_err(files)?;
     let spawned = || {
-        Pty::check(meta)?;
+        Pty::check(meta, terminal)?;
         wait_for_word()?;
-        Ok(Pty::spawn(meta, umask)?)
+        Ok(Pty::spawn(meta, terminal, umask)?)
     };
     // A restart that fails leaves the log as small as it was.
     let pty = spawned().inspect_err(|_: &BirthError| drop(log.shrink()))?;
@@ -237,10 +240,10 @@ fn raise(
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(io::Error::from)?;
     let epoch = Epoch::from_random(random);
     let socket = Socket::bind(home, dir)?;
-    let emulator = Emulator::start(log.clone(), epoch.clone(), meta.size, meta.history as usize, dir.screen())?;
+    let emulator = Emulator::start(log.clone(), epoch.clone(), terminal.size, terminal.history as usize, dir.screen())?;
     let (offset, pid) = (log.end(), std::process::id());
     events
-        .record(Event::Started { epoch: epoch.clone(), offset, size: meta.size, pid, version: VERSION.into() })
+        .record(Event::Started { epoch: epoch.clone(), offset, size: terminal.size, pid, version: VERSION.into() })
         .map_err(files)?;
     // Last: what has this file is a session, whole also after a power cut.
     events.sync().and_then(|()| meta.write(&dir.meta())).map_err(files)?;
@@ -255,14 +258,13 @@ fn raise(
         call: None,
         host: None,
         cwd: meta.cwd.lossy(),
-        argv: meta.argv_lossy(),
         title: String::new(),
-        size: meta.size,
         clients: 0,
         epoch,
         offset,
         degraded: false,
         version: VERSION.into(),
+        terminal: Some(TerminalInfo { argv: terminal.argv_lossy(), size: terminal.size }),
     };
     let (dir, meta) = (dir.clone(), meta.clone());
     Ok(serve::Session::new(serve::Parts { dir, meta, info, lock, log, events, pty, emulator, socket })?)

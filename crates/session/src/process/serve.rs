@@ -177,7 +177,8 @@ impl Session {
         poll.add(&socket.listener, LISTENER, Interest::READ)?;
         poll.add(&signals, SIGNALS, Interest::READ)?;
         poll.add(emulator.ready(), SCREEN, Interest::READ)?;
-        let mut config = ServerConfig::new(info.epoch.clone(), info.size);
+        let size = info.terminal.as_ref().map(|terminal| terminal.size).unwrap_or_default();
+        let mut config = ServerConfig::new(info.epoch.clone(), size);
         config.viewers = max_viewers();
         let mut link = Server::new(config, info.clone());
         link.handle_log(info.offset, info.offset);

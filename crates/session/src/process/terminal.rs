@@ -132,7 +132,9 @@ impl Session {
         self.record(Event::Resized { offset: at, size });
         self.emulator.resize(at, size);
         self.link.handle_resized(at, size);
-        self.info.size = size;
+        if let Some(terminal) = &mut self.info.terminal {
+            terminal.size = size;
+        }
         self.info_changed = true;
     }
 }

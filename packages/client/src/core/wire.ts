@@ -46,22 +46,26 @@ export type SessionInfo = {
   host?: string,
   /** Where it was started, or where it is now if its shell tells (OSC 7). */
   cwd: string,
-  /** The program and its arguments. */
-  argv: Array<string>,
-  /** The terminal's title. */
+  /** Its title; empty if it has none. */
   title: string,
-  /** The terminal's size. */
-  size: Size,
   /** How many clients are attached. */
   clients: number,
   /** Its current life. */
   epoch: Epoch,
-  /** The end of its log. */
+  /** The next position of a cursor: for a terminal, the end of its log in bytes. */
   offset: number,
   /** The log could not be written to disk and goes on in memory. */
   degraded: boolean,
   /** The version of the session process. */
   version: string,
+} & Partial<TerminalInfo>;
+
+/** The part of a [`SessionInfo`] that only a terminal has. */
+export type TerminalInfo = {
+  /** The program and its arguments. */
+  argv: Array<string>,
+  /** The terminal's size. */
+  size: Size,
 };
 
 /** A program called for its owner. */

@@ -113,13 +113,11 @@ impl Server {
 
     /// The session as it is now.
     pub fn info(&self) -> SessionInfo {
-        SessionInfo {
-            size: self.tape.size(),
-            clients: self.clients(),
-            epoch: self.config.epoch.clone(),
-            offset: self.tape.end(),
-            ..self.info.clone()
+        let mut info = self.info.clone();
+        if let Some(terminal) = &mut info.terminal {
+            terminal.size = self.tape.size();
         }
+        SessionInfo { clients: self.clients(), epoch: self.config.epoch.clone(), offset: self.tape.end(), ..info }
     }
 
     fn presence(&self) -> ServerMessage {
