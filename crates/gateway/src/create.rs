@@ -256,7 +256,8 @@ fn digest(wanted: &CreateTerminal) -> serde_json::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use bowline_host::events::{Event, Events};
+    use bowline_host::events::Event;
+    use bowline_host::history::History;
     use bowline_host::machine::{this_boot, this_host};
     use bowline_host::meta::Meta;
     use bowline_proto::ids::Epoch;
@@ -271,9 +272,10 @@ mod tests {
         let dir = home.session(&SessionId::from_random([0; 12]));
         std::fs::create_dir(dir.path()).unwrap();
         let (epoch, size) = (Epoch::from_random([0; 4]), Size::default());
-        let mut events = Events::open(&dir.events()).unwrap();
-        events.record(Event::Started { epoch, offset: 0, size, pid: 1, version: "0.1.0".to_owned() }).unwrap();
-        events.record(Event::Exit { code: Some(0), signal: None, offset: 0 }).unwrap();
+        let (mut journal, mut history) = History::open(&dir.events()).unwrap();
+        let mut record = |event| history.record(&mut journal, event).unwrap();
+        record(Event::Started { epoch, offset: 0, size: Some(size), pid: 1, version: "0.1.0".to_owned() });
+        record(Event::Exit { code: Some(0), signal: None, offset: 0 });
         let meta = serde_json::json!({
             "id": dir.id(), "name": "s", "kind": "terminal", "argv": ["true"], "cwd": "/", "env": [], "size": size,
             "log_size": 1 << 20, "history": 0, "created": "2026-01-01T00:00:00Z", "host": this_host(), "boot": this_boot(),

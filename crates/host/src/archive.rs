@@ -14,7 +14,7 @@ use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot};
 use bowline_proto::message::{Scope, TerminalInfo};
 use bowline_proto::size::Size;
 
-use crate::events::History;
+use crate::history::History;
 use crate::home::SessionDir;
 use crate::log::{Log, Read};
 use crate::registry::Entry;
@@ -165,8 +165,9 @@ struct Last {
 
 fn last(entry: &Entry, size: Size, history: &History, log: &Log) -> Last {
     // Where the events are damaged, no life but the last is known of.
-    let life = history.started.as_ref().map_or(0, |started| started.offset);
-    let of_it = |saved: &Saved| history.started.as_ref().is_none_or(|started| saved.epoch == started.epoch);
+    let started = history.summary.started.as_ref();
+    let life = started.map_or(0, |started| started.offset);
+    let of_it = |saved: &Saved| started.is_none_or(|started| saved.epoch == started.epoch);
     let (start, end) = (log.start().max(life), log.end().max(life));
     let Some(mut screen) = read_screen(&entry.dir).ok().filter(of_it) else {
         return Last { screen: Saved::blank(&entry.info.epoch, start, size), start, end };

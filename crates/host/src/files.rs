@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes an owner-only file so that a reader finds the old content or the new, never a part.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -23,13 +24,32 @@ pub fn write_durable(path: &Path, content: &[u8]) -> io::Result<()> {
     path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
+/// Like [`write_whole`], for a file that several processes may write at once: the last one wins, and none spoils another's.
+pub fn write_shared(path: &Path, content: &[u8]) -> io::Result<()> {
+    static WRITES: AtomicU64 = AtomicU64::new(0);
+    let count = WRITES.fetch_add(1, Ordering::Relaxed);
+    replace_by(&with_suffix(path, &format!(".{}-{count}.new", std::process::id())), path, content, |_| Ok(()))
+}
+
 fn replace(path: &Path, content: &[u8], settle: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    let mut temp = path.as_os_str().to_owned();
-    temp.push(".new");
-    let temp = PathBuf::from(temp);
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temp)?;
+    replace_by(&with_suffix(path, ".new"), path, content, settle)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn replace_by(
+    temp: &Path,
+    path: &Path,
+    content: &[u8],
+    settle: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(temp)?;
     let written = file.write_all(content).and_then(|()| settle(&file));
-    written.and_then(|()| fs::rename(&temp, path)).inspect_err(|_| {
-        let _ = fs::remove_file(&temp);
+    written.and_then(|()| fs::rename(temp, path)).inspect_err(|_| {
+        let _ = fs::remove_file(temp);
     })
 }

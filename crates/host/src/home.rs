@@ -140,6 +140,10 @@ impl SessionDir {
     pub fn events(&self) -> PathBuf {
         self.path.join("events.jsonl")
     }
+    /// A checkpoint of what happened, for lists.
+    pub fn head(&self) -> PathBuf {
+        self.path.join("head")
+    }
     /// The last screen.
     pub fn screen(&self) -> PathBuf {
         self.path.join("screen")

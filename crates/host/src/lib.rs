@@ -5,7 +5,8 @@
 //!
 //! - [`meta`]: what it was asked to run;
 //! - [`log`]: the ring of terminal output;
-//! - [`events`]: what happened to it;
+//! - [`journal`]: what happened to it, as [`events`]; [`summary`] is what a list shows of them, with a checkpoint, and
+//!   [`history`] what a terminal remembers of them;
 //! - [`saved`]: its last screen;
 //! - [`lock`]: whether its process lives.
 //!
@@ -19,10 +20,13 @@
 
 pub mod archive;
 pub mod control;
+pub mod digest;
 pub mod events;
 pub mod files;
+pub mod history;
 pub mod hold;
 pub mod home;
+pub mod journal;
 pub mod launch;
 pub mod lock;
 pub mod log;
@@ -35,5 +39,6 @@ pub mod remove;
 pub mod rename;
 pub mod saved;
 pub mod start;
+pub mod summary;
 pub mod timestamp;
 pub mod wire;

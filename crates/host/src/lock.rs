@@ -10,6 +10,8 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
+use crate::digest::fnv1a;
+
 /// How often to look whether somebody has let go.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -85,10 +87,9 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// One byte of the file, chosen by FNV-1a: two keys that share it wait for each other, and that is all.
+/// One byte of the file, chosen by the key's digest: two keys that share it wait for each other, and that is all.
 fn part_of(key: &str) -> libc::flock {
-    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
+    let hash = fnv1a(key.as_bytes());
     libc::flock { l_start: (hash >> 2).cast_signed(), l_len: 1, ..whole_file(libc::F_WRLCK) }
 }
 

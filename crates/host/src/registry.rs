@@ -8,12 +8,12 @@ use bowline_proto::message::{SessionInfo, State, TerminalInfo};
 
 use crate::archive;
 use crate::control::Control;
-use crate::events::{History, Started};
 use crate::home::{Home, SessionDir};
 use crate::lock::Lock;
 use crate::log::Log;
 use crate::machine::{this_boot, this_host};
 use crate::meta::Meta;
+use crate::summary::{Started, Summary};
 use crate::timestamp::timestamp_of;
 
 /// A session as its files tell.
@@ -157,10 +157,10 @@ pub(crate) fn reread(dir: &SessionDir) -> Result<Entry, RegistryError> {
 /// unless it is to the events of one that has ended: that is lost, with the screen and the log that it left.
 pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
     let Some(meta) = there(Meta::read(&dir.meta()))? else { return Ok(None) };
-    let history = there(History::read(&dir.events()))?.unwrap_or_default();
+    let summary = there(Summary::read(&dir))?.unwrap_or_default();
     let here = meta.host == this_host();
-    let mut size = history.size();
-    let started = match history.started.clone() {
+    let mut size = summary.size;
+    let started = match summary.started.clone() {
         Some(started) => started,
         None => {
             let ended = here && !Lock::is_held(&dir.lock());
@@ -182,7 +182,7 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         .as_ref()
         .map(|terminal| TerminalInfo { argv: terminal.argv_lossy(), size: size.unwrap_or(terminal.size) });
     let log_end = Log::open(&dir.log()).map(|log| log.end()).unwrap_or(started.offset);
-    let state = match &history.exit {
+    let state = match &summary.exit {
         Some(_) => State::Exited,
         None if !here || Lock::is_held(&dir.lock()) => State::Running,
         None => State::Lost,
@@ -193,17 +193,17 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         name: meta.name.clone(),
         kind: meta.kind,
         state,
-        exit: history.exit.as_ref().map(|(exit, _)| exit.clone()),
+        exit: summary.exit.as_ref().map(|(exit, _)| exit.clone()),
         created: meta.created.clone(),
-        active: last_output(&dir, &history),
-        call: history.call.clone(),
+        active: last_output(&dir, &meta, &summary),
+        call: summary.call,
         host: (!here).then(|| meta.host.clone()),
-        cwd: history.cwd.clone().unwrap_or_else(|| meta.cwd.lossy()),
-        title: history.title.clone(),
+        cwd: summary.cwd.unwrap_or_else(|| meta.cwd.lossy()),
+        title: summary.title,
         clients: 0,
         epoch: if torn { torn_epoch(&started.epoch) } else { started.epoch },
         offset: log_end,
-        degraded: history.degraded,
+        degraded: summary.degraded,
         version: started.version,
         terminal,
     };
@@ -243,9 +243,10 @@ fn is_exhausted(error: &io::Error) -> bool {
 }
 
 /// When it last printed something, as far as files tell: a session that ended, at its end at the latest.
-fn last_output(dir: &SessionDir, history: &History) -> Option<String> {
+fn last_output(dir: &SessionDir, meta: &Meta, summary: &Summary) -> Option<String> {
     let written = || Some(timestamp_of(fs::metadata(dir.log()).ok()?.modified().ok()?));
-    if history.exit.is_some() { Some(history.last_at.clone()) } else { written() }
+    let by_events = summary.exit.is_some() || meta.terminal.is_none();
+    if by_events { Some(summary.last_at.clone()).filter(|at| !at.is_empty()) } else { written() }
 }
 
 /// A machine that went down may have lost the newest pages of the log, so cursors into that life no longer hold.

@@ -12,10 +12,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::control::{Control, ControlError};
-use crate::events::History;
 use crate::home::{Home, SessionDir};
 use crate::lock::Lock;
 use crate::registry::{self, Entry, RegistryError};
+use crate::summary::Summary;
 
 /// Between SIGHUP and SIGKILL.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
@@ -84,7 +84,7 @@ pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
 
 /// The session process, if it lives; held, its number cannot come to mean another one.
 fn hold_process(entry: &Entry) -> Option<OwnedFd> {
-    let pid = History::read(&entry.dir.events()).ok()?.started?.pid;
+    let pid = Summary::read(&entry.dir).ok()?.started?.pid;
     let process = pidfd_open(Pid::from_raw(pid as i32)?, PidfdFlags::empty()).ok()?;
     Lock::is_held(&entry.dir.lock()).then_some(process)
 }
@@ -170,7 +170,7 @@ pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<Pruned
         .into_iter()
         .filter(|entry| entry.here && entry.info.state == State::Exited && !Lock::is_held(&entry.dir.lock()))
         .map(|entry| (entry.dir.clone(), Some(entry)));
-    let has_exited = |dir: &SessionDir| History::read(&dir.events()).is_ok_and(|history| history.exit.is_some());
+    let has_exited = |dir: &SessionDir| Summary::read(dir).is_ok_and(|summary| summary.exit.is_some());
     let damaged = registry::damaged(home)?.into_iter().filter(has_exited).map(|dir| (dir, None));
     let mut ended: Vec<(Duration, u64, SessionDir, Option<Entry>)> =
         whole.chain(damaged).map(|(dir, entry)| (age(&dir), disk_usage(&dir), dir, entry)).collect();
@@ -252,7 +252,8 @@ mod tests {
     use bowline_proto::size::Size;
 
     use super::*;
-    use crate::events::{Event, Events};
+    use crate::events::Event;
+    use crate::history::History;
     use crate::machine::{this_boot, this_host};
     use crate::meta::{Meta, TerminalMeta};
     use crate::timestamp::timestamp;
@@ -263,10 +264,11 @@ mod tests {
         let dir = home.session(&SessionId::from_random([n; 12]));
         fs::create_dir(dir.path()).unwrap();
         let (epoch, size) = (Epoch::from_random([n; 4]), Size::default());
-        let mut events = Events::open(&dir.events()).unwrap();
-        events.record(Event::Started { epoch, offset: 0, size, pid: 1, version: "0.1.0".into() }).unwrap();
+        let (mut journal, mut history) = History::open(&dir.events()).unwrap();
+        let started = Event::Started { epoch, offset: 0, size: Some(size), pid: 1, version: "0.1.0".into() };
+        history.record(&mut journal, started).unwrap();
         if let Some(hours) = exited {
-            events.record(Event::Exit { code: Some(0), signal: None, offset: 0 }).unwrap();
+            history.record(&mut journal, Event::Exit { code: Some(0), signal: None, offset: 0 }).unwrap();
             let at = std::time::SystemTime::now() - Duration::from_secs(hours * 3600);
             fs::File::open(dir.events()).unwrap().set_modified(at).unwrap();
         }

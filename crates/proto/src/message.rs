@@ -65,7 +65,7 @@ pub struct SessionInfo {
     pub version: String,
     /// What only a terminal has; the fields stand beside the others in JSON.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", schema(inline))]
+    #[cfg_attr(feature = "openapi", schema(value_type = OptionalTerminalInfo, inline))]
     #[cfg_attr(test, ts(skip))]
     pub terminal: Option<TerminalInfo>,
 }
@@ -79,6 +79,17 @@ pub struct TerminalInfo {
     pub argv: Vec<String>,
     /// The terminal's size.
     pub size: Size,
+}
+
+/// [`TerminalInfo`] as OpenAPI sees it: fields that other kinds of sessions do not have.
+#[cfg(feature = "openapi")]
+#[derive(utoipa::ToSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct OptionalTerminalInfo {
+    /// A terminal's program and its arguments.
+    argv: Option<Vec<String>>,
+    /// A terminal's size.
+    size: Option<Size>,
 }
 
 impl SessionInfo {

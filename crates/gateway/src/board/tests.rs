@@ -4,8 +4,10 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use bowline_host::events::{Event, Events};
+use bowline_host::events::Event;
+use bowline_host::history::History;
 use bowline_host::home::SessionDir;
+use bowline_host::journal::Journal;
 use bowline_host::lock::Lock;
 use bowline_host::machine::{this_boot, this_host};
 use bowline_host::meta::Meta;
@@ -47,18 +49,19 @@ impl World {
         std::fs::create_dir(dir.path()).unwrap();
         let lock = Lock::take(&dir.lock()).unwrap();
         let listener = UnixListener::bind(dir.sock()).unwrap();
-        let mut events = Events::open(&dir.events()).unwrap();
+        let (journal, history) = History::open(&dir.events()).unwrap();
         let epoch = Epoch::from_random([0, 0, 0, n]);
         let size = Size::default();
         let version = "0.1.0".to_owned();
-        events.record(Event::Started { epoch, offset: 0, size, pid: 1, version }).unwrap();
         let meta = serde_json::json!({
             "id": dir.id(), "name": format!("s{n}"), "kind": "terminal", "argv": ["sh"], "cwd": "/", "env": [],
             "size": size, "log_size": 1 << 20, "history": 0, "created": timestamp(), "host": this_host(), "boot": this_boot(),
         });
         let meta: Meta = serde_json::from_value(meta).unwrap();
-        meta.write(&dir.meta()).unwrap();
-        Played { dir, lock, listener: Some(listener), events, meta }
+        let mut played = Played { dir, lock, listener: Some(listener), journal, history, meta };
+        played.record(Event::Started { epoch, offset: 0, size: Some(size), pid: 1, version });
+        played.meta.write(&played.dir.meta()).unwrap();
+        played
     }
 }
 
@@ -67,11 +70,16 @@ struct Played {
     dir: SessionDir,
     lock: Option<Lock>,
     listener: Option<UnixListener>,
-    events: Events,
+    journal: Journal,
+    history: History,
     meta: Meta,
 }
 
 impl Played {
+    fn record(&mut self, event: Event) {
+        self.history.record(&mut self.journal, event).unwrap();
+    }
+
     /// What its process says of itself.
     fn info(&self, title: &str) -> SessionInfo {
         SessionInfo {
@@ -87,7 +95,7 @@ impl Played {
             cwd: "/".to_owned(),
             title: title.to_owned(),
             clients: 1,
-            epoch: self.events.history().started.clone().unwrap().epoch,
+            epoch: self.history.summary.started.clone().unwrap().epoch,
             offset: 0,
             degraded: false,
             version: "0.1.0".to_owned(),
@@ -140,7 +148,7 @@ impl Played {
 
     fn end(mut self, exit: bool) -> Played {
         if exit {
-            self.events.record(Event::Exit { code: Some(7), signal: None, offset: 0 }).unwrap();
+            self.record(Event::Exit { code: Some(7), signal: None, offset: 0 });
         }
         (self.lock, self.listener) = (None, None);
         self
@@ -241,11 +249,11 @@ async fn r46_a_process_that_dies_without_a_word_is_lost_and_may_live_again() {
     let started = Event::Started {
         epoch: Epoch::from_random([9; 4]),
         offset: 0,
-        size: Size::default(),
+        size: Some(Size::default()),
         pid: 1,
         version: String::new(),
     };
-    played.events.record(started).unwrap();
+    played.record(started);
     played.meta.write(&played.dir.meta()).unwrap();
     let mut follower = played.asked().await;
     say(&mut follower, &played.info("again"));

@@ -6,7 +6,8 @@ use std::time::Duration;
 use bowline_gateway::Gateway;
 use bowline_gateway::auth::{Auth, Scope};
 use bowline_gateway::settings::{Limits, SessionDefaults, Settings};
-use bowline_host::events::{Event, Events};
+use bowline_host::events::Event;
+use bowline_host::history::History;
 use bowline_host::home::{Home, SessionDir};
 use bowline_host::machine::{this_boot, this_host};
 use bowline_host::meta::Meta;
@@ -81,10 +82,11 @@ impl World {
         random[..2].copy_from_slice(&[(n / 36) as u8, (n % 36) as u8]);
         let dir = self.home.session(&SessionId::from_random(random));
         std::fs::create_dir(dir.path()).unwrap();
-        let mut events = Events::open(&dir.events()).unwrap();
+        let (mut journal, mut history) = History::open(&dir.events()).unwrap();
+        let mut record = |event| history.record(&mut journal, event).unwrap();
         let (epoch, size) = (Epoch::from_random([0; 4]), Size::default());
-        events.record(Event::Started { epoch, offset: 0, size, pid: 1, version: "0.1.0".to_owned() }).unwrap();
-        events.record(Event::Exit { code: Some(0), signal: None, offset: 0 }).unwrap();
+        record(Event::Started { epoch, offset: 0, size: Some(size), pid: 1, version: "0.1.0".to_owned() });
+        record(Event::Exit { code: Some(0), signal: None, offset: 0 });
         let meta = serde_json::json!({
             "id": dir.id(), "name": format!("s{n}"), "kind": "terminal", "argv": [program], "cwd": "/", "env": [],
             "size": size, "log_size": 1 << 20, "history": 0, "created": format!("2026-01-01T00:00:00.{n:06}Z"),

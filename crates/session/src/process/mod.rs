@@ -1,43 +1,40 @@
 //! The session process: how it comes to life, and what it reports to whoever started it.
 //!
 //! [`run`] reads its order from standard input, becomes a process of its own, makes the session's files, starts the
-//! program, reports, and then serves until the program has ended (`serve.rs`).
+//! program, reports, and then serves until the program has ended (`session.rs`).
 
-mod asks;
+mod body;
 mod conn;
+mod core;
 mod ending;
-mod newest;
-mod notices;
-mod pace;
 mod poll;
-mod serve;
+mod requests;
+mod session;
+mod socket;
 mod terminal;
-mod typed;
 mod viewers;
 
 use std::fs;
 use std::io::{self, BufRead, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use bowline_proto::ids::Epoch;
-use bowline_proto::message::{Kind, SessionInfo, State, TerminalInfo};
-use rustix::fs::{Mode, inotify};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
-
-use crate::emulator::Emulator;
-use crate::pty::{Pty, SpawnError};
-use bowline_host::events::{Event, Events};
-use bowline_host::home::{Home, HomeError, SessionDir, ensure_private};
+use bowline_host::home::{Home, HomeError, SessionDir};
 use bowline_host::lock::Lock;
-use bowline_host::log::Log;
 use bowline_host::meta::Meta;
 use bowline_host::newborn::Report;
 use bowline_host::start::Order;
+use bowline_proto::ids::Epoch;
+use bowline_proto::message::{Kind, SessionInfo, State};
+use rustix::fs::Mode;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
+
+use self::body::Body;
+use self::session::{Parts, Session};
+use self::socket::Socket;
+use crate::pty::SpawnError;
 
 /// The most that an order may take; the kernel allows less for arguments and environment.
 const MAX_ORDER: u64 = 16 << 20;
@@ -171,7 +168,7 @@ fn wait_for_word() -> Result<(), BirthError> {
 }
 
 /// Makes the files and starts the program. On an error, what was made for a new session is removed again.
-fn birth(order: &Order, umask: Mode) -> Result<serve::Session, BirthError> {
+fn birth(order: &Order, umask: Mode) -> Result<Session, BirthError> {
     let home = Home::new(order.state.as_os(), order.runtime.as_os())?;
     let dir = home.session(&order.meta.id);
     let files = |source: io::Error| match source.kind() {
@@ -203,7 +200,7 @@ fn claim(dir: &SessionDir, files: &dyn Fn(io::Error) -> BirthError) -> Result<Lo
     if dir.meta().try_exists().map_err(files)? {
         return Err(BirthError::Exists);
     }
-    for stale in [dir.log(), dir.events(), dir.screen()] {
+    for stale in [dir.log(), dir.events(), dir.head(), dir.screen()] {
         match fs::remove_file(stale) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(files(error)),
             _ => {}
@@ -212,6 +209,7 @@ fn claim(dir: &SessionDir, files: &dyn Fn(io::Error) -> BirthError) -> Result<Lo
     Ok(lock)
 }
 
+/// Makes what is missing of the files, starts the program and binds the socket.
 fn raise(
     home: &Home,
     dir: &SessionDir,
@@ -219,38 +217,17 @@ fn raise(
     umask: Mode,
     lock: Lock,
     files: &dyn Fn(io::Error) -> BirthError,
-) -> Result<serve::Session, BirthError> {
-    let Some(terminal) = &meta.terminal else { return Err(BirthError::Kind) };
-    let log = match Log::open(&dir.log()) {
-        Ok(log) => log.reserve().map(|()| log),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Log::create(&dir.log(), terminal.log_size),
-        Err(error) => Err(error),
+) -> Result<Session, BirthError> {
+    let prepared = match (&meta.kind, &meta.terminal) {
+        (Kind::Terminal, Some(terminal)) => terminal::Prepared::new(dir, terminal, files)?,
+        _ => return Err(BirthError::Kind),
     };
-    let log = Arc::new(log.map_err(files)?);
-    let mut events = Events::open(&dir.events()).map_err(files)?;
-    let spawned = || {
-        Pty::check(meta, terminal)?;
-        wait_for_word()?;
-        Ok(Pty::spawn(meta, terminal, umask)?)
-    };
-    // A restart that fails leaves the log as small as it was.
-    let pty = spawned().inspect_err(|_: &BirthError| drop(log.shrink()))?;
-    // From here on a program runs: if the rest fails, dropping the PTY hangs it up.
     let mut random = [0; 4];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(io::Error::from)?;
-    let epoch = Epoch::from_random(random);
-    let socket = Socket::bind(home, dir)?;
-    let emulator = Emulator::start(log.clone(), epoch.clone(), terminal.size, terminal.history as usize, dir.screen())?;
-    let (offset, pid) = (log.end(), std::process::id());
-    events
-        .record(Event::Started { epoch: epoch.clone(), offset, size: terminal.size, pid, version: VERSION.into() })
-        .map_err(files)?;
-    // Last: what has this file is a session, whole also after a power cut.
-    events.sync().and_then(|()| meta.write(&dir.meta())).map_err(files)?;
-    let info = SessionInfo {
+    let mut info = SessionInfo {
         id: meta.id.clone(),
         name: meta.name.clone(),
-        kind: Kind::Terminal,
+        kind: meta.kind,
         state: State::Running,
         exit: None,
         created: meta.created.clone(),
@@ -260,75 +237,17 @@ fn raise(
         cwd: meta.cwd.lossy(),
         title: String::new(),
         clients: 0,
-        epoch,
-        offset,
+        epoch: Epoch::from_random(random),
+        offset: 0,
         degraded: false,
         version: VERSION.into(),
-        terminal: Some(TerminalInfo { argv: terminal.argv_lossy(), size: terminal.size }),
+        terminal: None,
     };
-    let (dir, meta) = (dir.clone(), meta.clone());
-    Ok(serve::Session::new(serve::Parts { dir, meta, info, lock, log, events, pty, emulator, socket })?)
-}
-
-/// The listening socket and the path it is bound to.
-#[derive(Debug)]
-struct Socket {
-    listener: UnixListener,
-    path: PathBuf,
-    link: PathBuf,
-}
-
-impl Socket {
-    /// Binds the session's socket. Whoever holds the lock owns the path, so a stale one is in the way and goes.
-    fn bind(home: &Home, dir: &SessionDir) -> Result<Socket, BirthError> {
-        let path = home.socket_path(dir)?;
-        Ok(Socket { listener: listen(&path, &dir.sock())?, path, link: dir.sock() })
-    }
-
-    /// Binds again where the path no longer leads here: something cleaned up. Whether it did.
-    fn rebind(&mut self) -> io::Result<bool> {
-        if self.path.exists() && self.link.exists() {
-            return Ok(false);
-        }
-        self.listener = listen(&self.path, &self.link)?;
-        Ok(true)
-    }
-
-    /// Has a watch tell when the socket or the link to it goes.
-    fn watch_by(&self, watch: &OwnedFd) {
-        for place in [self.path.parent(), self.link.parent()].into_iter().flatten() {
-            let _ = inotify::add_watch(watch, place, inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_FROM);
-        }
-    }
-
-    /// Takes the path away: nobody connects any more.
-    fn unlink(&self) {
-        let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_file(&self.link);
-    }
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        self.unlink();
-    }
-}
-
-fn listen(path: &Path, link: &Path) -> io::Result<UnixListener> {
-    for old in [path, link] {
-        match fs::remove_file(old) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    if let Some(parent) = path.parent() {
-        ensure_private(parent).map_err(io::Error::other)?;
-    }
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    listener.set_nonblocking(true)?;
-    if path != link {
-        symlink(path, link)?;
-    }
-    Ok(listener)
+    let pty = prepared.spawn(meta, umask, wait_for_word)?;
+    let socket = Socket::bind(home, dir)?;
+    let (journal, terminal) = prepared.start(dir, pty, &mut info, files)?;
+    // Last: what has this file is a session, whole also after a power cut.
+    journal.sync().and_then(|()| meta.write(&dir.meta())).map_err(files)?;
+    let (dir, meta, body) = (dir.clone(), meta.clone(), Body::Terminal(Box::new(terminal)));
+    Ok(Session::new(Parts { dir, meta, info, lock, journal, body, socket })?)
 }

@@ -1,28 +1,27 @@
-//! The session and its connections: accepting them, hearing them, giving them what the link has for them.
+//! The session and its connections: accepting them, reading them, giving them what the body has for them.
 
 use std::time::{Duration, Instant};
 
 use bowline_proto::config::VIEWERS;
 use bowline_proto::frame::Frame;
-use bowline_proto::link::{ConnId, Transmit};
+use bowline_proto::link::ConnId;
 
 use super::conn::{Conn, HIGH_WATER, Input, Role};
 use super::poll::{Interest, Ready};
-use super::serve::Session;
-use bowline_host::wire::{self, Put};
+use super::session::Session;
 
 /// How long a connection that is being closed may take to read its last frames.
 const CUT_AFTER: Duration = Duration::from_secs(10);
 /// Connections at once, where the limit of open files allows them; one more is closed at once.
 const MAX_CONNS: usize = 4096;
-/// Connections that viewers leave to those who ask: an owner can end a session however many watch it.
-const FOR_ASKS: usize = 64;
+/// Connections that viewers leave to control requests: an owner can end a session however many watch it.
+const FOR_REQUESTS: usize = 64;
 /// Descriptors that are not connections. Without room for one more, accepting would fail without end.
 const OTHER_FILES: usize = 64;
 
 /// How many viewers there is room for.
 pub(super) fn max_viewers() -> usize {
-    VIEWERS.min(max_conns().saturating_sub(FOR_ASKS))
+    VIEWERS.min(max_conns().saturating_sub(FOR_REQUESTS))
 }
 
 fn max_conns() -> usize {
@@ -42,10 +41,9 @@ impl Session {
             let Ok(conn) = Conn::new(stream) else { continue };
             let id = self.next_conn;
             self.next_conn += 1;
-            if self.poll.add(&conn.stream, id, Interest::READ).is_ok() {
+            if self.core.poll.add(&conn.stream, id, Interest::READ).is_ok() {
                 self.conns.insert(id, conn);
-                let now = self.now();
-                self.link.handle_open(ConnId(id), now);
+                self.body.handle_open(&self.core, ConnId(id));
             }
         }
     }
@@ -95,19 +93,18 @@ impl Session {
     }
 
     fn handle_frame(&mut self, id: u64, frame: Frame<'_>) {
-        let now = self.now();
         let role = self.conns.get(&id).map_or(Role::New, |conn| conn.role);
         match (role, frame) {
-            (Role::Control { .. }, Frame::Text(text)) => self.handle_ask(id, text),
+            (Role::Control { .. }, Frame::Text(text)) => self.handle_request(id, text),
             (Role::Control { .. }, Frame::Binary(_)) => self.drop_conn(id),
-            (Role::New, Frame::Text(text)) if Session::is_ask(text) => {
-                self.link.handle_closed(ConnId(id), now); // not a viewer
+            (Role::New, Frame::Text(text)) if Session::is_request(text) => {
+                self.body.handle_closed(&self.core, ConnId(id)); // not a viewer
                 self.set_role(id, Role::Control { follows: false });
-                self.handle_ask(id, text);
+                self.handle_request(id, text);
             }
             (Role::New | Role::Viewer, frame) => {
                 self.set_role(id, Role::Viewer);
-                self.link.handle_frame(ConnId(id), frame, now);
+                self.body.handle_frame(&self.core, ConnId(id), frame);
             }
         }
     }
@@ -118,7 +115,7 @@ impl Session {
         }
     }
 
-    /// Gives all viewers what the link has for them.
+    /// Gives all viewers what the body has for them.
     pub(super) fn serve_viewers(&mut self) {
         for id in self.conns.keys().copied().collect::<Vec<_>>() {
             self.pump(id);
@@ -126,7 +123,7 @@ impl Session {
         self.served = Instant::now();
     }
 
-    /// Gives a viewer what the link has for it, as long as its socket takes it.
+    /// Gives a viewer what the body has for it, as long as its socket takes it.
     fn pump(&mut self, id: u64) {
         let mut frames = std::mem::take(&mut self.frames);
         loop {
@@ -139,7 +136,7 @@ impl Session {
                 Some(_) | None => break,
             }
             frames.clear();
-            let last = self.collect(id, &mut frames);
+            let last = self.body.poll_frames(&mut self.core, ConnId(id), &mut frames, HIGH_WATER);
             if frames.is_empty() && !last {
                 break;
             }
@@ -156,28 +153,10 @@ impl Session {
         self.watch_conn(id);
     }
 
-    /// Fills `frames` with what the link has for a viewer; whether that is the last it gets.
-    fn collect(&mut self, id: u64, frames: &mut Vec<u8>) -> bool {
-        let now = self.now();
-        while frames.len() < HIGH_WATER {
-            let Some(transmit) = self.link.poll_transmit(ConnId(id), now) else { return false };
-            if let Transmit::Output { from, len } = transmit
-                && self.newest.get(from, len).is_none()
-            {
-                self.log_newest();
-            }
-            // A log that cannot be read ends the connection; the viewer comes back and tries again.
-            if wire::put(frames, transmit, &self.log, |from, len| self.newest.get(from, len)) != Put::Queued {
-                return true;
-            }
-        }
-        false
-    }
-
     fn watch_conn(&mut self, id: u64) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
         let wanted = Interest { read: true, write: !conn.is_drained() };
-        if wanted != conn.interest && self.poll.modify(&conn.stream, id, wanted).is_ok() {
+        if wanted != conn.interest && self.core.poll.modify(&conn.stream, id, wanted).is_ok() {
             conn.interest = wanted;
         }
     }
@@ -198,9 +177,8 @@ impl Session {
 
     pub(super) fn drop_conn(&mut self, id: u64) {
         if let Some(conn) = self.conns.remove(&id) {
-            self.poll.remove(&conn.stream);
-            let now = self.now();
-            self.link.handle_closed(ConnId(id), now);
+            self.core.poll.remove(&conn.stream);
+            self.body.handle_closed(&self.core, ConnId(id));
         }
     }
 }

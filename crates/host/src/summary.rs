@@ -1,0 +1,289 @@
+//! What a session's events add up to for a list, and `head`, a checkpoint of it.
+//!
+//! A list must not read whole journals. `head` holds the summary at a position of `events.jsonl`; a reader folds the events
+//! after it. It is a cache and nothing more: where it is missing, or belongs to a file that has been replaced, it is made
+//! again from the events.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use bowline_proto::Offset;
+use bowline_proto::ids::Epoch;
+use bowline_proto::message::{Call, CallKind, ExitStatus};
+use bowline_proto::size::Size;
+use serde::{Deserialize, Serialize};
+
+use crate::events::Event;
+use crate::files::write_shared;
+use crate::home::SessionDir;
+use crate::journal::{self, Position, Record};
+
+/// A reader that had to read more events than this writes a checkpoint, so that the next one need not.
+const WORTH_WRITING: u64 = 16 << 10;
+/// How much of a notification a list of sessions shows, in characters; the rest is left out.
+const MAX_CALL: usize = 200;
+
+/// What a session's events add up to for a list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Summary {
+    /// The latest life.
+    pub started: Option<Started>,
+    /// The terminal's size, the last that was recorded.
+    pub size: Option<Size>,
+    /// The last title.
+    pub title: String,
+    /// The last directory that the shell reported.
+    pub cwd: Option<String>,
+    /// The latest life's log is in memory only.
+    pub degraded: bool,
+    /// How the latest life ended, and the end of its log.
+    pub exit: Option<(ExitStatus, Offset)>,
+    /// The latest life's last notification or bell.
+    pub call: Option<Call>,
+    /// When the last event happened.
+    pub last_at: String,
+}
+
+/// The beginning of a life.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The life's epoch.
+    pub epoch: Epoch,
+    /// Where its output begins.
+    pub offset: Offset,
+    /// The session process.
+    pub pid: u32,
+    /// The version of the session process.
+    pub version: String,
+}
+
+impl Summary {
+    /// What the events of the session in `dir` add up to.
+    pub fn read(dir: &SessionDir) -> io::Result<Summary> {
+        let file = File::open(dir.events())?;
+        let head = Head::read(&dir.head()).filter(|head| head.is_of(&file));
+        let (mut summary, from) = head.map_or_else(Default::default, |head| (head.summary, head.position));
+        let end = journal::read(&file, from, |record: Record<Event>| summary.fold(&record))?;
+        if end.byte - from.byte > WORTH_WRITING {
+            // Whoever cannot write it reads more the next time.
+            let _ = summary.checkpoint(&file, end, &dir.head());
+        }
+        Ok(summary)
+    }
+
+    /// Writes this summary, which is true at a position of the events, to `head`. Anyone may do so at any time: a reader
+    /// trusts it only where it belongs to the file it finds.
+    pub fn checkpoint(&self, events: &File, position: Position, head: &Path) -> io::Result<()> {
+        let fingerprint = journal::fingerprint(events, position)?;
+        let head_now = Head { version: HEAD_VERSION, position, fingerprint, summary: self.clone() };
+        write_shared(head, &serde_json::to_vec(&head_now)?)
+    }
+
+    /// Takes one more event into account.
+    pub fn fold(&mut self, record: &Record<Event>) {
+        self.last_at.clone_from(&record.at);
+        match &record.event {
+            Event::Started { epoch, offset, size, pid, version } => {
+                let (epoch, version) = (epoch.clone(), version.clone());
+                *self = Summary {
+                    started: Some(Started { epoch, offset: *offset, pid: *pid, version }),
+                    size: size.or(self.size),
+                    last_at: std::mem::take(&mut self.last_at),
+                    ..Summary::default()
+                };
+            }
+            Event::Resized { size, .. } => self.size = Some(*size),
+            Event::Title { title } => self.title.clone_from(title),
+            Event::Cwd { cwd } => self.cwd = Some(cwd.clone()),
+            Event::Degraded { .. } => self.degraded = true,
+            Event::Exit { code, signal, offset } => {
+                self.exit = Some((ExitStatus { code: *code, signal: signal.clone() }, *offset));
+            }
+            Event::Notify { title, body } => {
+                let text = call_text(title, body);
+                self.call = Some(Call { at: record.at.clone(), kind: CallKind::Notify, text });
+            }
+            Event::Bell => self.call = Some(Call { at: record.at.clone(), kind: CallKind::Bell, text: String::new() }),
+            Event::Command { .. } | Event::Unknown => {}
+        }
+    }
+}
+
+/// A notification in one line, for a list of sessions.
+pub fn call_text(title: &str, body: &str) -> String {
+    let all = if title.is_empty() || body.is_empty() { format!("{title}{body}") } else { format!("{title}: {body}") };
+    all.chars().take(MAX_CALL).collect()
+}
+
+/// Raised when a reader of the old form could misread the new one.
+const HEAD_VERSION: u32 = 1;
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    version: u32,
+    position: Position,
+    /// Of the record before the position.
+    fingerprint: u64,
+    summary: Summary,
+}
+
+impl Head {
+    fn read(path: &Path) -> Option<Head> {
+        let head: Head = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        (head.version == HEAD_VERSION).then_some(head)
+    }
+
+    /// Whether it belongs to this file of events.
+    fn is_of(&self, events: &File) -> bool {
+        let fits = events.metadata().is_ok_and(|found| found.len() >= self.position.byte);
+        fits && journal::fingerprint(events, self.position).is_ok_and(|found| found == self.fingerprint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_proto::ids::SessionId;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::history::History;
+    use crate::home::Home;
+    use crate::timestamp::timestamp;
+
+    fn session(temp: &tempfile::TempDir) -> SessionDir {
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        home.ensure().unwrap();
+        let dir = home.session(&SessionId::from_random([1; 12]));
+        fs::create_dir(dir.path()).unwrap();
+        dir
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        let size = (20..200u32, 10..80u32).prop_map(|(cols, rows)| Size::new(cols, rows).unwrap());
+        let epoch = any::<[u8; 4]>().prop_map(Epoch::from_random);
+        prop_oneof![
+            (epoch, any::<u32>(), size.clone()).prop_map(|(epoch, offset, size)| Event::Started {
+                epoch,
+                offset: offset.into(),
+                size: Some(size),
+                pid: 7,
+                version: "0.1.0".into(),
+            }),
+            (any::<u32>(), size).prop_map(|(offset, size)| Event::Resized { offset: offset.into(), size }),
+            // Long enough that a reader finds a checkpoint worth writing.
+            (0..4000usize).prop_map(|len| Event::Title { title: "t".repeat(len) }),
+            "[a-z/]{0,20}".prop_map(|cwd| Event::Cwd { cwd }),
+            ("[a-z]{0,9}", "[a-z]{0,300}").prop_map(|(title, body)| Event::Notify { title, body }),
+            Just(Event::Bell),
+            Just(Event::Command { id: "c".into(), digest: 1 }),
+            Just(Event::Degraded { error: "full".into() }),
+            any::<Option<i32>>().prop_map(|code| Event::Exit { code, signal: None, offset: 9 }),
+        ]
+    }
+
+    /// Something that happens to the files between two reads.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Record(Event),
+        Checkpoint,
+        Read,
+        /// Half a line, as a crash leaves it, and the next life's first look.
+        Tear,
+        /// The journal is replaced by a shorter one, as compaction does.
+        Compact,
+        /// The checkpoint is cut, or a byte of it changed.
+        Damage(usize, u8),
+        RemoveHead,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            8 => event().prop_map(Step::Record),
+            1 => Just(Step::Checkpoint),
+            2 => Just(Step::Read),
+            1 => Just(Step::Tear),
+            1 => Just(Step::Compact),
+            1 => (any::<usize>(), any::<u8>()).prop_map(|(at, bits)| Step::Damage(at, bits)),
+            1 => Just(Step::RemoveHead),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+        /// Whatever happened to events and checkpoint, a reader finds what all the events add up to.
+        #[test]
+        fn r21_a_summary_is_what_the_whole_journal_adds_up_to(steps in prop::collection::vec(step(), 1..60)) {
+            let temp = tempfile::tempdir().unwrap();
+            let dir = session(&temp);
+            let (mut journal, mut history) = History::open(&dir.events()).unwrap();
+            for step in steps {
+                match step {
+                    Step::Record(event) => _ = history.record(&mut journal, event).unwrap(),
+                    Step::Checkpoint => {
+                        history.summary.checkpoint(journal.file(), journal.end(), &dir.head()).unwrap();
+                    }
+                    Step::Read => {}
+                    Step::Tear => {
+                        let half = fs::OpenOptions::new().append(true).open(dir.events());
+                        io::Write::write_all(&mut half.unwrap(), b"{\"seq\":").unwrap();
+                        (journal, history) = History::open(&dir.events()).unwrap();
+                    }
+                    Step::Compact => {
+                        let seq = journal.end().seq.saturating_sub(1);
+                        journal.replace(&[Record { seq, at: timestamp(), event: Event::Bell }]).unwrap();
+                        history = History::read(&dir.events()).unwrap();
+                    }
+                    Step::Damage(at, bits) => {
+                        let mut head = fs::read(dir.head()).unwrap_or_default();
+                        let at = at % (head.len() + 1);
+                        head.truncate(if bits == 0 { at } else { head.len() });
+                        // A changed number or text would be a checkpoint of something else: only its form is damaged.
+                        if let Some(byte) = head.get_mut(at).filter(|byte| b"{}[]\",:".contains(byte)) {
+                            *byte = b'#';
+                        }
+                        fs::write(dir.head(), head).unwrap();
+                    }
+                    Step::RemoveHead => _ = fs::remove_file(dir.head()),
+                }
+                prop_assert_eq!(&Summary::read(&dir).unwrap(), &history.summary);
+            }
+        }
+    }
+
+    /// What a checkpoint covers is not read again: here it is gone.
+    #[test]
+    fn r21_a_list_reads_no_events_before_the_checkpoint() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = session(&temp);
+        let (mut journal, mut history) = History::open(&dir.events()).unwrap();
+        for n in 0..2000 {
+            history.record(&mut journal, Event::Title { title: format!("title {n}") }).unwrap();
+        }
+        assert!(!dir.head().exists());
+        assert_eq!(Summary::read(&dir).unwrap().title, "title 1999", "read whole, once");
+        let mut events = fs::read(dir.events()).unwrap();
+        let len = events.len();
+        events[..len - 1000].fill(b'x');
+        fs::write(dir.events(), events).unwrap();
+        assert_eq!(Summary::read(&dir).unwrap(), history.summary);
+    }
+
+    #[test]
+    fn unknown_events_of_another_kind_do_not_hide_a_life() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = session(&temp);
+        let lines = [
+            r#"{"seq":0,"at":"t0","event":{"type":"started","epoch":"00000001","pid":7,"version":"9"}}"#,
+            r#"{"seq":1,"at":"t1","event":{"type":"hologram","beams":[1,2]}}"#,
+            r#"{"seq":2,"from":1,"at":"t2","event":{"type":"exit","code":0,"signal":null}}"#,
+        ];
+        fs::write(dir.events(), lines.map(|line| format!("{line}\n")).concat()).unwrap();
+        let summary = Summary::read(&dir).unwrap();
+        assert_eq!(summary.started.unwrap().version, "9");
+        assert_eq!((summary.exit.unwrap().0.code, summary.last_at.as_str()), (Some(0), "t2"));
+    }
+}
