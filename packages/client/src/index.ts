@@ -20,6 +20,7 @@ export type { CommandOutcome, SnapshotStart, TerminalCallbacks, TerminalOptions 
 export { type Backoff, BROWSER, NATIVE } from "./core/backoff.js";
 export type { Closed, Permanent } from "./core/close.js";
 export { clampSize, isSessionName, newClientId } from "./core/ids.js";
+export type { UnreadableSession } from "./core/message.js";
 export type { NotTaken } from "./core/link/client.js";
 export type { Unsent } from "./core/link/outbox.js";
 export type * from "./core/wire.js";

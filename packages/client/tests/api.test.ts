@@ -35,6 +35,20 @@ describe("requests", () => {
     ]);
   });
 
+  test("a session that cannot be read is told, and does not hide the others", async () => {
+    const odd = { ...info, id: "a3v9x0q2m7bb", state: 7 };
+    const { api: it } = api(() => json({ sessions: [odd, info, 7] }));
+    const unreadable: (string | undefined)[] = [];
+    expect(await it.sessions(({ id }) => unreadable.push(id))).toEqual([info]);
+    expect(unreadable).toEqual([odd.id, undefined]);
+    await expect(api(() => json({ sessions: 7 })).api.sessions()).rejects.toMatchObject({ code: "bad_answer" });
+  });
+
+  test("a session of a kind without a terminal is read", async () => {
+    const { argv: _argv, size: _size, ...rest } = info;
+    expect(await api(() => json({ ...rest, kind: "hologram" })).api.session("x")).toEqual({ ...rest, kind: "unknown" });
+  });
+
   test("each has its method, path and body", async () => {
     const { api: it, asked } = api(() => json(info));
     await it.session("a b");

@@ -1,6 +1,6 @@
 /** The board over many connections, by the same driver as the terminal. */
 import { describe, expect, test } from "vitest";
-import { EventsConnection } from "../src/index.js";
+import { type ConnectionError, EventsConnection, type SessionInfo } from "../src/index.js";
 import { Session } from "./sim/session.js";
 import { type FakeSocket, World } from "./sim/world.js";
 
@@ -11,6 +11,8 @@ function open(key?: string) {
   const { info } = new Session(world);
   const heard: unknown[] = [];
   const told: unknown[] = [];
+  const errors: ConnectionError[] = [];
+  let sessions: readonly SessionInfo[] = [];
   const give = (socket: FakeSocket, message: object) => socket.give(JSON.stringify(message));
   world.dialled = (socket) => world.later(() => socket.accept());
   world.peer = {
@@ -31,13 +33,19 @@ function open(key?: string) {
     on: {
       state: ({ name }) => told.push(name),
       welcome: ({ epoch }) => told.push(`welcome ${epoch}`),
-      board: (sessions) => told.push(sessions.map(({ name }) => name)),
+      board: (received) => {
+        sessions = received;
+        told.push(received.map(({ name }) => name));
+      },
       session: ({ title }) => told.push(`session ${title}`),
       sessionGone: (id) => told.push(`gone ${id}`),
-      error: ({ code }) => told.push(`error ${code}`),
+      error: (error) => {
+        errors.push(error);
+        told.push(error.code === undefined ? "error" : `error ${error.code}`);
+      },
     },
   });
-  return { world, info, heard, told, connection, give };
+  return { world, info, heard, told, errors, connection, give, sessions: () => sessions };
 }
 
 describe("the event stream", () => {
@@ -63,6 +71,49 @@ describe("the event stream", () => {
     await world.advance(100);
     expect(told.slice(3)).toEqual([["odd", "build"]]);
     expect(connection.state.name).toBe("open");
+  });
+
+  test("a session of a kind without a terminal is read, with defaults for what it leaves out", async () => {
+    const { world, info, told, connection, give, sessions } = open();
+    await world.advance(100);
+    const { argv: _argv, size: _size, title: _title, clients: _clients, offset: _offset, degraded: _degraded, ...rest } = info;
+    const other = { ...rest, name: "other", kind: "hologram" };
+    give(world.live[0]!, { type: "board", sessions: [other, info], approvals: [] });
+    give(world.live[0]!, { type: "session", session: other });
+    await world.advance(100);
+    expect(told.slice(3)).toEqual([["other", "build"], "session "]);
+    expect(sessions()[0]).toEqual({ ...other, kind: "unknown", title: "", clients: 0, offset: 0, degraded: false });
+    expect(connection.state.name).toBe("open");
+  });
+
+  test("a session that cannot be read is told as an error, and costs neither the others nor the connection", async () => {
+    const { world, info, told, errors, connection, give } = open();
+    await world.advance(100);
+    const odd = { ...info, id: "a3v9x0q2m7bb", state: 7 };
+    give(world.live[0]!, { type: "board", sessions: [odd, info, { ...info, id: "../etc" }, null], approvals: [] });
+    await world.advance(100);
+    expect(told.slice(3)).toEqual(["error", "error", "error", ["build"]]);
+    expect(errors.map(({ source, session }) => [source, session])).toEqual([
+      ["session", odd.id],
+      ["session", undefined],
+      ["session", undefined],
+    ]);
+    expect(errors[0]!.message).toBe("session a3v9x0q2m7bb cannot be read: state: text is expected, not 7");
+    expect(errors[1]!.message).toMatch(/^session of unknown id cannot be read: id: a session id/);
+    expect(connection.state.name).toBe("open");
+    expect(world.sockets).toHaveLength(1);
+  });
+
+  test("a change that cannot be read is told as an error and skipped; the next one counts", async () => {
+    const { world, info, told, errors, connection, give } = open();
+    await world.advance(100);
+    give(world.live[0]!, { type: "session", session: { ...info, title: 7 } });
+    give(world.live[0]!, { type: "session", session: { ...info, title: "make" } });
+    await world.advance(100);
+    expect(told.slice(3)).toEqual(["error", "session make"]);
+    expect(errors).toMatchObject([{ source: "session", session: info.id, message: expect.stringContaining("title: text is expected") }]);
+    expect(connection.state.name).toBe("open");
+    expect(world.sockets).toHaveLength(1);
   });
 
   test("a browser says its key first", async () => {
@@ -91,7 +142,7 @@ describe("the event stream", () => {
     expect(world.sockets).toHaveLength(2);
   });
 
-  test.each(["not json", '{"type":"board","sessions":[{}]}', new Uint8Array([1])])("nonsense ends the connection: %s", async (data) => {
+  test.each(["not json", '{"type":"board","sessions":{}}', '{"type":"session_gone","id":"../etc"}', new Uint8Array([1])])("nonsense ends the connection: %s", async (data) => {
     const { world, connection } = open();
     await world.advance(100);
     world.live[0]!.give(data);

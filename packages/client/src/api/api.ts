@@ -1,13 +1,12 @@
 /** The HTTP API, by `fetch`. Every failure is an {@link ApiError}. */
 import type { TargetBuilder } from "../connection/environment.js";
-import { sessionInfo } from "../core/message.js";
+import { sessionInfo, sessionList, type UnreadableSession } from "../core/message.js";
 import { list, nullable, object, oneOf, type Shape, text } from "../core/shape.js";
 import type { ClientId, SessionInfo } from "../core/wire.js";
 import { ApiError } from "./error.js";
 import { type Call, Http } from "./http.js";
 import type { ApiOptions, Auth, FetchResponse, LogPart, NewSession, SessionChange, TokenInfo, TokenScope } from "./types.js";
 
-const sessionList = object({ sessions: list(sessionInfo) });
 const tokenList = object({
   tokens: list(
     object<TokenInfo>({
@@ -39,9 +38,9 @@ export class Api {
     this.#http.auth = auth;
   }
 
-  /** Every session. */
-  async sessions(): Promise<SessionInfo[]> {
-    return (await this.#json("GET", "v1/sessions", sessionList)).sessions;
+  /** Every session. One that cannot be read is passed to `unreadable` and left out. */
+  async sessions(unreadable: (error: UnreadableSession) => void = () => {}): Promise<SessionInfo[]> {
+    return (await this.#json("GET", "v1/sessions", object({ sessions: sessionList(unreadable) }))).sessions;
   }
 
   /** One session, by id or name. */

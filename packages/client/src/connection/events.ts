@@ -19,7 +19,7 @@ export interface EventsCallbacks {
   session?(session: SessionInfo): void;
   /** A session was forgotten. */
   sessionGone?(id: SessionId): void;
-  /** Something was wrong. For people and logs. */
+  /** Something was wrong. For people and logs. A session that cannot be read is told here, and left out of everything else. */
   error?(error: ConnectionError): void;
 }
 
@@ -89,6 +89,11 @@ export class EventsConnection {
         return on.sessionGone?.(event.id);
       case "error":
         return on.error?.({ source: "server", code: event.code, message: event.message });
+      case "unreadable": {
+        const { id, message } = event.error;
+        const session = id === undefined ? {} : { session: id };
+        return on.error?.({ source: "session", ...session, message: `session ${id ?? "of unknown id"} cannot be read: ${message}` });
+      }
     }
   }
 }

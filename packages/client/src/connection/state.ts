@@ -1,5 +1,6 @@
 /** What a user sees of a connection. */
 import type { Permanent } from "../core/close.js";
+import type { SessionId } from "../core/wire.js";
 
 /**
  * The state of a connection.
@@ -26,11 +27,16 @@ export type ConnectionState =
 /** The name of a state. */
 export type ConnectionStateName = ConnectionState["name"];
 
-/** What went wrong beside the connection's state: `target` (the URL builder), `socket`, `server` (its `error` message). */
+/**
+ * What went wrong beside the connection's state: `target` (the URL builder), `socket`, `server` (its `error` message), `session`
+ * (a description of a session that cannot be read).
+ */
 export interface ConnectionError {
-  readonly source: "target" | "socket" | "server";
+  readonly source: "target" | "socket" | "server" | "session";
   /** A problem code, where the server gave one. */
   readonly code?: string;
+  /** The session that cannot be read, where at least its id can. */
+  readonly session?: SessionId;
   readonly message: string;
   readonly cause?: unknown;
 }

@@ -1,11 +1,12 @@
 /**
  * The text messages, read from JSON. The types are in wire.ts, written from the Rust ones; here each field is checked once,
  * where it enters. Unknown fields are left out; an unknown `type` is `undefined`, and ignored; an unknown word that only
- * describes (a state, a kind, a reason) is "unknown".
+ * describes (a state, a kind, a reason) is "unknown". A session of any kind can be read: only a terminal has `argv` and `size`.
  */
 import { isClientId, isEpoch, isSessionId, isSessionName } from "./ids.js";
 import {
   anything,
+  attempt,
   checked,
   count,
   defaulted,
@@ -17,6 +18,8 @@ import {
   object,
   oneOf,
   optional,
+  type Shape,
+  ShapeError,
   tagged,
   text,
   word,
@@ -32,10 +35,12 @@ import type {
   Hello,
   Missed,
   Present,
+  SessionId,
   SessionInfo,
   ServerMessage,
   Size,
   SnapshotLength,
+  TerminalInfo,
   Theme,
   You,
 } from "./wire.js";
@@ -58,8 +63,8 @@ const missed = object<Missed>({ from: count, to: count });
 const cursor = object<Cursor>({ epoch, offset: count });
 const beat = { n: count };
 
-/** A session's description. */
-export const sessionInfo = object<SessionInfo>({
+/** What every session has. */
+const anySession = object<Omit<SessionInfo, keyof TerminalInfo>>({
   id: sessionId,
   name: nullable(sessionName),
   kind: word("terminal", "agent"),
@@ -69,16 +74,52 @@ export const sessionInfo = object<SessionInfo>({
   active: optional(text),
   call: optional(object<Call>({ at: text, kind: word("bell", "notify"), text })),
   cwd: text,
-  argv: list(text),
-  title: text,
-  size,
-  clients: u32,
+  title: defaulted(text, ""),
+  clients: defaulted(u32, 0),
   epoch,
-  offset: count,
+  offset: defaulted(count, 0),
   degraded: defaulted(flag, false),
   version: text,
   host: optional(text),
 });
+/** What only a terminal has: all of it or nothing. */
+const terminalInfo = attempt(object<TerminalInfo>({ argv: list(text), size }));
+
+/** A session's description that cannot be read. */
+export class UnreadableSession extends ShapeError {
+  /** The session, where at least its id can be read. */
+  readonly id: SessionId | undefined;
+
+  constructor(value: unknown, cause: ShapeError) {
+    super(cause.message, { cause });
+    const { id } = Object(value) as { id?: unknown };
+    this.id = typeof id === "string" && isSessionId(id) ? id : undefined;
+  }
+}
+
+/** A session's description, or {@link UnreadableSession}. */
+export const sessionInfo: Shape<SessionInfo> = (value) => {
+  try {
+    return { ...anySession(value), ...terminalInfo(value) };
+  } catch (error) {
+    throw error instanceof ShapeError ? new UnreadableSession(value, error) : error;
+  }
+};
+
+/** A list of sessions. One that cannot be read is passed to `unreadable` and left out, so that the others are still seen. */
+export function sessionList(unreadable: (error: UnreadableSession) => void): Shape<SessionInfo[]> {
+  const items = list(anything);
+  const read = (item: unknown): SessionInfo[] => {
+    try {
+      return [sessionInfo(item)];
+    } catch (error) {
+      if (!(error instanceof UnreadableSession)) throw error;
+      unreadable(error);
+      return [];
+    }
+  };
+  return (value) => items(value).flatMap(read);
+}
 
 const attached: Fields<Attached> = {
   session: sessionInfo,
@@ -152,13 +193,18 @@ export const readClientMessage = tagged<ClientMessage>({
   pong: beat,
 });
 
-/** Reads a message of the event stream; `undefined` for one of a later time. */
-export const readBoardMessage = tagged<BoardMessage>({
-  welcome: { client: clientId, epoch: text, version: text, heartbeat: count },
-  board: { sessions: list(sessionInfo), approvals: defaulted(list(anything), []) },
-  session: { session: sessionInfo },
-  session_gone: { id: sessionId },
-  error: { code: text, message: text },
-  ping: beat,
-  pong: beat,
-});
+/**
+ * Reads messages of the event stream; `undefined` for one of an unknown type. A session of a board that cannot be read is passed
+ * to `unreadable`; a change that cannot be read is thrown as {@link UnreadableSession}.
+ */
+export function boardReader(unreadable: (error: UnreadableSession) => void): Shape<BoardMessage | undefined> {
+  return tagged<BoardMessage>({
+    welcome: { client: clientId, epoch: text, version: text, heartbeat: count },
+    board: { sessions: sessionList(unreadable), approvals: defaulted(list(anything), []) },
+    session: { session: sessionInfo },
+    session_gone: { id: sessionId },
+    error: { code: text, message: text },
+    ping: beat,
+    pong: beat,
+  });
+}

@@ -56,6 +56,18 @@ export function defaulted<T>(shape: Shape<T>, missing: T): Shape<T> {
   return (value) => (value === undefined ? missing : shape(value));
 }
 
+/** A value, or undefined for anything else. */
+export function attempt<T>(shape: Shape<T>): Shape<T | undefined> {
+  return (value) => {
+    try {
+      return shape(value);
+    } catch (error) {
+      if (!(error instanceof ShapeError)) throw error;
+      return undefined;
+    }
+  };
+}
+
 /** A list. */
 export function list<T>(shape: Shape<T>): Shape<T[]> {
   return (value) => (Array.isArray(value) ? value.map((item) => shape(item)) : wrong("a list", value));
@@ -96,7 +108,8 @@ function at<T>(name: string, shape: Shape<T>, value: unknown): T {
   try {
     return shape(value);
   } catch (error) {
-    throw error instanceof ShapeError ? new ShapeError(`${name}: ${error.message}`) : error;
+    if (error instanceof ShapeError) error.message = `${name}: ${error.message}`;
+    throw error;
   }
 }
 

@@ -1,17 +1,21 @@
 /** The client's end of the event stream. It needs no cursor: each connection brings the whole board. */
 import { MALFORMED, SILENT } from "../close.js";
 import type { Frame } from "../frame.js";
-import { readBoardMessage } from "../message.js";
+import { boardReader, UnreadableSession } from "../message.js";
 import type { BoardClientMessage, BoardMessage } from "../wire.js";
 import type { Conversation, Transmit } from "./conversation.js";
 import { Pulse } from "./pulse.js";
 
 /** What the board is told. */
-export type FeedEvent = Exclude<BoardMessage, { type: "ping" | "pong" }>;
+export type FeedEvent =
+  | Exclude<BoardMessage, { type: "ping" | "pong" }>
+  /** A session of a board, or a change, that was left out. */
+  | { readonly type: "unreadable"; readonly error: UnreadableSession };
 
 /** The event stream over all its connections. */
 export class Feed implements Conversation {
   readonly #pulse = new Pulse();
+  readonly #read = boardReader((error) => this.#leaveOut(error));
   #state: "detached" | "greeting" | "attached" | "ended" = "detached";
   #hello: BoardClientMessage | undefined;
   #givingUp: { code: number; reason: string } | undefined;
@@ -53,11 +57,17 @@ export class Feed implements Conversation {
     this.#pulse.handleHeard(this.#now);
     if (typeof frame !== "string") return this.#giveUp(MALFORMED, "a malformed payload");
     try {
-      const message = readBoardMessage(JSON.parse(frame));
+      const message = this.#read(JSON.parse(frame));
       if (message) this.#readMessage(message);
-    } catch {
-      this.#giveUp(MALFORMED, "a malformed message");
+    } catch (error) {
+      if (error instanceof UnreadableSession) this.#leaveOut(error);
+      else this.#giveUp(MALFORMED, "a malformed message");
     }
+  }
+
+  /** One session that makes no sense here does not cost the others. */
+  #leaveOut(error: UnreadableSession): void {
+    this.#events.push({ type: "unreadable", error });
   }
 
   #readMessage(message: BoardMessage): void {
