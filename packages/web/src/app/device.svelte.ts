@@ -9,7 +9,7 @@ export interface Settings {
   fontSize: number;
   /** The terminal's font; empty for the system's. */
   fontFamily: string;
-  /** Lines kept above the screen. */
+  /** Lines kept above the screen while the page is open. An attach asks for as many, and gets those that the session keeps. */
   scrollback: number;
   cursorBlink: boolean;
   /** xterm's screen-reader mode: output is read out. */

@@ -67,6 +67,40 @@ test.each(["", "-5", "1.5", "1e30"])("R54: scrollback of %j lines breaks no term
   await app.prints("ready>");
 });
 
+test("R54: a page keeps and asks for as many lines as the settings say, and a reload brings what the session keeps of them", async () => {
+  const app = await open();
+  const { page } = app;
+  const requested: number[] = [];
+  page.on("websocket", (socket) =>
+    socket.on("framesent", ({ payload }) => {
+      const lines = /"scrollback":(\d+)/.exec(String(payload))?.[1];
+      if (lines !== undefined) requested.push(Number(lines));
+    }),
+  );
+  const scrollback = async (lines: number) => {
+    await page.goto(`${app.base}/#/settings`);
+    const field = page.locator('label:has-text("Scrollback") input');
+    await field.fill(String(lines));
+    await field.blur();
+  };
+  const above = async (last: string) => {
+    const { text, rows } = await app.prints(last);
+    return text.split("\n").length - rows;
+  };
+  await page.goto(`${app.base}/#/settings`);
+  expect(await page.locator('label:has-text("Scrollback")').innerText()).toContain("After a reload, no more than the session keeps: 1,000 by default");
+  const id = await world.new("sh", "-c", "read x; seq 3000; printf all; exec cat");
+  await app.visit(id);
+  await app.type("\r");
+  expect(await above("all")).toBeGreaterThan(2900);
+  await page.reload();
+  expect(await above("all")).toBe(1000);
+  await scrollback(200);
+  await app.visit(id);
+  expect(await above("all")).toBe(200);
+  expect(requested).toEqual([5000, 5000, 200]);
+});
+
 test("R54: text that is selected past a dialog's edge does not close it; a press beside it does", async () => {
   const app = await open();
   const { page } = app;
