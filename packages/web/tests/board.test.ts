@@ -1,7 +1,7 @@
 /** What is on the board, in which order, and who needs somebody. */
 import type { SessionInfo } from "@bowline/client";
 import { describe, expect, it } from "vitest";
-import { ago, commandOf, lifeOf, nameOf, partsOf, shortPath } from "../src/board/order.ts";
+import { ago, commandOf, kindOf, lifeOf, nameOf, partsOf, shortPath } from "../src/board/order.ts";
 import { look, meet, needOf, readSeen, receive } from "../src/board/seen.ts";
 
 function session(more: Partial<SessionInfo> = {}): SessionInfo {
@@ -56,7 +56,16 @@ describe("R54: the board", () => {
   it("shows a session of a later time among the living, and says so", () => {
     const odd = session({ kind: "unknown", state: "unknown" });
     expect(partsOf([odd], { [odd.id]: meet(undefined, session()) }).running).toHaveLength(1);
-    expect(lifeOf(odd)).toContain("too old");
+    expect(lifeOf(odd)).toBe("Unknown state");
+  });
+
+  it("shows a session of another kind by what it has: neither command nor size", () => {
+    const { argv: _argv, size: _size, ...rest } = session({ kind: "agent", title: "Fix the login test" });
+    expect([nameOf(rest), commandOf(rest), kindOf(rest), lifeOf(rest)]).toEqual(["Fix the login test", "", "Agent", "Running"]);
+    expect(nameOf({ ...rest, name: "login" })).toBe("login");
+    const bare: SessionInfo = { ...rest, kind: "unknown", title: "", state: "exited", exit: { code: 0, signal: null } };
+    expect([nameOf(bare), kindOf(bare)]).toEqual(["k3v9x0q2m7aa", "Unknown kind"]);
+    expect(partsOf([rest, { ...bare, id: "b" }], {})).toMatchObject({ running: [{ session: rest }], ended: [{ session: { id: "b" } }] });
   });
 
   it("calls a session by its name, else by its command", () => {

@@ -37,6 +37,8 @@ class Gateway {
   /** Called after a login: connections that wait for one go on. */
   readonly onLogin = new Set<() => void>();
   #events: EventsConnection | undefined;
+  /** Sessions that cannot be read, by id. */
+  readonly #left = new Set<string>();
 
   /** Begins: with the login link's code, with the key of an earlier login, or without either behind a proxy that logs in. */
   async start(code: string | undefined): Promise<void> {
@@ -190,8 +192,18 @@ class Gateway {
         },
         session: (session) => this.#changed(session),
         sessionGone: (id) => this.sessions.delete(id),
+        error: ({ source, session }) => {
+          if (source === "session") this.#unreadable(session);
+        },
       },
     });
+  }
+
+  /** The board comes anew with each connection; what it lacks is told once. */
+  #unreadable(id = "of unknown id"): void {
+    if (this.#left.has(id)) return;
+    this.#left.add(id);
+    notice("A session is not on the board", { body: `This version of the app cannot read session ${id}.` });
   }
 
   #changed(session: SessionInfo): void {

@@ -32,22 +32,27 @@ export function partsOf(sessions: Iterable<SessionInfo>, seen: SeenBoard): Parts
   };
 }
 
-/** What a session is called: its name, else its command. */
+/** What a session is called: its name, else its command, its title or its id. */
 export function nameOf(session: SessionInfo): string {
-  return session.name ?? commandOf(session);
+  return session.name || commandOf(session) || session.title || session.id;
 }
 
-/** The program without its directory, and its arguments; of a shell that runs one command line, that line. */
-export function commandOf({ argv }: SessionInfo): string {
+/** The program without its directory, and its arguments; of a shell that runs one command line, that line. Only a terminal has one. */
+export function commandOf({ argv = [] }: SessionInfo): string {
   const [program = "", ...rest] = argv;
   if (/(^|\/)sh$/.test(program) && rest[0] === "-c" && rest[1]) return rest[1];
   return [program.slice(program.lastIndexOf("/") + 1).replace(/^-/, ""), ...rest].join(" ");
 }
 
+/** What kind of session it is. */
+export function kindOf({ kind }: SessionInfo): string {
+  return { terminal: "Terminal", agent: "Agent", unknown: "Unknown kind" }[kind];
+}
+
 /** Whether it lives, in a few words. */
 export function lifeOf(session: SessionInfo): string {
   if (session.state === "running") return "Running";
-  if (session.state === "unknown") return "In a state that this page is too old for";
+  if (session.state === "unknown") return "Unknown state";
   return session.state === "lost" ? "Lost" : exitWords(session.exit);
 }
 

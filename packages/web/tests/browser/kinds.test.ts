@@ -1,0 +1,148 @@
+/** Sessions that are not terminals, or that the app cannot read: they are told apart, and cost the others nothing. */
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { type App, afterwards, DESKTOP, PHONE, stage } from "./parts/app.ts";
+import { attachSockets, watchSockets } from "./parts/sockets.ts";
+import { until } from "./parts/until.ts";
+
+const { world, open } = stage();
+
+/** An ended session of a kind that this version does not know, in the files of a terminal; its id. */
+async function hologram(name: string): Promise<string> {
+  const id = await world.bowline("new", "--detach", "--name", name, "--", "true");
+  const folder = join(world.env["BOWLINE_STATE_DIR"]!, "sessions", id);
+  afterwards({ stop: () => rmSync(folder, { recursive: true, force: true }) });
+  await until("it ended", async () => {
+    const { sessions } = JSON.parse(await world.bowline("ls", "--json")) as { sessions: { id: string; state: string }[] };
+    return sessions.some((session) => session.id === id && session.state === "exited");
+  });
+  const meta = JSON.parse(readFileSync(join(folder, "meta.json"), "utf8")) as Record<string, unknown>;
+  for (const field of ["argv", "arg0", "env", "size", "log_size", "history"]) delete meta[field];
+  writeFileSync(join(folder, "meta.json"), JSON.stringify({ ...meta, kind: "hologram" }));
+  return id;
+}
+
+/** Changes the board on its way to the page. */
+async function alterBoard(page: Page, alter: (sessions: Record<string, unknown>[]) => unknown[]): Promise<void> {
+  await page.routeWebSocket(/\/v1\/events/, (socket) => {
+    const server = socket.connectToServer();
+    server.onMessage((data) => {
+      const message = JSON.parse(String(data)) as { type: string; sessions: Record<string, unknown>[] };
+      socket.send(JSON.stringify(message.type === "board" ? { ...message, sessions: alter(message.sessions) } : message));
+    });
+  });
+}
+
+const isUnshown = ({ page }: App) => page.waitForSelector("text=This version of the app cannot show this kind of session");
+
+test.each([
+  ["a laptop", DESKTOP],
+  ["a phone", PHONE],
+])("R54: on %s, a session of an unknown kind is on the board, and its page says that it cannot be shown", async (_, screen) => {
+  const id = await hologram("projector");
+  const app = await open({ screen, before: watchSockets });
+  const { page } = app;
+  const row = page.locator(`[data-testid="ended"] [data-session="${id}"]`);
+  await row.waitFor();
+  const text = await row.innerText();
+  for (const part of ["projector", "Unknown kind", "Exited normally"]) expect(text).toContain(part);
+  // Restart would need to know what it ran.
+  await row.locator('[aria-label="Actions for projector"]').click();
+  expect(await page.locator('[role="menuitem"]').allInnerTexts()).toEqual(["Rename", "Forget"]);
+  await page.keyboard.press("Escape");
+  await row.locator("a").click();
+  await isUnshown(app);
+  const facts = await page.locator("dl").innerText();
+  for (const fact of ["Unknown kind", "Exited normally", world.folder, id]) expect(facts).toContain(fact);
+  expect(await page.title()).toBe("projector · Bowline");
+  expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+  await page.click("text=Back to the board");
+  await row.waitFor();
+  // By its address, before anything is known; and by its name.
+  for (const address of [id, "projector"]) {
+    await page.goto("about:blank");
+    await page.goto(`${app.base}/#/s/${address}`);
+    await isUnshown(app);
+    expect(await attachSockets(page)).toEqual([]);
+  }
+  await page.click('[aria-label="Back"]');
+});
+
+test("R54: one session that cannot be read is told, and the others are there", async () => {
+  const id = await world.shell("shell");
+  const app = await open();
+  const { page } = app;
+  await alterBoard(page, (sessions) => {
+    const [{ argv: _argv, size: _size, ...shell }] = sessions as [Record<string, unknown>];
+    const agent = { ...shell, id: "agentagent00", name: null, kind: "agent", title: "Fix the login test" };
+    return [{ ...shell, id: "broken000000", state: 7 }, agent, ...sessions];
+  });
+  await page.reload();
+  const row = page.locator('[data-testid="running"] [data-session="agentagent00"]');
+  await row.waitFor();
+  const text = await row.innerText();
+  for (const part of ["Fix the login test", "Agent"]) expect(text).toContain(part);
+  await row.locator('[aria-label^="Actions for"]').click();
+  expect(await page.locator('[role="menuitem"]').allInnerTexts()).toEqual(["Rename", "End"]);
+  await page.keyboard.press("Escape");
+  expect(await page.locator('[data-testid="notice"]').allInnerTexts()).toEqual([expect.stringContaining("cannot read session broken000000")]);
+  expect(await app.part("board-state").count()).toBe(0);
+  await page.click('[data-session="agentagent00"] a');
+  await isUnshown(app);
+  await page.click('[aria-label="Back"]');
+  await page.click(`[data-session="${id}"] a`);
+  await app.prints("ready>");
+});
+
+test("R54: a session that is opened by its address waits until its kind is known", async () => {
+  const id = await world.shell("shell");
+  const app = await open({ before: watchSockets, rough: true });
+  const { page } = app;
+  let answer = () => {};
+  const held = new Promise<void>((release) => (answer = release));
+  await alterBoard(page, () => []);
+  await page.route(`**/v1/sessions/${id}`, async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.goto("about:blank");
+  await page.goto(`${app.base}/#/s/${id}`);
+  await page.waitForSelector('[data-testid="connection"]:has-text("Connecting")');
+  expect(await attachSockets(page)).toEqual([]);
+  answer();
+  await app.state("open");
+  await app.prints("ready>");
+});
+
+test("R54: a session whose kind the gateway cannot tell now is asked for again", async () => {
+  const id = await world.shell("shell");
+  const app = await open({ rough: true });
+  const { page } = app;
+  await alterBoard(page, () => []);
+  const problem = { status: 503, headers: { "Bowline-Code": "unreachable" }, json: { code: "unreachable", detail: "the session is just being made" } };
+  await page.route(`**/v1/sessions/${id}`, (route) => route.fulfill(problem));
+  await page.goto("about:blank");
+  await page.goto(`${app.base}/#/s/${id}`);
+  await page.waitForSelector("text=the session is just being made");
+  await page.unroute(`**/v1/sessions/${id}`);
+  await page.click("text=Try now");
+  await app.prints("ready>");
+});
+
+test("R54: without the terminal's code the board still works, and a session says what is missing", async () => {
+  const id = await world.shell("shell");
+  const app = await open({ rough: true });
+  const { page } = app;
+  await page.evaluate(async () => {
+    for (const worker of await navigator.serviceWorker.getRegistrations()) await worker.unregister();
+  });
+  await page.route("**/assets/Terminal-*.js", (route) => route.abort());
+  await page.reload();
+  await page.waitForSelector(`[data-session="${id}"]`);
+  await app.drawn();
+  expect(app.problems).toEqual([]);
+  await page.click(`[data-session="${id}"] a`);
+  await page.waitForSelector("text=This part of the app could not be loaded");
+});
