@@ -57,6 +57,19 @@ fn r55_data_comes_as_json_and_an_id_comes_alone() {
     assert_eq!(json(&["restart", "--json", "j"])["id"], created["id"]);
 }
 
+/// The program ends while the first step of a prune, which removes what an earlier one left, takes its time.
+#[test]
+fn r28_a_session_that_is_not_kept_is_still_reported() {
+    let world = World::new();
+    world.configure("[retention]\nexited_days = 0\n");
+    let left = world.path().join("s/sessions/gone.left");
+    std::fs::create_dir_all(&left).unwrap();
+    (0..10_000).for_each(|n| drop(std::fs::File::create(left.join(n.to_string())).unwrap()));
+    let id = world.ok(&["new", "--detach", "--", "true"]);
+    assert_eq!(id.len(), 13, "12 letters and a newline: {id:?}");
+    assert!(!left.exists(), "it did prune");
+}
+
 #[test]
 fn a_reader_that_leaves_ends_the_output_without_a_word() {
     let world = World::new();

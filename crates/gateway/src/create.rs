@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use bowline_host::home::Home;
 use bowline_host::registry::{self, Entry, RegistryError};
-use bowline_host::remove::{self, Retention};
 use bowline_host::start::{self, BodySpec, IfExists, Spec, TerminalSpec};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::message::SessionInfo;
@@ -135,21 +133,9 @@ async fn make_once(app: &App, id: SessionId, spec: Spec) -> Result<Response, Pro
 async fn make(app: &App, spec: Spec) -> Result<Response, Problem> {
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
     let retention = app.settings.sessions.retention;
-    let (entry, existed) = slowly(app, move || {
-        let started = start::start(&home, &launcher, spec)?;
-        Ok((find_and_prune(&home, &started.id, &retention)?, started.existed))
-    })
-    .await?;
-    let info = ask::describe(entry).await;
-    Ok(if existed { Json(info).into_response() } else { created(info) })
-}
-
-/// The session that was just started, read before housekeeping: it may have ended already, and be forgotten by that.
-fn find_and_prune(home: &Home, id: &SessionId, retention: &Retention) -> Result<Entry, RegistryError> {
-    let entry = registry::find(home, id.as_str())?;
-    // Housekeeping must not get in the way of what was asked for.
-    let _ = remove::prune(home, retention, false);
-    Ok(entry)
+    let started = slowly(app, move || Ok(start::start(&home, &launcher, spec, &retention)?)).await?;
+    let info = ask::describe(started.entry).await;
+    Ok(if started.existed { Json(info).into_response() } else { created(info) })
 }
 
 /// A new session, and where it is. That is relative to what was called, whose prefix a proxy may have taken off.
@@ -256,34 +242,7 @@ fn digest(wanted: &CreateTerminal) -> serde_json::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use bowline_host::events::Event;
-    use bowline_host::history::History;
-    use bowline_host::machine::{this_boot, this_host};
-    use bowline_host::meta::Meta;
-    use bowline_proto::ids::Epoch;
-
     use super::*;
-
-    #[test]
-    fn r28_a_session_that_ends_and_is_forgotten_at_once_was_made() {
-        let temp = tempfile::tempdir().unwrap();
-        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
-        home.ensure().unwrap();
-        let dir = home.session(&SessionId::from_random([0; 12]));
-        std::fs::create_dir(dir.path()).unwrap();
-        let (epoch, size) = (Epoch::from_random([0; 4]), Size::default());
-        let (mut journal, mut history) = History::open(&dir.events()).unwrap();
-        let mut record = |event| history.record(&mut journal, event).unwrap();
-        record(Event::Started { epoch, offset: 0, size: Some(size), pid: 1, version: "0.1.0".to_owned() });
-        record(Event::Exit { code: Some(0), signal: None, offset: 0 });
-        let meta = serde_json::json!({
-            "id": dir.id(), "name": "s", "kind": "terminal", "argv": ["true"], "cwd": "/", "env": [], "size": size,
-            "log_size": 1 << 20, "history": 0, "created": "2026-01-01T00:00:00Z", "host": this_host(), "boot": this_boot(),
-        });
-        serde_json::from_value::<Meta>(meta).unwrap().write(&dir.meta()).unwrap();
-        let entry = find_and_prune(&home, dir.id(), &Retention { max_age: Duration::ZERO, max_bytes: 0 }).unwrap();
-        assert_eq!((&entry.info.id, dir.path().exists()), (dir.id(), false), "it is known, and forgotten");
-    }
 
     /// A key is remembered for as long as its session, over upgrades.
     #[test]

@@ -229,8 +229,8 @@ pub(crate) async fn restart(
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
-    let started = slowly(&app, move || Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref())?)).await?;
-    describe(&app, started.id.as_str()).await
+    let entry = slowly(&app, move || Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref())?)).await?;
+    Ok(Json(ask::describe(entry).await).into_response())
 }
 
 /// Something to do once.

@@ -13,7 +13,7 @@ use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::hold::{HoldError, hold_name, hold_session};
-use crate::home::{Home, HomeError};
+use crate::home::{Home, HomeError, SessionDir};
 use crate::launch::Launcher;
 use crate::log;
 use crate::machine::{this_boot, this_host};
@@ -21,7 +21,7 @@ use crate::meta::{Meta, TerminalMeta};
 use crate::newborn::{Newborn, Report};
 use crate::os_text::OsText;
 use crate::registry::{self, Entry, RegistryError};
-use crate::remove::{self, EndError};
+use crate::remove::{self, EndError, Retention};
 use crate::timestamp::timestamp;
 
 /// Lines above the visible ones that a screen keeps when nobody says otherwise. The emulator takes memory for a
@@ -110,11 +110,11 @@ pub enum IfExists {
 }
 
 /// The session that a start led to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Started {
-    /// Which.
-    pub id: SessionId,
-    /// It was there before.
+    /// The session. Its files may be gone again: a program that ends at once is pruned at once where nothing is kept.
+    pub entry: Entry,
+    /// It was running before.
     pub existed: bool,
 }
 
@@ -199,24 +199,25 @@ pub struct Order {
     pub restart: bool,
 }
 
-/// Starts a session by running a session process.
-pub fn start(home: &Home, launcher: &Launcher, spec: Spec) -> Result<Started, StartError> {
+/// Starts a session by running a session process, then prunes ended sessions as `retention` says.
+pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention) -> Result<Started, StartError> {
     check(&spec)?;
     home.ensure()?;
+    let if_exists = spec.if_exists;
+    let meta = meta(spec).map_err(StartError::Process)?;
     // Held until the new session's lock speaks for the name.
-    let _name = spec.name.as_ref().map(|name| hold_name(home, name)).transpose()?;
+    let name_hold = meta.name.as_ref().map(|name| hold_name(home, name)).transpose()?;
     let mut replaced = None;
-    if let Some(name) = &spec.name
+    if let Some(name) = &meta.name
         && let Some(holder) = registry::running_holder(home, name)?
     {
-        match spec.if_exists {
-            IfExists::Return => return Ok(Started { id: holder.info.id, existed: true }),
+        match if_exists {
+            IfExists::Return => return Ok(Started { entry: holder, existed: true }),
             IfExists::Restart => replaced = Some(holder),
             IfExists::Fail => return Err(StartError::NameTaken { name: name.clone(), id: holder.info.id }),
         }
     }
-    let meta = meta(spec).map_err(StartError::Process)?;
-    let id = meta.id.clone();
+    let dir = home.session(&meta.id);
     // The old one ends when all is there for the new one, and is forgotten when that lives: a mistake in what was asked
     // leaves it running, and whatever else goes wrong leaves its screen and its log.
     let make_room = || replaced.as_ref().map_or(Ok(()), |old| remove::end(old, remove::DEFAULT_GRACE, true));
@@ -226,21 +227,30 @@ pub fn start(home: &Home, launcher: &Launcher, spec: Spec) -> Result<Started, St
     {
         tracing::warn!(%error, session = %old.info.id, "a session that was replaced is still listed");
     }
-    Ok(Started { id, existed: false })
+    drop(name_hold);
+    Ok(Started { entry: read_then_prune(home, &dir, retention)?, existed: false })
+}
+
+/// Reads a new session before pruning, which removes it if it has already ended and nothing is to be kept.
+fn read_then_prune(home: &Home, dir: &SessionDir, retention: &Retention) -> Result<Entry, RegistryError> {
+    let entry = registry::reread(dir)?;
+    // The session is there, whether or not others can be pruned.
+    let _ = remove::prune(home, retention, false);
+    Ok(entry)
 }
 
 /// Gives an exited or lost session a new life: the same id and spec, a new epoch, offsets that go on. A session whose
 /// epoch is not (or no longer) the given one is left as it is.
-pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&Epoch>) -> Result<Started, StartError> {
+pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&Epoch>) -> Result<Entry, StartError> {
     if !entry.here {
         return Err(StartError::Elsewhere(entry.meta.host.clone()));
     }
     // What was true of it before it was our turn may not be any more: of two restarts, the second finds it running.
     let _session = hold_session(home, &entry.info.id)?;
-    let entry = &registry::reread(&entry.dir)?;
+    let entry = registry::reread(&entry.dir)?;
     let stale = epoch.is_some_and(|epoch| *epoch != entry.info.epoch);
     if stale || entry.info.state == State::Running {
-        return Ok(Started { id: entry.info.id.clone(), existed: true });
+        return Ok(entry);
     }
     let _name = entry.meta.name.as_ref().map(|name| hold_name(home, name)).transpose()?;
     if let Some(name) = &entry.meta.name
@@ -249,11 +259,10 @@ pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&E
         return Err(StartError::NameTaken { name: name.clone(), id: holder.info.id });
     }
     // An exited session may still be serving its last viewers; it makes room.
-    remove::end(entry, remove::DEFAULT_GRACE, true)?;
-    let mut meta = entry.meta.clone();
-    meta.boot = this_boot();
+    remove::end(&entry, remove::DEFAULT_GRACE, true)?;
+    let meta = Meta { boot: this_boot(), ..entry.meta };
     run(home, launcher, meta, true, &|| Ok(()))?;
-    Ok(Started { id: entry.info.id.clone(), existed: false })
+    Ok(registry::reread(&entry.dir)?)
 }
 
 fn check(spec: &Spec) -> Result<(), StartError> {
@@ -390,4 +399,48 @@ fn converse(
     make_room()?;
     newborn.tell(b"\n").map_err(StartError::Process)?;
     newborn.hear().map_err(StartError::Process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Event;
+    use crate::history::History;
+
+    #[test]
+    fn r28_a_session_that_ends_and_is_forgotten_at_once_was_made() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        home.ensure().unwrap();
+        let dir = home.session(&SessionId::from_random([0; 12]));
+        std::fs::create_dir(dir.path()).unwrap();
+        let (epoch, size) = (Epoch::from_random([0; 4]), Size::default());
+        let (mut journal, mut history) = History::open(&dir.events()).unwrap();
+        let mut record = |event| history.record(&mut journal, event).unwrap();
+        record(Event::Started { epoch, offset: 0, size: Some(size), pid: 1, version: "0.1.0".to_owned() });
+        record(Event::Exit { code: Some(0), signal: None, offset: 0 });
+        let spec = Spec { id: Some(dir.id().clone()), ..spec(&["true"], "/") };
+        meta(spec).unwrap().write(&dir.meta()).unwrap();
+        let entry = read_then_prune(&home, &dir, &Retention { max_age: Duration::ZERO, max_bytes: 0 }).unwrap();
+        assert_eq!((&entry.info.id, dir.path().exists()), (dir.id(), false), "it is known, and forgotten");
+    }
+
+    fn spec(argv: &[&str], cwd: &str) -> Spec {
+        Spec {
+            name: Some("s".parse().unwrap()),
+            cwd: cwd.into(),
+            detached_ttl: 0,
+            if_exists: IfExists::Return,
+            id: None,
+            request: None,
+            open_files: None,
+            body: BodySpec::Terminal(TerminalSpec {
+                argv: argv.iter().map(OsString::from).collect(),
+                env: Vec::new(),
+                size: Size::default(),
+                log_size: log::DEFAULT_SIZE,
+                history: DEFAULT_HISTORY,
+            }),
+        }
+    }
 }

@@ -12,7 +12,7 @@ use bowline_host::launch::Launcher;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::remove::{self, Retention};
 use bowline_host::rename;
-use bowline_host::start::{self, Started};
+use bowline_host::start;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::message::{SessionInfo, State};
@@ -46,10 +46,6 @@ impl Here {
     fn entry(&self, session: &Session) -> Result<Entry, RegistryError> {
         registry::find(&self.home, session.info.id.as_str())
     }
-
-    fn started(&self, started: &Started) -> anyhow::Result<Session> {
-        self.find(started.id.as_str())
-    }
 }
 
 impl From<Entry> for Session {
@@ -68,14 +64,12 @@ impl Place for Here {
     }
 
     fn start(&self, verb: args::New, config: &Config) -> anyhow::Result<Session> {
-        let started = start::start(&self.home, &Launcher::this_program(), new::spec(verb, config)?)?;
-        // Housekeeping must not get in the way of what was asked for.
-        let _ = remove::prune(&self.home, &config.retention(), false);
-        self.started(&started)
+        let spec = new::spec(verb, config)?;
+        Ok(start::start(&self.home, &Launcher::this_program(), spec, &config.retention())?.entry.into())
     }
 
     fn restart(&self, session: &Session) -> anyhow::Result<Session> {
-        self.started(&start::restart(&self.home, &Launcher::this_program(), &self.entry(session)?, None)?)
+        Ok(start::restart(&self.home, &Launcher::this_program(), &self.entry(session)?, None)?.into())
     }
 
     fn end(&self, session: &Session, grace: Option<Duration>, keep: bool) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bowline_host::launch::Launcher;
 use bowline_host::log;
 use bowline_host::registry;
+use bowline_host::remove::Retention;
 use bowline_host::start::{self, BodySpec, IfExists, Spec, StartError, TerminalSpec};
 use bowline_proto::ids::SessionId;
 use bowline_proto::size::Size;
@@ -57,7 +58,7 @@ fn r28_a_birth_that_hangs_delays_no_other_name() {
     let stops = format!("#!/bin/sh\necho $$ > {0}.new; mv {0}.new {0}; kill -STOP $$\n", pid_file.display());
     let hangs = Launcher::new(executable(&world, "hangs", &stops)).with_silence(Duration::from_secs(3600));
     std::thread::scope(|scope| {
-        let hung = scope.spawn(|| start::start(&world.home(), &hangs, spec(&world, "hung")));
+        let hung = scope.spawn(|| start::start(&world.home(), &hangs, spec(&world, "hung"), &Retention::default()));
         let pid: i32 =
             wait_until("it hangs", || std::fs::read_to_string(&pid_file).ok().and_then(|pid| pid.trim().parse().ok()));
         let other = world.run(&["new", "-d", "--name", "other", "--", "cat"]);
@@ -83,7 +84,7 @@ fn r28_a_birth_that_stays_silent_is_ended() {
     std::fs::create_dir_all(dir.path()).unwrap();
     std::fs::write(dir.log(), "half made").unwrap();
     let wanted = Spec { id: Some(id), ..spec(&world, "hung") };
-    let why = start::start(&world.home(), &hangs, wanted).expect_err("nothing came to life");
+    let why = start::start(&world.home(), &hangs, wanted, &Retention::default()).expect_err("nothing came to life");
     assert!(matches!(why, StartError::Silent(_)), "{why}");
     assert_eq!(why.code(), "unreachable");
     assert!(!dir.path().exists(), "files are left");
