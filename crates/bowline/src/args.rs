@@ -163,7 +163,7 @@ pub(crate) enum Existing {
     /// Refuse
     #[default]
     Fail,
-    /// Take that one
+    /// Take that one if its command and directory are the same, refuse otherwise
     Return,
     /// End that one and start afresh
     Restart,

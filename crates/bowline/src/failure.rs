@@ -13,6 +13,8 @@ use bowline_host::rename::RenameError;
 use bowline_host::start::StartError;
 
 const OWN_PLACE: &str = "set BOWLINE_STATE_DIR to a directory of your own";
+const NAME_TAKEN: &str = "attach to it, choose another --name, or replace it with --if-exists restart; --if-exists return takes it \
+     if the command and the directory are the same";
 const LIST: &str = "`bowline ls` lists the sessions there are";
 /// What to do about a certificate that is not known to be the server's.
 pub(crate) const TRUST: &str =
@@ -173,9 +175,7 @@ pub(crate) fn of_admin(error: CallError) -> anyhow::Error {
 /// Why there is no new session.
 fn advise_on_start(code: &str) -> Option<Advice> {
     Some(match code {
-        "name_taken" => {
-            (Code::Taken, Some("attach to it, choose another --name, or say --if-exists return or restart"))
-        }
+        "name_taken" => (Code::Taken, Some(NAME_TAKEN)),
         "bad_cwd" => (Code::CannotStart, Some("give a directory that exists and can be entered with --cwd")),
         "no_program" => (Code::CannotStart, Some("check the spelling, and PATH")),
         "no_space" => (Code::CannotStart, Some("free some space, or keep less output with --log-size 1M")),

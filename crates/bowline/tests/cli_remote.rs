@@ -98,7 +98,9 @@ fn r55_refusals_have_their_exit_codes_and_say_what_to_do() {
     assert!(hint(&["new", "-d", "no-such-program"], 5).contains("PATH"));
     assert!(hint(&["restart", "w"], 1).contains("is running"));
     assert!(hint(&["prune"], 2).contains("on that machine"));
-    assert_eq!(there.ok(&["new", "-d", "--name", "w", "--if-exists", "return", "cat"]).trim(), here.info("w", "id"));
+    let again = ["new", "-d", "--name", "w", "--if-exists", "return", "--"];
+    assert!(hint(&[&again[..], &["cat"]].concat(), 4).contains("\"sh -c cat\""));
+    assert_eq!(there.ok(&[&again[..], &["sh", "-c", "cat"]].concat()).trim(), here.info("w", "id"));
 
     let as_other = |token: &str| World::remote(&gateway.url(), token);
     assert!(fails(as_other("").run(&["ls"]), 2).contains("BOWLINE_TOKEN"));

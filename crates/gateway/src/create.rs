@@ -91,11 +91,11 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(value: D
     params(("Idempotency-Key" = Option<String>, Header, description = "A repeat with the same key returns the first session")),
     responses(
         (status = 201, description = "Made, now or by an earlier request with the same key", body = SessionInfo, headers(("Location" = String, description = "The session"))),
-        (status = 200, description = "It was there before: `if_exists`", body = SessionInfo),
+        (status = 200, description = "`if_exists: return` found it running, with the same command and directory", body = SessionInfo),
         (status = 400, description = "`bad_request`, `bad_name`, `bad_size`"),
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: this needs the scope `write`, or it is another machine's session"),
-        (status = 409, description = "`name_taken`; `id_reused`: another request had this key"),
+        (status = 409, description = "`name_taken`: a running session has the name, and `detail` says what it runs; `id_reused`: another request had this key"),
         (status = 413, description = "`too_large`"),
         (status = 422, description = "`bad_cwd`, `no_program`"),
         (status = 503, description = "`unreachable`: it did not come to life, or the one to replace does not end"),

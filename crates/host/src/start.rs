@@ -103,7 +103,7 @@ pub enum IfExists {
     /// Refuse.
     #[default]
     Fail,
-    /// Take that one.
+    /// Take that one if it was started with the same command and directory, refuse otherwise.
     Return,
     /// End that one and start afresh.
     Restart,
@@ -130,12 +130,16 @@ pub enum StartError {
         message: String,
     },
     /// A running session has the name.
-    #[error("a session called {name} is running already ({id})")]
+    #[error("a session called {name} ({id}) is already running {command:?} in {cwd:?}")]
     NameTaken {
         /// The name.
         name: SessionName,
-        /// Who has it.
+        /// The session that has it.
         id: SessionId,
+        /// The command line of that session.
+        command: String,
+        /// The directory that it was started in.
+        cwd: String,
     },
     /// A number is out of its bounds.
     #[error("{0}")]
@@ -212,9 +216,11 @@ pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention
         && let Some(holder) = registry::running_holder(home, name)?
     {
         match if_exists {
-            IfExists::Return => return Ok(Started { entry: holder, existed: true }),
+            IfExists::Return if runs_same(&holder.meta, &meta) => {
+                return Ok(Started { entry: holder, existed: true });
+            }
             IfExists::Restart => replaced = Some(holder),
-            IfExists::Fail => return Err(StartError::NameTaken { name: name.clone(), id: holder.info.id }),
+            IfExists::Fail | IfExists::Return => return Err(taken(name, &holder)),
         }
     }
     let dir = home.session(&meta.id);
@@ -239,6 +245,21 @@ fn read_then_prune(home: &Home, dir: &SessionDir, retention: &Retention) -> Resu
     Ok(entry)
 }
 
+/// Whether two sessions are started with the same command and directory.
+fn runs_same(a: &Meta, b: &Meta) -> bool {
+    let argv = |meta: &Meta| meta.terminal.as_ref().map(|terminal| terminal.argv.clone());
+    argv(a) == argv(b) && Path::new(a.cwd.as_os()) == Path::new(b.cwd.as_os())
+}
+
+fn taken(name: &SessionName, holder: &Entry) -> StartError {
+    StartError::NameTaken {
+        name: name.clone(),
+        id: holder.info.id.clone(),
+        command: holder.info.command_line(),
+        cwd: holder.meta.cwd.lossy(),
+    }
+}
+
 /// Gives an exited or lost session a new life: the same id and spec, a new epoch, offsets that go on. A session whose
 /// epoch is not (or no longer) the given one is left as it is.
 pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&Epoch>) -> Result<Entry, StartError> {
@@ -256,7 +277,7 @@ pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&E
     if let Some(name) = &entry.meta.name
         && let Some(holder) = registry::running_holder(home, name)?
     {
-        return Err(StartError::NameTaken { name: name.clone(), id: holder.info.id });
+        return Err(taken(name, &holder));
     }
     // An exited session may still be serving its last viewers; it makes room.
     remove::end(&entry, remove::DEFAULT_GRACE, true)?;
@@ -423,6 +444,20 @@ mod tests {
         meta(spec).unwrap().write(&dir.meta()).unwrap();
         let entry = read_then_prune(&home, &dir, &Retention { max_age: Duration::ZERO, max_bytes: 0 }).unwrap();
         assert_eq!((&entry.info.id, dir.path().exists()), (dir.id(), false), "it is known, and forgotten");
+    }
+
+    #[test]
+    fn r28_the_same_command_and_directory_are_the_same_job() {
+        let running = meta(spec(&["make", "-j8"], "/src")).unwrap();
+        let same = |wanted: Spec| runs_same(&running, &meta(wanted).unwrap());
+        assert!(same(spec(&["make", "-j8"], "/src/")), "one path, written in two ways");
+        assert!(same(Spec { detached_ttl: 5, ..spec(&["make", "-j8"], "/src") }));
+        assert!(!same(spec(&["make", "-j8"], "/src/app")));
+        for argv in [&["make"][..], &["make", "-j8", "all"], &["make -j8"], &[]] {
+            assert!(!same(spec(argv, "/src")), "{argv:?}");
+        }
+        let shell = meta(spec(&[], "/src")).unwrap();
+        assert!(runs_same(&shell, &meta(spec(&["/bin/sh"], "/src")).unwrap()), "the default is a command, too");
     }
 
     fn spec(argv: &[&str], cwd: &str) -> Spec {

@@ -187,6 +187,28 @@ fn r52_a_program_that_reads_nothing_is_sent_only_so_much() {
 }
 
 #[test]
+fn r28_a_name_returns_only_the_same_command_in_the_same_directory() {
+    let world = World::new();
+    let ask = |more: Value| {
+        let mut body =
+            json!({"kind": "terminal", "name": "job", "if_exists": "return", "argv": ["cat"], "cwd": "/tmp"});
+        more.as_object().unwrap().iter().for_each(|(name, value)| body[name] = value.clone());
+        make(&world, &body, None)
+    };
+    let first = ask(json!({}));
+    assert_eq!(first.status, 201, "{}", first.text());
+    let same = ask(json!({"env": {"A": "b"}, "size": {"cols": 99, "rows": 9}, "log_size": 1 << 20, "scrollback": 7}));
+    assert_eq!((same.status, &same.json()["id"]), (200, &first.json()["id"]), "{}", same.text());
+    for other in [json!({"argv": ["cat", "-u"]}), json!({"argv": null}), json!({"cwd": "/"}), json!({"cwd": null})] {
+        let refused = ask(other);
+        check_problem(&refused, 409, "name_taken");
+        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("\"cat\" in \"/tmp\""), "{detail}");
+    }
+    assert_eq!(count(&world), 1);
+}
+
+#[test]
 fn r28_a_name_is_a_key() {
     let world = World::new();
     let body = |if_exists: Option<&str>| {

@@ -1,6 +1,7 @@
 //! How sessions start, go on without anybody, and come back after the worst.
 
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::json;
@@ -129,7 +130,7 @@ fn r28_of_racing_starters_one_gets_the_name() {
     }
     assert_eq!(std::fs::read_dir(world.home().sessions()).unwrap().count(), 1, "losers leave nothing behind");
     let id = world.info("one")["id"].as_str().unwrap().to_owned();
-    assert_eq!(world.run(&["new", "-d", "--name", "one", "--if-exists", "return", "--", "sleep", "1"]), id);
+    assert_eq!(world.run(&["new", "-d", "--name", "one", "--if-exists", "return", "--", "sleep", "600"]), id);
     let fresh = world.run(&["new", "-d", "--name", "one", "--if-exists", "restart", "--", "sleep", "600"]);
     assert_ne!(fresh, id);
     assert_eq!(world.info(&id), json!(null), "the old one is forgotten");
@@ -140,6 +141,33 @@ fn r28_of_racing_starters_one_gets_the_name() {
     assert!(world.run(&["screen", "one"]).is_empty());
     world.run(&["kill", "one"]);
     assert_eq!(world.info(&another), json!(null), "the name means the running one");
+}
+
+#[test]
+fn r28_a_name_does_not_stand_for_another_command_or_directory() {
+    let world = World::new();
+    let [here, there] = ["here", "there"].map(|name| world.path().join(name));
+    std::fs::create_dir(&here).unwrap();
+    std::fs::create_dir(&there).unwrap();
+    let new = |if_exists: &str, cwd: &Path, argv: &[&str]| {
+        let flags = ["new", "-d", "--name", "job", "--if-exists", if_exists, "--cwd", cwd.to_str().unwrap(), "--"];
+        world.try_run(&[&flags[..], argv].concat())
+    };
+    let first = new("return", &here, &["sleep", "600"]);
+    assert!(first.status.success());
+    assert_eq!(new("return", &here, &["sleep", "600"]).stdout, first.stdout);
+    for (if_exists, cwd, argv) in [
+        ("return", &here, &["sleep", "601"][..]),
+        ("return", &there, &["sleep", "600"]),
+        ("return", &here, &[]),
+        ("fail", &here, &["sleep", "600"]),
+    ] {
+        let refused = new(if_exists, cwd, argv);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(4), "{said}");
+        assert!(said.contains("\"sleep 600\"") && said.contains(here.to_str().unwrap()), "{said}");
+    }
+    assert_eq!(std::fs::read_dir(world.home().sessions()).unwrap().count(), 1);
 }
 
 #[test]
