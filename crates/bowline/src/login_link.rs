@@ -1,5 +1,6 @@
 //! `bowline login-link`: let one more browser in.
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use bowline_client::remote::call::Call;
@@ -11,9 +12,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::failure::{Code, Failure, of_admin};
-use crate::{place, units};
+use crate::{place, qr, units};
 
 /// Print a link that logs one browser in. It works once, for ten minutes.
+///
+/// In a terminal, a QR code of the link follows, for a phone. A link to 127.0.0.1 or localhost has none: no phone reaches it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,6 +40,12 @@ pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitC
         }
     };
     println!("{link}");
+    if io::stdout().is_terminal() {
+        match qr::draw(&link)? {
+            Some(code) => println!("\n{code}"),
+            None => eprintln!("Only this machine can open it; for a phone, give the address it uses with --url."),
+        }
+    }
     eprintln!("It works once, for {}.", units::show_duration(CODE_LIFE));
     Ok(ExitCode::SUCCESS)
 }

@@ -18,6 +18,7 @@ mod ls;
 mod new;
 mod place;
 mod prune;
+mod qr;
 mod rename;
 mod restart;
 mod screen;

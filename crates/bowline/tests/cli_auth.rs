@@ -8,7 +8,7 @@ use bowline_gateway::auth::Auth;
 use bowline_gateway::running::Running;
 use bowline_host::home::Home;
 use serde_json::Value;
-use support::{World, wait_until};
+use support::{Terminal, World, wait_until};
 
 fn home(world: &World) -> Home {
     Home::new(world.path().join("s"), world.path().join("r")).unwrap()
@@ -94,4 +94,19 @@ fn r48_a_login_link_works_once_in_whichever_process_it_is_tried() {
     // A program that another test is just starting has the lock until it runs.
     wait_until("what a dead gateway wrote does not count", || world.run(&["login-link"]).status.code() == Some(1));
     assert!(world.ok(&["login-link", "--url", "https://box.example/x"]).starts_with("https://box.example/x/#login="));
+}
+
+#[test]
+fn r50_a_login_link_has_a_qr_code_in_a_terminal() {
+    let world = World::new();
+    let blocks = |text: &str| text.chars().filter(|c| matches!(c, '█' | '▀' | '▄')).count();
+    for (url, drawn) in [("https://box.example", true), ("http://127.0.0.1:7433", false)] {
+        let mut terminal = Terminal::run(&world, &["login-link", "--url", url], 120, 60);
+        assert_eq!(terminal.exit_code(), 0);
+        let said = terminal.history();
+        assert!(said.contains(&format!("{url}/#login=")), "{said}");
+        assert_eq!((blocks(&said) > 100, said.contains("Only this machine")), (drawn, !drawn), "{said}");
+    }
+    let piped = world.ok(&["login-link", "--url", "https://box.example"]);
+    assert_eq!((piped.lines().count(), blocks(&piped)), (1, 0), "{piped}");
 }

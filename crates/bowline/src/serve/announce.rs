@@ -5,11 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use bowline_gateway::auth::{self, Auth, CODE_LIFE};
 use bowline_gateway::settings::Settings;
-use qrcode::QrCode;
-use qrcode::render::unicode::Dense1x2;
 
 use super::forward;
-use crate::units;
+use crate::{qr, units};
 
 /// By which names the gateway is reached.
 pub(super) struct Urls {
@@ -19,8 +17,6 @@ pub(super) struct Urls {
     socket: String,
     /// What browsers call.
     pub(super) link_base: String,
-    /// Other machines may reach it.
-    reachable: bool,
     /// Somebody on the way can read what is typed.
     in_the_clear: bool,
 }
@@ -42,7 +38,6 @@ impl Urls {
             address,
             socket: format!("{scheme}://{address}"),
             link_base,
-            reachable: outside || public.is_some(),
             // Also behind a proxy with TLS: whoever calls the address itself gets past it.
             in_the_clear: outside && settings.tls.is_none(),
         }
@@ -59,8 +54,10 @@ pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow:
     } else {
         let link = auth::login_link(&urls.link_base, &auth.new_code()?.code);
         writeln!(out, "log in with {link}")?;
-        if urls.reachable && out.is_terminal() {
-            writeln!(out, "\n{}", qr(&link)?)?;
+        if out.is_terminal()
+            && let Some(code) = qr::draw(&link)?
+        {
+            writeln!(out, "\n{code}")?;
         }
         let life = units::show_duration(CODE_LIFE);
         writeln!(
@@ -89,12 +86,6 @@ fn warn(urls: &Urls, settings: &Settings) {
     if let Some(risk) = forward::risk(settings) {
         eprintln!("Warning: {risk}.\nWhat to do, {}.", forward::REMEDY);
     }
-}
-
-/// A picture for a phone's camera, light on dark as most terminals are.
-fn qr(link: &str) -> anyhow::Result<String> {
-    let code = QrCode::with_error_correction_level(link, qrcode::EcLevel::L)?;
-    Ok(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
 }
 
 /// Whether standard output goes to systemd's journal, which keeps it: no place for a link.
