@@ -7,7 +7,7 @@ mod support;
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use rustix::net::{AddressFamily, SocketType};
@@ -103,6 +103,31 @@ fn r50_a_proxy_whose_place_every_account_has_is_warned_of() {
     let (_, checks) = examine(&world, &[]);
     assert!(!checks.to_string().contains("forward auth"), "{checks}");
     assert!(!Gateway::new(&world, &[]).log().contains("every account of this machine"));
+}
+
+#[test]
+fn r55_serve_and_doctor_agree_about_open_files() {
+    let world = World::new();
+    let limited = |files: u32, args: &[&str]| {
+        let bowline = world.bowline(args);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")]);
+        shell.arg(bowline.get_program()).args(args).env_clear().envs(world.env()).current_dir(world.path());
+        shell
+    };
+    for (files, expected) in [(1024, "warn"), (4096, "ok")] {
+        let output = limited(files, &["doctor", "--json"]).output().unwrap();
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(grade(&found["checks"], "open files"), expected, "{found}");
+        let words = check(&found["checks"], "open files")["words"].as_str().unwrap();
+        let gateway = Gateway::start(&world, limited(files, &["serve", "--listen", "127.0.0.1:0"]));
+        let log = gateway.log();
+        assert_eq!(
+            (log.contains(words), log.contains("open files")),
+            (expected == "warn", expected == "warn"),
+            "{log}"
+        );
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@
 //! - `environment`: what the sessions started here see;
 //! - [`running`]: how other processes find the gateway;
 //! - `openapi`: all paths, described for programs;
-//! - `metrics`, `rate`, `descriptors`: counting, and bounding;
+//! - `metrics`, `rate`, [`descriptors`]: counting, and bounding;
 //! - `prune`: forgetting what ended long ago.
 //!
 //! [`settings`] has everything that can be set, and all limits.
@@ -26,7 +26,7 @@ mod attach;
 pub mod auth;
 mod board;
 mod create;
-mod descriptors;
+pub mod descriptors;
 mod environment;
 mod events;
 mod extract;
@@ -89,14 +89,11 @@ pub enum ServeError {
 
 /// No more sockets than there are descriptors for.
 fn within_open_files(mut settings: Settings) -> Settings {
-    let most = descriptors::sockets(descriptors::open_files());
-    if settings.limits.sockets > most {
-        tracing::warn!(
-            sockets = most,
-            "the limit of open files allows fewer sockets than configured; raise it (ulimit -n)"
-        );
-        settings.limits.sockets = most;
+    let open_files = descriptors::open_files();
+    if let Some(few) = descriptors::too_few(open_files, &settings.limits) {
+        tracing::warn!("{few}; {}", descriptors::MORE_OPEN_FILES);
     }
+    settings.limits.sockets = settings.limits.sockets.min(descriptors::sockets(open_files));
     settings
 }
 

@@ -5,15 +5,15 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant, SystemTime};
 
 use bowline_gateway::WebApp;
+use bowline_gateway::descriptors::{self, MORE_OPEN_FILES};
 use bowline_gateway::running::Running;
+use bowline_gateway::settings::Limits;
 use bowline_host::home::Home;
 use rustix::process::{Resource, getrlimit};
 
 use super::report::Report;
 use crate::service::{self, systemd};
 
-/// Fewer open files than this leave little room: each viewer takes two.
-const FEW_FILES: u64 = 4096;
 /// How long the clocks are compared.
 const COMPARED: Duration = Duration::from_millis(200);
 /// How far apart they may be after that.
@@ -21,8 +21,8 @@ const APART: Duration = Duration::from_millis(100);
 /// 2025-01-01: this program did not exist before.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
 
-pub(super) fn check(report: &mut Report) {
-    open_files(report);
+pub(super) fn check(report: &mut Report, limits: &Limits) {
+    open_files(report, limits);
     clock(report);
     login_shell(report);
     linger(report);
@@ -41,14 +41,13 @@ fn web_app(report: &mut Report) {
     }
 }
 
-fn open_files(report: &mut Report) {
-    match getrlimit(Resource::Nofile).maximum {
-        Some(most) if most < FEW_FILES => {
-            let remedy = "raise `nofile` in /etc/security/limits.conf, or LimitNOFILE= of what starts the gateway";
-            report.warn("open files", format_args!("at most {most}, which is {} viewers", most * 3 / 8), remedy);
-        }
-        Some(most) => report.ok("open files", format_args!("up to {most}")),
-        None => report.ok("open files", "no limit"),
+/// The hard limit, to which a gateway raises its own.
+fn open_files(report: &mut Report, limits: &Limits) {
+    let most = getrlimit(Resource::Nofile).maximum;
+    match (descriptors::too_few(most, limits), most) {
+        (Some(few), _) => report.warn("open files", few, MORE_OPEN_FILES),
+        (None, Some(most)) => report.ok("open files", format_args!("up to {most}")),
+        (None, None) => report.ok("open files", "no limit"),
     }
 }
 

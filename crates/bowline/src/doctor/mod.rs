@@ -59,7 +59,8 @@ fn check_here(report: &mut Report, verb: &Doctor) {
         Err(error) => report.fail("configuration", error, "correct it; `bowline config path` says where it is"),
     }
     let config = config.unwrap_or_default();
-    if let Some(risk) = forward::risk(&config.settings(Launcher::this_program())) {
+    let settings = config.settings(Launcher::this_program());
+    if let Some(risk) = forward::risk(&settings) {
         report.warn("forward auth", risk, forward::REMEDY);
     }
     match Home::from_env() {
@@ -68,7 +69,7 @@ fn check_here(report: &mut Report, verb: &Doctor) {
         }
         Ok(home) => {
             let usable = files::check(report, &home);
-            machine::check(report);
+            machine::check(report, &settings.limits);
             machine::check_running(report, &home);
             match usable {
                 true => loopback::check(report, &home, &config),
