@@ -8,7 +8,7 @@ use crate::rows;
 
 /// Measures Bowline beside the least that could do the same job, and beside what a user would pick instead.
 ///
-/// Prints one table. Exits with 1 when a row is over its budget.
+/// Prints each row as it is measured, then one table. Exits with 1 when a row is over its budget.
 #[derive(Debug, Parser)]
 #[command(name = "bowline-bench", after_help = rows::names())]
 pub(crate) struct Args {

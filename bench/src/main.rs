@@ -59,7 +59,9 @@ fn main() -> Result<ExitCode> {
         if args.only.is_empty() || args.only.contains(&part.name) {
             table.busy = table.busy.max(machine::wait_until_quiet());
             eprintln!("measuring {}: {}", part.name, part.about);
-            table.rows.extend((part.measure)(&bench)?);
+            let rows = (part.measure)(&bench)?;
+            rows.iter().for_each(|row| eprintln!("{}", table::line(row)));
+            table.rows.extend(rows);
         }
     }
     if args.json {

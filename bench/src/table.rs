@@ -85,6 +85,11 @@ impl Table {
     }
 }
 
+/// A row on its own, in the columns of the table.
+pub(crate) fn line(row: &Row) -> String {
+    format!("| {} |", cells(row).join(" | "))
+}
+
 fn cells(row: &Row) -> [String; 6] {
     let beside = row.beside.as_ref().map(|(name, figure)| format!("{name}: {figure}"));
     let verdict = row.holds().map_or("", |holds| if holds { "pass" } else { "FAIL" });
