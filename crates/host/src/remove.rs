@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::SessionId;
-use bowline_proto::message::State;
+use bowline_proto::message::{Kind, State};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -169,6 +169,8 @@ pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<Pruned
     let whole = registry::list_files(home)?
         .into_iter()
         .filter(|entry| entry.here && entry.info.state == State::Exited && !Lock::is_held(&entry.dir.lock()))
+        // What another kind is worth keeping for is for the version that knows it to say.
+        .filter(|entry| entry.meta.kind == Kind::Terminal)
         .map(|entry| (entry.dir.clone(), Some(entry)));
     let has_exited = |dir: &SessionDir| Summary::read(dir).is_ok_and(|summary| summary.exit.is_some());
     let damaged = registry::damaged(home)?.into_iter().filter(has_exited).map(|dir| (dir, None));
@@ -248,7 +250,6 @@ fn disk_usage(dir: &SessionDir) -> u64 {
 #[cfg(test)]
 mod tests {
     use bowline_proto::ids::Epoch;
-    use bowline_proto::message::Kind;
     use bowline_proto::size::Size;
 
     use super::*;

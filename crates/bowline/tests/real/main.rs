@@ -6,6 +6,7 @@ mod birth;
 mod crowd;
 mod ending;
 mod hostile;
+mod listing;
 mod lives;
 mod resume;
 mod tail;
