@@ -29,6 +29,16 @@ impl Bowline {
         Ok(Bowline { program, state: place.path().join("state"), runtime: place.path().join("run") })
     }
 
+    /// The same binary with a state directory of its own.
+    pub(crate) fn elsewhere(&self, name: &str) -> Bowline {
+        let state = self.state.with_file_name(name);
+        Bowline { program: self.program.clone(), state, runtime: self.runtime.clone() }
+    }
+
+    pub(crate) fn state(&self) -> &Path {
+        &self.state
+    }
+
     pub(crate) fn program(&self) -> &Path {
         &self.program
     }

@@ -3,6 +3,7 @@
 mod attach;
 mod crowd;
 mod echo;
+mod list;
 mod memory;
 mod output;
 mod reconnect;
@@ -29,12 +30,13 @@ pub(crate) struct Part {
 }
 
 /// All parts, in the order in which they run.
-pub(crate) const PARTS: [Part; 10] = [
+pub(crate) const PARTS: [Part; 11] = [
     Part { name: "output", about: "speed and processor time of a large coloured text", measure: output::measure },
     Part { name: "echo", about: "from a key to its echo", measure: echo::measure },
     Part { name: "memory", about: "memory of idle sessions", measure: memory::measure },
     Part { name: "attach", about: "a cold attach to a full log", measure: attach::measure },
     Part { name: "stopped", about: "a viewer that never reads, under `yes`", measure: stopped::measure },
+    Part { name: "list", about: "a list of a thousand ended sessions", measure: list::measure },
     Part { name: "web-output", about: "the same text through the gateway", measure: web::output },
     Part { name: "web-echo", about: "a key and its echo through the gateway, also beside a flood", measure: web::echo },
     Part { name: "web-memory", about: "the gateway's memory for idle viewers", measure: web::memory },

@@ -1,0 +1,95 @@
+//! Listing many ended sessions with long histories: the first time, and when their checkpoints are there.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::Bench;
+use crate::figure::{Budget, Figure, Row, median};
+use crate::session::Bowline;
+
+/// How much each of them recorded: the most that a terminal keeps.
+const EVENTS: usize = 1 << 20;
+
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
+    let count = bench.pick(1000, 50);
+    let bowline = bench.bowline.elsewhere("list");
+    let first = bowline.start(&["sh", "-c", "read x"])?.id;
+    run(&bowline, &["kill", "--keep", &first])?;
+    let sessions = bowline.state().join("sessions");
+    let events = history(&sessions.join(&first).join("events.jsonl"))?;
+    for n in 1..count {
+        copy(&sessions.join(&first), &sessions.join(format!("{n:012}")), &events)?;
+    }
+    fs::write(sessions.join(&first).join("events.jsonl"), &events)?;
+    let list = || {
+        let begun = Instant::now();
+        let listed: Value = serde_json::from_str(&run(&bowline, &["ls", "--json"])?)?;
+        let took = millis(begun.elapsed());
+        match listed["sessions"].as_array().map(Vec::len) {
+            Some(found) if found == count => Ok(took),
+            found => bail!("{found:?} of {count} sessions were listed"),
+        }
+    };
+    let cold = list()?;
+    let times = (0..bench.pick(21, 5)).map(|_| list()).collect::<Result<Vec<_>>>()?;
+    let nothing = (0..5).map(|_| begun(&bowline)).collect::<Result<Vec<_>>>()?;
+    Ok(vec![
+        Row::new(
+            format!("`ls` of {count} ended sessions with 1 MiB of events each"),
+            Figure::new(median(&times), "ms"),
+        )
+        .budget(Budget::AtMost(50.0)),
+        Row::new("the first time, without their checkpoints", Figure::new(cold, "ms")),
+        Row::new("`bowline --version`, which lists nothing", Figure::new(median(&nothing), "ms")),
+    ])
+}
+
+/// A session's events, made as long as they get: titles between its start and its end.
+fn history(path: &Path) -> Result<String> {
+    let lines = fs::read_to_string(path)?;
+    let (start, end) = lines.trim_end().rsplit_once('\n').context("a session without an end")?;
+    let mut events = format!("{start}\n");
+    for n in 1.. {
+        if events.len() + end.len() >= EVENTS {
+            break;
+        }
+        let title = json!({"type": "title", "title": format!("building target {n} of many")});
+        events += &format!("{}\n", json!({"seq": n, "at": "2026-01-01T00:00:00.000000Z", "event": title}));
+    }
+    Ok(format!("{events}{end}\n"))
+}
+
+/// The same session once more, under another id.
+fn copy(from: &Path, to: &Path, events: &str) -> Result<()> {
+    fs::create_dir(to)?;
+    for file in ["log", "screen", "lock"] {
+        fs::copy(from.join(file), to.join(file))?;
+    }
+    let mut meta: Value = serde_json::from_slice(&fs::read(from.join("meta.json"))?)?;
+    meta["id"] = to.file_name().and_then(|name| name.to_str()).into();
+    fs::write(to.join("events.jsonl"), events)?;
+    Ok(fs::write(to.join("meta.json"), meta.to_string())?)
+}
+
+fn begun(bowline: &Bowline) -> Result<f64> {
+    let begun = Instant::now();
+    run(bowline, &["--version"])?;
+    Ok(millis(begun.elapsed()))
+}
+
+fn run(bowline: &Bowline, args: &[&str]) -> Result<String> {
+    let output = Command::new(bowline.program()).args(args).envs(bowline.env()).output()?;
+    if !output.status.success() {
+        bail!("bowline {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
