@@ -262,7 +262,7 @@ pub(crate) struct Send {
     #[arg(long, short)]
     pub(crate) enter: bool,
     /// Send a signal to the foreground program instead: HUP, INT, QUIT, KILL, TERM, USR1, USR2, STOP, TSTP, CONT, WINCH
-    #[arg(long, short, value_name = "SIGNAL", conflicts_with_all = ["text", "enter"])]
+    #[arg(long, short, value_name = "SIGNAL", value_parser = units::signal, conflicts_with_all = ["text", "enter"])]
     pub(crate) signal: Option<String>,
     /// Print JSON
     #[arg(long)]

@@ -34,9 +34,7 @@ pub(crate) fn fresh_id() -> std::io::Result<String> {
 
 fn command(verb: &args::Send) -> anyhow::Result<Value> {
     if let Some(signal) = &verb.signal {
-        let name = signal.to_ascii_uppercase();
-        let name = if name.starts_with("SIG") { name } else { format!("SIG{name}") };
-        return Ok(json!({"type": "signal", "name": name}));
+        return Ok(json!({"type": "signal", "name": signal}));
     }
     let mut text = if verb.text == ["-"] {
         let mut text = String::new();

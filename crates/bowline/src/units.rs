@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bowline_proto::control::SIGNALS;
 use bowline_proto::size::Size;
 
 /// `512`, `64K`, `8M`, `1G`: bytes, in powers of 1024.
@@ -56,6 +57,16 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !text.contains('\0') => Ok((name.into(), value.into())),
         _ => Err(format!("{text:?} is no variable: write NAME=VALUE")),
+    }
+}
+
+/// A signal that can be sent, in any case and with or without `SIG`: its name without.
+pub(crate) fn signal(text: &str) -> Result<String, String> {
+    let upper = text.to_ascii_uppercase();
+    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+    match SIGNALS.contains(&name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("choose one of {}", SIGNALS.join(", "))),
     }
 }
 

@@ -1,6 +1,10 @@
 //! What every verb of the command line has: help, JSON, and words for people.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod support;
+
+use std::process::Output;
 
 use serde_json::Value;
 use support::{Terminal, World};
@@ -90,6 +94,25 @@ fn r55_completions_are_made_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         assert!(world.ok(&["completions", shell]).contains("bowline"), "{shell}");
     }
+}
+
+/// What a failed run says, if it ended with this code.
+#[track_caller]
+fn fails(output: Output, code: i32) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+#[test]
+fn a_signal_that_cannot_be_sent_is_wrong_usage() {
+    let world = World::new();
+    world.start("w", "trap 'echo got it' USR1; echo up; while :; do sleep 0.02; done");
+    world.wait_for_screen("w", "up");
+    let said = fails(world.run(&["send", "w", "--signal", "FOO"]), 2);
+    assert!(said.contains("HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP, TSTP, WINCH"), "{said}");
+    world.ok(&["send", "w", "--signal", "SigUsr1"]);
+    world.wait_for_screen("w", "got it");
 }
 
 #[test]

@@ -10,6 +10,9 @@ use crate::Offset;
 use crate::ids::SessionName;
 use crate::message::SessionInfo;
 
+/// The signals that a `signal` command sends; each is also taken with `SIG` in front.
+pub const SIGNALS: [&str; 11] = ["HUP", "INT", "QUIT", "KILL", "USR1", "USR2", "TERM", "CONT", "STOP", "TSTP", "WINCH"];
+
 /// What a control connection may ask.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
