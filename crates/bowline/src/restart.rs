@@ -10,6 +10,9 @@ use crate::place::Place;
 use crate::{args, attach, new};
 
 pub(crate) fn run(verb: &args::Restart, place: &dyn Place, config: &Config) -> anyhow::Result<ExitCode> {
+    if verb.attach {
+        attach::require_terminal("restart it without --attach, and look at it with `bowline screen`")?;
+    }
     let session = place.find(&verb.session)?;
     if session.info.state == State::Running {
         let hint = format!("`bowline kill --keep {}` ends it first", verb.session);

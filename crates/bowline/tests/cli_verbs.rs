@@ -4,10 +4,10 @@
 
 mod support;
 
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
-use support::{Terminal, World};
+use support::{Terminal, World, wait_until};
 
 const VERBS: [&str; 17] = [
     "new",
@@ -151,6 +151,19 @@ fn attach_without_a_name_takes_the_newest() {
     world.start("new", "echo the new one; cat");
     let mut terminal = Terminal::run(&world, &["attach"], 80, 24);
     terminal.wait_for("the new one");
+}
+
+#[test]
+fn nothing_is_restarted_for_a_terminal_that_is_not_there() {
+    let world = World::new();
+    world.start("w", "exit 3");
+    wait_until("it ended", || world.info("w", "state") == "exited");
+    let said = fails(world.bowline(&["restart", "-a", "w"]).stdin(Stdio::null()).output().unwrap(), 2);
+    assert!(said.contains("must be a terminal") && said.contains("without --attach"), "{said}");
+    assert_eq!(world.info("w", "state"), "exited");
+    let epoch = world.info("w", "epoch");
+    world.ok(&["restart", "w"]);
+    assert_ne!(world.info("w", "epoch"), epoch, "a restart is seen");
 }
 
 #[test]
