@@ -34,8 +34,16 @@ fn newest(place: &dyn Place) -> anyhow::Result<Session> {
     let around = std::env::var("BOWLINE_SESSION").unwrap_or_default();
     let runs = |session: &Session| session.info.host.is_none() && session.info.state == State::Running;
     let mut running = place.list()?;
-    running.retain(|session| runs(session) && session.info.id.as_str() != around);
-    running.pop().ok_or_else(|| Failure::new(Code::Unknown, "no session is running", "`bowline new` starts one").into())
+    running.retain(runs);
+    let others = running.iter().rfind(|session| session.info.id.as_str() != around);
+    match (others, running.first()) {
+        (Some(newest), _) => Ok(newest.clone()),
+        (None, Some(own)) => {
+            let message = format!("the only running session is {}, which this terminal is in", own.label());
+            Err(Failure::new(Code::Unknown, message, "`bowline new --detach` starts another").into())
+        }
+        (None, None) => Err(Failure::new(Code::Unknown, "no session is running", "`bowline new` starts one").into()),
+    }
 }
 
 /// Attaches to a session that was just started.

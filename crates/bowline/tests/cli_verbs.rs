@@ -154,6 +154,14 @@ fn attach_without_a_name_takes_the_newest() {
 }
 
 #[test]
+fn attach_without_a_name_inside_the_only_session_says_so() {
+    let world = World::new();
+    let id = world.start("own", "cat");
+    let said = fails(world.bowline(&["attach"]).env("BOWLINE_SESSION", &id).output().unwrap(), 3);
+    assert!(said.contains("the only running session is own, which this terminal is in"), "{said}");
+}
+
+#[test]
 fn nothing_is_restarted_for_a_terminal_that_is_not_there() {
     let world = World::new();
     world.start("w", "exit 3");
