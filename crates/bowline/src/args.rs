@@ -28,7 +28,8 @@ Exit codes:
   1  failed for another reason           5  could not start (program, directory, space)
   2  wrong usage or configuration        6  the session process or the server does not answer
   3  no such session or token
-  attach and new without --detach end with the program's own code, or 128 + N when signal N ended it.
+  attach and new without --detach exit with the program's own code, with 128 + N when signal N
+  ended it, or with 1 when the session was lost.
 
 Files:
   $BOWLINE_STATE_DIR, or $XDG_STATE_HOME/bowline, or ~/.local/state/bowline            sessions
@@ -190,7 +191,10 @@ Examples:
   bowline attach build --observe     look only: keys go nowhere, the size stays
   bowline attach build --claim-size  make the session as large as this terminal
 
-While another viewer's window decides the size, this one shows as much of the screen as fits around the cursor.")]
+While another viewer's window decides the size, this one shows as much of the screen as fits around the cursor.
+
+A session that has ended shows its last screen, and attach exits as the program did. One that was lost shows its last \
+screen, too; the exit code is 1, and `bowline restart` starts it again.")]
 pub(crate) struct Attach {
     /// The session's name or id [default: the newest one running]
     pub(crate) session: Option<String>,

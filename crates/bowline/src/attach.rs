@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use bowline_client::{Options, Outcome};
 use bowline_proto::close::Permanent;
+use bowline_proto::control::ScreenFormat;
 use bowline_proto::message::{ExitStatus, State};
 
 use crate::args;
@@ -75,8 +76,20 @@ fn attach(place: &dyn Place, session: &Session, options: &Options) -> anyhow::Re
         return Err(Failure::new(Code::Usage, format!("this terminal is {label} itself"), hint).into());
     }
     require_terminal(&format!("`bowline screen {label}` prints what it shows"))?;
+    if session.info.state == State::Lost {
+        show_last_screen(place, session);
+        return conclude(label, Outcome::Lost);
+    }
     let outcome = bowline_client::attach(place.dial(session)?, options)?;
     conclude(label, outcome)
+}
+
+/// Prints what a lost session showed last. A crash may have cost it any of its other files, so that nothing else is needed.
+fn show_last_screen(place: &dyn Place, session: &Session) {
+    match place.screen(session, ScreenFormat::Ansi, 0) {
+        Ok(screen) => println!("{}", screen.trim_end_matches('\n')),
+        Err(error) => eprintln!("bowline: its last screen cannot be shown: {error:#}"),
+    }
 }
 
 /// Says how it ended, and turns that into an exit code.

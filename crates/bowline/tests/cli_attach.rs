@@ -374,6 +374,31 @@ fn r21_a_lost_session_is_told_with_the_way_to_restart_it() {
     assert!(text.contains("w was lost") && text.contains("hint: `bowline restart w`"), "{text}");
 }
 
+/// A crash may cost a lost session any of its files but the screen: attaching used to look for a connection for ever.
+#[test]
+fn r21_a_lost_session_shows_its_last_screen_whatever_else_is_left_of_it() {
+    let world = World::new();
+    for gone in [None, Some("events.jsonl"), Some("log")] {
+        let id = world.start("w", "printf '\\033[31mthe last words\\033[m'; cat");
+        world.wait_for_screen("w", "the last words");
+        let files = world.path().join("s/sessions").join(&id);
+        let written = |dir: &std::path::Path| {
+            let screen = std::fs::read(dir.join("screen")).unwrap_or_default();
+            screen.windows(14).any(|part| part == b"the last words")
+        };
+        wait_until("the screen is kept", || written(&files));
+        rustix::process::kill_process(world.process_of(&id), rustix::process::Signal::KILL).unwrap();
+        wait_until("it is lost", || world.info(&id, "state") == "lost");
+        gone.iter().for_each(|file| std::fs::remove_file(files.join(file)).unwrap());
+        let mut terminal = Terminal::attach(&world, &id);
+        assert_eq!(terminal.exit_code(), 1, "{gone:?}: {}", terminal.text());
+        let text = terminal.text();
+        assert!(text.starts_with("the last words\nbowline: w was lost"), "{gone:?}: {text}");
+        assert!(text.contains("hint: `bowline restart w`"), "{gone:?}: {text}");
+        world.ok(&["kill", &id]);
+    }
+}
+
 #[test]
 fn a_signal_restores_the_terminal_first() {
     let world = World::new();

@@ -61,6 +61,24 @@ fn every_verb_works_from_another_machine() {
 }
 
 #[test]
+fn r21_a_lost_session_of_another_machine_shows_its_last_screen() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let id = here.start("w", "echo the last words; cat");
+    here.wait_for_screen("w", "the last words");
+    let screen = here.path().join("s/sessions").join(&id).join("screen");
+    let is_kept = |screen: Vec<u8>| screen.windows(14).any(|part| part == b"the last words");
+    wait_until("the screen is kept", || std::fs::read(&screen).is_ok_and(is_kept));
+    rustix::process::kill_process(here.process_of(&id), rustix::process::Signal::KILL).unwrap();
+    wait_until("it is lost", || there.info("w", "state") == "lost");
+    let mut terminal = Terminal::attach(&there, "w");
+    assert_eq!(terminal.exit_code(), 1);
+    let text = terminal.text();
+    assert!(text.starts_with("the last words\nbowline: w was lost"), "{text}");
+}
+
+#[test]
 fn r18_a_time_to_live_below_a_second_is_no_eternity() {
     let here = World::new();
     let gateway = Gateway::start(&here);
