@@ -10,6 +10,7 @@ use bowline_proto::ids::SessionName;
 use bowline_proto::size::Size;
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::keys::Key;
 use crate::units;
 
 /// The end of `--help`.
@@ -253,26 +254,44 @@ pub(crate) struct Kill {
 }
 
 /// Type into a session, or signal its program, without attaching.
+///
+/// The text is typed first, then the keys in the order given, then Enter with --enter.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline send build 'make test' --enter   words are joined by spaces; --enter presses Enter
-  git diff | bowline send notes -          what comes on standard input
-  bowline send build --signal INT          as Ctrl-C would")]
+  bowline send build 'make test' --enter     words are joined by spaces
+  git diff | bowline send notes -            the text comes from standard input
+  bowline send menu --key Down --key Enter   keys by name
+  bowline send build --signal INT            a signal instead of keys
+
+The text must be UTF-8 and can be of any length. It is typed in pieces of 64 KiB, each once and in order. A session holds \
+256 KiB that its program has not read; send then waits for room, and fails after --wait. An error says how much was typed. \
+With --json, the result of the last piece is printed.
+
+Keys: Enter, Tab, BTab (Shift-Tab), Escape, Space, Backspace, Delete, Insert, Home, End, PageUp, PageDown, Up, Down, Left, \
+Right, F1 to F12. C-x is Ctrl-x, M-x is Alt-x, and a single character is itself. Each sends what xterm sends; M-x is Escape \
+and x. Arrows, Home and End depend on the mode that the program has set when send starts: Up is ESC [ A, or ESC O A in \
+application cursor mode. To press keys before a text, send twice.")]
 pub(crate) struct Send {
     /// The session's name or id
     pub(crate) session: String,
-    /// Press Enter afterwards
-    #[arg(long, short)]
+    /// Press a key after the text, such as Enter, Up or C-c; repeatable
+    #[arg(long = "key", short, value_name = "KEY", value_parser = Key::parse)]
+    pub(crate) keys: Vec<Key>,
+    /// Press Enter last
+    #[arg(long)]
     pub(crate) enter: bool,
     /// Send a signal to the foreground program instead: HUP, INT, QUIT, KILL, TERM, USR1, USR2, STOP, TSTP, CONT, WINCH
-    #[arg(long, short, value_name = "SIGNAL", value_parser = units::signal, conflicts_with_all = ["text", "enter"])]
+    #[arg(long, short, value_name = "SIGNAL", value_parser = units::signal, conflicts_with_all = ["text", "keys", "enter"])]
     pub(crate) signal: Option<String>,
+    /// How long to wait for a program that does not read
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1m")]
+    pub(crate) wait: Duration,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// The text; - for standard input; after -- also what begins with a dash
-    #[arg(required_unless_present_any = ["signal", "enter"])]
+    #[arg(required_unless_present_any = ["signal", "keys", "enter"])]
     pub(crate) text: Vec<String>,
 }
 

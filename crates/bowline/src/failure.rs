@@ -164,6 +164,15 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
     }
 }
 
+/// The problem code, if a session process or a gateway refused.
+pub(crate) fn code_of(error: &anyhow::Error) -> Option<&str> {
+    error.chain().find_map(|cause| match cause.downcast_ref::<ControlError>() {
+        Some(ControlError::Refused { code, .. }) => Some(code.as_str()),
+        Some(ControlError::Unreachable(_) | ControlError::Silent | ControlError::Unexpected) => None,
+        None => cause.downcast_ref::<CallError>()?.code(),
+    })
+}
+
 /// The failure of a call that only an admin's token may make.
 pub(crate) fn of_admin(error: CallError) -> anyhow::Error {
     match error.code() {

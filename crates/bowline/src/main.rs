@@ -11,6 +11,7 @@ mod completions;
 mod config;
 mod doctor;
 mod failure;
+mod keys;
 mod kill;
 mod log;
 mod login_link;

@@ -61,6 +61,28 @@ fn every_verb_works_from_another_machine() {
 }
 
 #[test]
+fn a_text_of_any_length_is_typed_from_another_machine() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    // Each of these characters takes six bytes of JSON.
+    let text = "\u{1}".repeat(1 << 20);
+    let script = "stty raw -echo; echo up; until [ -e go ]; do sleep 0.02; done; head -c 1048576 > part; mv part got";
+    let id = here.start("reader", script);
+    here.wait_for_screen("reader", "up");
+    let file = there.path().join("text");
+    std::fs::write(&file, &text).unwrap();
+    let input = std::fs::File::open(file).unwrap();
+    let mut child = there.bowline(&["send", "read", "-"]).stdin(input).spawn().unwrap();
+    let events = here.path().join(format!("s/sessions/{id}/events.jsonl"));
+    wait_until("four pieces wait", || std::fs::read_to_string(&events).unwrap().matches("command").count() >= 4);
+    std::fs::write(here.path().join("go"), "").unwrap();
+    assert!(child.wait().unwrap().success());
+    wait_until("all is read", || here.path().join("got").exists());
+    assert!(std::fs::read(here.path().join("got")).unwrap() == text.as_bytes(), "every byte once");
+}
+
+#[test]
 fn r21_a_lost_session_of_another_machine_shows_its_last_screen() {
     let here = World::new();
     let gateway = Gateway::start(&here);

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::io::Write;
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
@@ -113,6 +114,91 @@ fn a_signal_that_cannot_be_sent_is_wrong_usage() {
     assert!(said.contains("HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP, TSTP, WINCH"), "{said}");
     world.ok(&["send", "w", "--signal", "SigUsr1"]);
     world.wait_for_screen("w", "got it");
+}
+
+/// Runs `bowline send` with this on its standard input.
+fn send_input(world: &World, args: &[&str], input: Vec<u8>) -> std::process::Child {
+    let mut child = world.bowline(&[&["send"], args].concat());
+    let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // It is closed early where the verb fails.
+    std::thread::spawn(move || drop(stdin.write_all(&input)));
+    child
+}
+
+/// A text of at least so many bytes, in which no piece ends between two characters by chance.
+fn long_text(bytes: usize) -> String {
+    (0..)
+        .map(|n| format!("\u{1}{n} äö€😀\n"))
+        .scan(0, |len, line| {
+            *len += line.len();
+            (*len < bytes + line.len()).then_some(line)
+        })
+        .collect()
+}
+
+/// A session that takes a text to a file once `go` is there.
+fn start_reader(world: &World, len: usize) -> String {
+    let script =
+        format!("stty raw -echo; echo up; until [ -e go ]; do sleep 0.02; done; head -c {len} > part; mv part got");
+    let id = world.start("w", &script);
+    world.wait_for_screen("w", "up");
+    id
+}
+
+#[test]
+fn a_text_of_any_length_is_typed_once_and_in_order() {
+    let world = World::new();
+    let text = long_text(3 << 20);
+    let id = start_reader(&world, text.len());
+    let child = send_input(&world, &["w", "--json", "-"], text.clone().into());
+    let events = world.path().join(format!("s/sessions/{id}/events.jsonl"));
+    // As much as a session holds; the rest waits for the program.
+    wait_until("four pieces wait", || std::fs::read_to_string(&events).unwrap().matches("command").count() >= 4);
+    std::fs::write(world.path().join("go"), "").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["status"], "accepted");
+    wait_until("all is read", || world.path().join("got").exists());
+    assert!(std::fs::read(world.path().join("got")).unwrap() == text.as_bytes(), "every byte once, and in order");
+}
+
+#[test]
+fn a_program_that_does_not_read_is_told_with_how_much_was_typed() {
+    let world = World::new();
+    start_reader(&world, 1);
+    let child = send_input(&world, &["w", "--wait", "300ms", "-"], long_text(1 << 20).into());
+    let said = fails(child.wait_with_output().unwrap(), 1);
+    let (_, rest) = said.split_once("only the first ").unwrap();
+    let typed: usize = rest.split_once(' ').unwrap().0.parse().unwrap();
+    assert!((128 << 10..512 << 10).contains(&typed), "{said}");
+    assert!(said.contains("--wait"), "{said}");
+}
+
+#[test]
+fn input_that_is_not_utf_8_is_told_by_its_place() {
+    let world = World::new();
+    start_reader(&world, 1);
+    let said = |input: &[u8]| fails(send_input(&world, &["w", "-"], input.into()).wait_with_output().unwrap(), 1);
+    assert!(said(b"good \xff bad").contains("not UTF-8 at byte 5; nothing was typed"));
+    assert!(said(b"cut short \xe2\x82").contains("not UTF-8 at byte 10; nothing was typed"));
+    let late = said(&[&[b'x'; 100_000][..], b"\xff"].concat());
+    assert!(late.contains("not UTF-8 at byte 100000; only the first 65536 bytes were typed"), "{late}");
+}
+
+#[test]
+fn keys_are_pressed_by_name_after_the_text() {
+    let world = World::new();
+    world.start("w", "stty raw -echo; echo up; cat -v");
+    world.wait_for_screen("w", "up");
+    world.ok(&["send", "w", "text", "--key", "Up", "-k", "c-c", "--key", "M-x", "--key", "PageDown", "--enter"]);
+    world.wait_for_screen("w", "text^[[A^C^[x^[[6~^M");
+    world.start("app", r"stty raw -echo; printf '\033[?1hup'; cat -v");
+    world.wait_for_screen("app", "up");
+    world.ok(&["send", "app", "--key", "Up", "--key", "Home", "--key", "Delete"]);
+    world.wait_for_screen("app", "^[OA^[OH^[[3~");
+    let said = fails(world.run(&["send", "w", "--key", "Entre"]), 2);
+    assert!(said.contains("Enter, Tab") && said.contains("F1 to F12"), "{said}");
 }
 
 #[test]

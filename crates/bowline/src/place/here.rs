@@ -24,7 +24,7 @@ use serde_json::Value;
 use super::{Accepted, End, Log, Piece, Place, Pruned, Session};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
-use crate::{args, new, send};
+use crate::{args, new};
 
 /// How long a session process may take to answer, under a flood too.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -87,10 +87,9 @@ impl Place for Here {
         Ok(rename::rename(&self.home, &self.entry(session)?, name, None)?)
     }
 
-    fn command(&self, session: &Session, command: &Value) -> anyhow::Result<Accepted> {
+    fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<Accepted> {
         let dir = self.entry(session)?.dir;
-        // One id for all tries: a second one after a lost answer types nothing twice.
-        let request = Request::Command { id: send::fresh_id()?, command: command.clone() };
+        let request = Request::Command { id: id.to_owned(), command: command.clone() };
         let ask = || Control::connect(&dir)?.request(&request, DEADLINE);
         let reply = match ask() {
             Err(ControlError::Silent | ControlError::Unreachable(_)) => ask()?,

@@ -58,8 +58,8 @@ pub(crate) trait Place: Sync {
     fn forget_damaged(&self, key: &str, why: anyhow::Error) -> anyhow::Result<SessionId>;
     /// Gives one another name.
     fn rename(&self, session: &Session, name: &SessionName) -> anyhow::Result<()>;
-    /// Has something done once, however often the way to it fails.
-    fn command(&self, session: &Session, command: &Value) -> anyhow::Result<Accepted>;
+    /// Has something done once, however often the way to it fails, or this is called with the same id.
+    fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<Accepted>;
     /// What one shows, or showed last.
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String>;
     /// What one has printed.

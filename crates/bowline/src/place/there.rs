@@ -114,9 +114,8 @@ impl Place for There {
         Ok(patiently(AGAIN, || self.gateway.call(&call)).map(drop)?)
     }
 
-    fn command(&self, session: &Session, command: &Value) -> anyhow::Result<Accepted> {
-        // One id for all tries: a second one after a lost answer types nothing twice.
-        let body = json!({"id": send::fresh_id()?, "command": command});
+    fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<Accepted> {
+        let body = json!({"id": id, "command": command});
         Ok(self.do_once(&Call::new(Method::POST, path(session, "/commands")).body(body))?)
     }
 
