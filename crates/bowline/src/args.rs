@@ -27,10 +27,14 @@ Examples:
 Exit codes:
   0  done, or detached                   4  the name is taken
   1  failed for another reason           5  could not start (program, directory, space)
-  2  wrong usage or configuration        6  the session process or the server does not answer
+  2  wrong usage or configuration,       6  the session process or the server does not answer
+     or a session that is ambiguous
   3  no such session or token
   attach and new without --detach exit with the program's own code, with 128 + N when signal N
   ended it, or with 1 when the session was lost.
+
+Sessions:
+  SESSION is a name or an id, or the beginning of one if no other session begins so.
 
 Files:
   $BOWLINE_STATE_DIR, or $XDG_STATE_HOME/bowline, or ~/.local/state/bowline            sessions
@@ -197,7 +201,7 @@ While another viewer's window decides the size, this one shows as much of the sc
 A session that has ended shows its last screen, and attach exits as the program did. One that was lost shows its last \
 screen, too; the exit code is 1, and `bowline restart` starts it again.")]
 pub(crate) struct Attach {
-    /// The session's name or id [default: the newest one running]
+    /// The session's name or id, or the beginning of one [default: the newest one running]
     pub(crate) session: Option<String>,
     /// Look only
     #[arg(long, short, conflicts_with = "claim_size")]
@@ -236,7 +240,7 @@ Examples:
   bowline kill build --keep      keep its last screen and log; `bowline restart` starts it again
   bowline kill --all")]
 pub(crate) struct Kill {
-    /// Names or ids
+    /// Names or ids, or the beginning of one
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) sessions: Vec<String>,
     /// All sessions of this machine, also those that have ended
@@ -273,7 +277,7 @@ Right, F1 to F12. C-x is Ctrl-x, M-x is Alt-x, and a single character is itself.
 and x. Arrows, Home and End depend on the mode that the program has set when send starts: Up is ESC [ A, or ESC O A in \
 application cursor mode. To press keys before a text, send twice.")]
 pub(crate) struct Send {
-    /// The session's name or id
+    /// The session's name or id, or the beginning of one
     pub(crate) session: String,
     /// Press a key after the text, such as Enter, Up or C-c; repeatable
     #[arg(long = "key", short, value_name = "KEY", value_parser = Key::parse)]
@@ -303,7 +307,7 @@ Examples:
   bowline screen build --scrollback 200 | grep error
   bowline screen build --format json | jq .cursor")]
 pub(crate) struct Screen {
-    /// The session's name or id
+    /// The session's name or id, or the beginning of one
     pub(crate) session: String,
     /// How to print it
     #[arg(long, short, value_enum, default_value_t)]
@@ -345,7 +349,7 @@ Examples:
   bowline log build --follow
   bowline log build --from 1048576 --to 2097152 > part")]
 pub(crate) struct Log {
-    /// The session's name or id
+    /// The session's name or id, or the beginning of one
     pub(crate) session: String,
     /// From this offset [default: the oldest byte kept]
     #[arg(long, value_name = "OFFSET")]
@@ -365,7 +369,7 @@ Examples:
   bowline rename build build-old
   bowline rename k3v9x0q2m7aa build   a session without a name has its id")]
 pub(crate) struct Rename {
-    /// The session's name or id
+    /// The session's name or id, or the beginning of one
     pub(crate) session: String,
     /// The new name
     pub(crate) name: SessionName,
@@ -378,7 +382,7 @@ Examples:
   bowline restart build
   bowline restart build --attach   and go there")]
 pub(crate) struct Restart {
-    /// The session's name or id
+    /// The session's name or id, or the beginning of one
     pub(crate) session: String,
     /// Attach to it
     #[arg(long, short)]

@@ -6,6 +6,8 @@ use crate::args;
 use crate::place::Place;
 
 pub(crate) fn run(verb: &args::Rename, place: &dyn Place) -> anyhow::Result<ExitCode> {
-    place.rename(&place.find(&verb.session)?, &verb.name)?;
+    let session = place.find(&verb.session)?;
+    place.rename(&session, &verb.name)?;
+    println!("renamed {} to {}", session.full_label(), verb.name);
     Ok(ExitCode::SUCCESS)
 }

@@ -15,8 +15,9 @@ pub(crate) fn run(verb: &args::Restart, place: &dyn Place, config: &Config) -> a
     }
     let session = place.find(&verb.session)?;
     if session.info.state == State::Running {
-        let hint = format!("`bowline kill --keep {}` ends it first", verb.session);
-        return Err(Failure::new(Code::Other, format!("{} is running", verb.session), hint).into());
+        let label = session.label();
+        let hint = format!("`bowline kill --keep {label}` ends it first");
+        return Err(Failure::new(Code::Other, format!("{label} is running"), hint).into());
     }
     let started = place.restart(&session)?;
     if verb.attach {

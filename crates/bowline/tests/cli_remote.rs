@@ -83,6 +83,19 @@ fn a_text_of_any_length_is_typed_from_another_machine() {
 }
 
 #[test]
+fn a_session_of_another_machine_is_found_by_the_beginning_of_its_name() {
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let one = here.start("build-one", "echo the first; cat");
+    here.start("build-two", "cat");
+    there.wait_for_screen("build-o", "the first");
+    assert!(fails(there.run(&["kill", "build"]), 2).contains("build-one, build-two"));
+    assert!(fails(there.run(&["kill", "nothing"]), 3).contains("`bowline ls`"));
+    assert_eq!(there.ok(&["kill", "build-o"]), format!("ended build-one ({one})\n"));
+}
+
+#[test]
 fn r21_a_lost_session_of_another_machine_shows_its_last_screen() {
     let here = World::new();
     let gateway = Gateway::start(&here);

@@ -202,6 +202,39 @@ fn keys_are_pressed_by_name_after_the_text() {
 }
 
 #[test]
+fn a_session_is_found_by_the_beginning_of_its_name_or_id() {
+    let world = World::new();
+    let one = world.start("build-one", "echo the first; cat");
+    let web = world.start("web", "echo the site; cat");
+    let two = world.start("build-two", "cat");
+    world.start("web-old", "cat");
+    world.wait_for_screen("build-o", "the first");
+    world.wait_for_screen("web", "the site");
+    let ambiguous = fails(world.run(&["screen", "build"]), 2);
+    assert!(ambiguous.contains("build-one, build-two"), "{ambiguous}");
+    fails(world.run(&["screen", ""]), 3);
+    fails(world.run(&["screen", "nothing"]), 3);
+
+    // An ended session counts as much as one that runs.
+    assert_eq!(world.ok(&["kill", "--keep", "build-o"]), format!("ended build-one ({one})\n"));
+    fails(world.run(&["kill", "build"]), 2);
+    assert_eq!(world.ok(&["restart", "build-o"]), format!("{one}\n"));
+    assert_eq!(world.ok(&["rename", "build-o", "job"]), format!("renamed build-one ({one}) to job\n"));
+    assert_eq!(world.ok(&["kill", "build", &two]), format!("ended build-two ({two})\n"), "once");
+
+    // By name, the running one of several, as ever.
+    world.ok(&["kill", "--keep", "web"]);
+    let again = world.start("web", "echo the new site; cat");
+    world.ok(&["kill", "web-o"]);
+    world.wait_for_screen("we", "the new site");
+    let others = [one, again].map(|id| id.chars().take(7).collect::<String>());
+    let short: String = web.chars().take(7).collect();
+    if !others.contains(&short) {
+        assert_eq!(world.ok(&["kill", &short]), format!("ended web ({web})\n"), "by the beginning of its id");
+    }
+}
+
+#[test]
 fn r55_a_wrong_configuration_names_the_key_and_the_file() {
     let world = World::new();
     world.configure("detach_kex = \"ctrl-a\"");

@@ -59,7 +59,7 @@ impl Place for Here {
         Ok(registry::list(&self.home)?.into_iter().map(Session::from).collect())
     }
 
-    fn find(&self, key: &str) -> anyhow::Result<Session> {
+    fn find_exact(&self, key: &str) -> anyhow::Result<Session> {
         Ok(registry::find(&self.home, key)?.into())
     }
 

@@ -2,6 +2,7 @@
 
 mod choose;
 mod here;
+mod prefix;
 mod there;
 
 use std::time::Duration;
@@ -30,6 +31,12 @@ impl Session {
     pub(crate) fn label(&self) -> &str {
         self.info.name.as_ref().map_or(self.info.id.as_str(), |name| name.as_str())
     }
+
+    /// Its name and id.
+    pub(crate) fn full_label(&self) -> String {
+        let id = &self.info.id;
+        self.info.name.as_ref().map_or_else(|| id.to_string(), |name| format!("{name} ({id})"))
+    }
 }
 
 /// A command was taken.
@@ -45,8 +52,12 @@ pub(crate) struct Accepted {
 pub(crate) trait Place: Sync {
     /// All sessions, oldest first.
     fn list(&self) -> anyhow::Result<Vec<Session>>;
-    /// The session with this id or name.
-    fn find(&self, key: &str) -> anyhow::Result<Session>;
+    /// The session with exactly this id or name.
+    fn find_exact(&self, key: &str) -> anyhow::Result<Session>;
+    /// The session with this id or name, or else the only one whose id or name begins so.
+    fn find(&self, key: &str) -> anyhow::Result<Session> {
+        self.find_exact(key).or_else(|why| prefix::find(self, key, why))
+    }
     /// Starts one.
     fn start(&self, verb: args::New, config: &Config) -> anyhow::Result<Session>;
     /// Starts one that has ended again.

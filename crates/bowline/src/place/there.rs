@@ -71,7 +71,7 @@ impl Place for There {
         Ok(self.gateway.call(&Call::get("/v1/sessions"))?.json::<List>()?.sessions)
     }
 
-    fn find(&self, key: &str) -> anyhow::Result<Session> {
+    fn find_exact(&self, key: &str) -> anyhow::Result<Session> {
         // Ids look like names. What is neither has no place in a path, and no session has it.
         if key.parse::<SessionName>().is_err() {
             let hint = "`bowline ls` lists the sessions there are";
