@@ -8,7 +8,7 @@ use bowline_host::start::IfExists;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::SessionName;
 use bowline_proto::size::Size;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::keys::Key;
 use crate::units;
@@ -16,7 +16,7 @@ use crate::units;
 /// The end of `--help`.
 const AFTER_HELP: &str = "\
 Examples:
-  bowline                                reach this machine's sessions from a browser: the same as `bowline serve`
+  bowline                                `bowline serve`: reach the sessions from a browser
   bowline new --name build -- make -j8   run make, watch it, detach with Ctrl-\\ then d
   bowline attach build                   come back, from any shell
   bowline send build --enter 'make test' type into it without attaching
@@ -42,48 +42,41 @@ Files:
   $BOWLINE_CONFIG, or $XDG_CONFIG_HOME/bowline/config.toml, or ~/.config/bowline/...   configuration
 
 Another machine:
-  $BOWLINE_SERVER  the URL of its `bowline serve`, as --server; serve, service, config and completions stay here
+  $BOWLINE_SERVER  the URL of its `bowline serve`, for the verbs that take --server
   $BOWLINE_TOKEN   opens it; `bowline token create` on that machine prints one
   $SSL_CERT_FILE   certificates to trust instead of this machine's own
-A flag goes before an environment variable, that before the configuration file, that before the default.";
+Flags override the environment, which overrides the configuration file.";
 
 /// Keeps terminals alive: start a program, detach, kill anything but its session process, and come back to exactly
 /// the screen and bytes that you would have seen.
 #[derive(Debug, Parser)]
 #[command(name = "bowline", version, after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// Speak of another machine, whose `bowline serve` is at this URL; BOWLINE_TOKEN opens it
-    #[arg(long, global = true, value_name = "URL", env = "BOWLINE_SERVER", hide_env_values = true)]
+    /// Do it on another machine, whose `bowline serve` is at this URL; needs a token in BOWLINE_TOKEN
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "BOWLINE_SERVER",
+        hide_env_values = true,
+        display_order = 900
+    )]
     pub(crate) server: Option<String>,
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
 }
 
+/// The verbs that are about this machine alone, and refuse --server.
+pub(crate) const LOCAL: [&str; 6] = ["prune", "serve", "service", "config", "completions", "session-process"];
+
 impl Args {
-    /// The verb, where it is about this machine alone.
-    pub(crate) fn only_here(&self) -> Option<&'static str> {
-        match &self.verb {
-            None | Some(Verb::Serve(_)) => Some("serve"),
-            Some(Verb::Service(_)) => Some("service"),
-            Some(Verb::Config(_)) => Some("config"),
-            Some(Verb::Completions(_)) => Some("completions"),
-            Some(Verb::SessionProcess { .. }) => Some("session-process"),
-            Some(
-                Verb::New(_)
-                | Verb::Attach(_)
-                | Verb::Ls(_)
-                | Verb::Kill(_)
-                | Verb::Send(_)
-                | Verb::Screen(_)
-                | Verb::Log(_)
-                | Verb::Rename(_)
-                | Verb::Restart(_)
-                | Verb::Prune(_)
-                | Verb::Token(_)
-                | Verb::LoginLink(_)
-                | Verb::Doctor(_),
-            ) => None,
-        }
+    /// The command line, with --server in the help of those verbs only that take it. The others know it, too, so that
+    /// they can say that they do not.
+    pub(crate) fn parser() -> clap::Command {
+        let command = Args::command();
+        let server = command.get_arguments().find(|arg| arg.get_id() == "server").cloned().map(|arg| arg.hide(true));
+        let is_local = |verb: &clap::Command| LOCAL.contains(&verb.get_name());
+        command.mut_subcommands(|verb| if is_local(&verb) { verb.args(server.clone()) } else { verb })
     }
 }
 
@@ -206,7 +199,7 @@ pub(crate) struct Attach {
     /// Look only
     #[arg(long, short, conflicts_with = "claim_size")]
     pub(crate) observe: bool,
-    /// Take the size over from whoever has it
+    /// Make the session as large as this terminal, also while another viewer decides its size
     #[arg(long, short)]
     pub(crate) claim_size: bool,
     /// The key that starts a command to bowline, such as ctrl-\ or ctrl-a; none to have none

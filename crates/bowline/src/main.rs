@@ -35,9 +35,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::parser::ValueSource;
-use clap::{CommandFactory, FromArgMatches};
+use clap::{ArgMatches, FromArgMatches};
 
-use crate::args::{Args, Verb};
+use crate::args::{Args, LOCAL, Verb};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
 
@@ -45,15 +45,17 @@ use crate::failure::{Code, Failure};
 const UNREAD: u8 = 128 + 13;
 
 fn main() -> ExitCode {
-    let matches = Args::command().get_matches();
+    let matches = Args::parser().get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let flagged = matches.value_source("server") == Some(ValueSource::CommandLine);
-    refuse_server(&args, flagged).and_then(|()| run(args)).unwrap_or_else(fail)
+    refuse_server(&matches).and_then(|()| run(args)).unwrap_or_else(fail)
 }
 
 /// A flag that cannot be followed is a mistake; the environment variable speaks only of verbs that can be remote.
-fn refuse_server(args: &Args, flagged: bool) -> anyhow::Result<()> {
-    let Some(verb) = args.only_here().filter(|_| flagged) else { return Ok(()) };
+fn refuse_server(matches: &ArgMatches) -> anyhow::Result<()> {
+    let verb = matches.subcommand_name().unwrap_or("serve");
+    if matches.value_source("server") != Some(ValueSource::CommandLine) || !LOCAL.contains(&verb) {
+        return Ok(());
+    }
     let hint = "run it on that machine, for example over ssh, or leave --server out";
     Err(Failure::new(Code::Usage, format!("`bowline {verb}` cannot be done from another machine"), hint).into())
 }

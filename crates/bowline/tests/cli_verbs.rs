@@ -106,6 +106,18 @@ fn fails(output: Output, code: i32) -> String {
 }
 
 #[test]
+fn server_is_in_the_help_of_those_verbs_only_that_take_it() {
+    let world = World::new();
+    let local = [&["prune"][..], &["serve"], &["service"], &["service", "install"], &["config"], &["config", "show"]];
+    for verb in local.into_iter().chain([&["completions"][..]]) {
+        assert!(!world.ok(&[verb, &["--help"]].concat()).contains("--server <URL>"), "{verb:?}");
+    }
+    for verb in ["new", "attach", "ls", "kill", "send", "screen", "log", "rename", "restart", "token", "doctor"] {
+        assert!(world.ok(&[verb, "--help"]).contains("--server <URL>"), "{verb}");
+    }
+}
+
+#[test]
 fn a_signal_that_cannot_be_sent_is_wrong_usage() {
     let world = World::new();
     world.start("w", "trap 'echo got it' USR1; echo up; while :; do sleep 0.02; done");
