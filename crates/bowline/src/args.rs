@@ -303,10 +303,10 @@ pub(crate) struct Screen {
     /// The session's name or id, or the beginning of one
     pub(crate) session: String,
     /// How to print it
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
     /// With this many lines above the screen
-    #[arg(long, short, value_name = "LINES", default_value_t = 0)]
+    #[arg(long, value_name = "LINES", default_value_t = 0)]
     pub(crate) scrollback: u32,
 }
 
@@ -420,4 +420,31 @@ pub(crate) struct Completions {
     /// For which shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// What each short flag stands for, in this command and those below it.
+    fn shorts(command: &clap::Command, found: &mut BTreeMap<char, Vec<String>>) {
+        for arg in command.get_arguments() {
+            let long = arg.get_long().unwrap_or_default().to_owned();
+            arg.get_short().into_iter().for_each(|short| found.entry(short).or_default().push(long.clone()));
+        }
+        command.get_subcommands().for_each(|verb| shorts(verb, found));
+    }
+
+    #[test]
+    fn a_short_flag_means_the_same_everywhere() {
+        let mut found = BTreeMap::new();
+        shorts(&Args::parser(), &mut found);
+        assert!(found.contains_key(&'d'), "{found:?}");
+        for (short, mut longs) in found {
+            longs.dedup();
+            assert_eq!(longs.len(), 1, "-{short} is {longs:?}");
+        }
+    }
 }

@@ -41,7 +41,7 @@ enum Verb {
         #[arg(long, short)]
         name: String,
         /// What it allows: read (look), write (also type, start and end), admin (also tokens)
-        #[arg(long, short)]
+        #[arg(long)]
         scope: Scope,
         /// How long it works, such as 12h or 30d [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = units::duration)]
