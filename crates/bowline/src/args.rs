@@ -220,6 +220,9 @@ pub(crate) struct Ls {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// For shell completions: print the names and ids that begin with this word, one a line
+    #[arg(long, hide = true, value_name = "WORD", conflicts_with = "json")]
+    pub(crate) complete: Option<String>,
 }
 
 /// End sessions and everything that they started, and forget them.
@@ -409,15 +412,17 @@ pub(crate) struct Prune {
     pub(crate) json: bool,
 }
 
-/// Print a script that completes verbs and flags in your shell; in fish also session names.
+/// Print a script with which your shell completes verbs and flags; in bash, zsh and fish also sessions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bowline completions bash > ~/.local/share/bash-completion/completions/bowline
-  bowline completions zsh  > ~/.zfunc/_bowline
-  bowline completions fish > ~/.config/fish/completions/bowline.fish")]
+  bowline completions zsh  > ~/.zfunc/_bowline    (with `fpath+=~/.zfunc` before compinit in ~/.zshrc)
+  bowline completions fish > ~/.config/fish/completions/bowline.fish
+
+Sessions are those of this machine, or of --server or BOWLINE_SERVER.")]
 pub(crate) struct Completions {
-    /// For which shell
+    /// The shell to print it for
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }

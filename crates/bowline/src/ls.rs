@@ -1,5 +1,6 @@
 //! `bowline ls`: the sessions there are.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -8,10 +9,17 @@ use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::failure::Code;
 use crate::place::{Place, Session};
 use crate::{args, units};
 
+/// How long a completion may take.
+const COMPLETE_WITHIN: Duration = Duration::from_secs(2);
+
 pub(crate) fn run(verb: &args::Ls, place: &dyn Place) -> anyhow::Result<ExitCode> {
+    if let Some(word) = &verb.complete {
+        return complete(place, word);
+    }
     let sessions = place.list()?;
     if verb.json {
         println!("{}", json!({ "sessions": sessions }));
@@ -21,6 +29,25 @@ pub(crate) fn run(verb: &args::Ls, place: &dyn Place) -> anyhow::Result<ExitCode
         print_table(&sessions);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what a shell may complete a word to, or gives up soon: a shell that completes does nothing else.
+fn complete(place: &dyn Place, word: &str) -> anyhow::Result<ExitCode> {
+    let (hand_over, coming) = std::sync::mpsc::sync_channel(1);
+    std::thread::scope(|scope| {
+        scope.spawn(move || hand_over.send(place.list()));
+        match coming.recv_timeout(COMPLETE_WITHIN) {
+            Ok(sessions) => completions(&sessions?, word).iter().for_each(|name| println!("{name}")),
+            Err(_) => std::process::exit(Code::Silent as i32),
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The names and ids that begin with a word. Before anything is typed, the id of a session with a name is only noise.
+fn completions<'a>(sessions: &'a [Session], word: &str) -> BTreeSet<&'a str> {
+    let ids = sessions.iter().filter(|_| !word.is_empty()).map(|session| session.info.id.as_str());
+    sessions.iter().map(Session::label).chain(ids).filter(|name| name.starts_with(word)).collect()
 }
 
 /// How a session stands, in a word or two.

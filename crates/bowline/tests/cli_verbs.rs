@@ -5,7 +5,7 @@
 mod support;
 
 use std::io::Write;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use support::{Terminal, World, wait_until};
@@ -93,8 +93,74 @@ fn a_reader_that_leaves_ends_the_output_without_a_word() {
 fn r55_completions_are_made_for_every_shell() {
     let world = World::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(world.ok(&["completions", shell]).contains("bowline"), "{shell}");
+        let script = world.ok(&["completions", shell]);
+        assert!(script.contains("bowline") && !script.contains("session-process"), "{shell}");
     }
+}
+
+/// Completes a line as a shell does when Tab is pressed at its end.
+const COMPLETE_IN_BASH: &str = r#"
+source "$1"
+[[ $(complete -p bowline) =~ -F\ ([^ ]+) ]]
+COMP_LINE=$2 COMP_POINT=${#2}
+read -ra COMP_WORDS <<< "$2"
+[[ $2 == *' ' ]] && COMP_WORDS+=("")
+COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 ))
+"${BASH_REMATCH[1]}" bowline "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+echo "${COMPREPLY[*]}"
+"#;
+
+/// The words that a shell runs its script with: this line to complete, by the script of `bowline completions`.
+fn complete(world: &World, shell: &[&str], line: &str) -> Option<String> {
+    let file = world.path().join("completions");
+    std::fs::write(&file, world.ok(&["completions", shell[0]])).unwrap();
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_bowline")).parent().unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new(shell[0]);
+    command.args(&shell[1..]).arg(&file).arg(line).env_clear().envs(world.env()).env("PATH", path);
+    let output = match command.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        output => output.unwrap(),
+    };
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{line}");
+    let words = String::from_utf8(output.stdout).unwrap();
+    Some(words.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn r55_bash_completes_verbs_options_and_sessions() {
+    let world = World::new();
+    let id = world.start("build", "cat");
+    world.start("web", "cat");
+    let unnamed = world.ok(&["new", "-d", "cat"]).trim().to_owned();
+    let complete = |line: &str| complete(&world, &["bash", "-c", COMPLETE_IN_BASH, "bash"], line).unwrap();
+    assert_eq!(complete("bowline se"), "send serve service");
+    assert!(!complete("bowline ").contains("session-process"));
+    let mut all = ["build", "web", &unnamed];
+    all.sort_unstable();
+    for line in ["bowline attach ", "bowline kill web ", "bowline log --from 3 "] {
+        assert_eq!(complete(line), all.join(" "), "{line}");
+    }
+    assert_eq!(complete("bowline restart bui"), "build");
+    assert!(complete(&format!("bowline screen {}", &id[..6])).contains(&id));
+    assert_eq!(complete("bowline screen --format "), "text ansi json");
+    assert!(complete("bowline attach build --o").contains("--observe"));
+    assert!(!complete("bowline rename build ").contains("web"), "a new name is not one that there is");
+    assert_eq!(complete("bowline --server http://127.0.0.1:1 attach "), "", "quiet where no server answers");
+    assert!(!complete("bowline prune --").contains("--server"));
+}
+
+#[test]
+fn r55_fish_completes_sessions_where_it_is_installed() {
+    let world = World::new();
+    world.start("build", "cat");
+    let script = "source $argv[1]; complete -C $argv[2]";
+    let complete = |line: &str| complete(&world, &["fish", "--no-config", "-c", script], line);
+    let Some(words) = complete("bowline attach bu") else {
+        return eprintln!("fish is not installed: only its script was looked at");
+    };
+    assert_eq!(words, "build");
+    assert_eq!(complete("bowline --server=http://127.0.0.1:1 attach bu").unwrap(), "");
 }
 
 /// What a failed run says, if it ended with this code.
