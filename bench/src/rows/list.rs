@@ -28,8 +28,9 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     fs::write(sessions.join(&first).join("events.jsonl"), &events)?;
     let list = || {
         let begun = Instant::now();
-        let listed: Value = serde_json::from_str(&run(&bowline, &["ls", "--json"])?)?;
+        let listed = run(&bowline, &["ls", "--json"])?;
         let took = millis(begun.elapsed());
+        let listed: Value = serde_json::from_str(&listed)?;
         match listed["sessions"].as_array().map(Vec::len) {
             Some(found) if found == count => Ok(took),
             found => bail!("{found:?} of {count} sessions were listed"),
@@ -37,7 +38,11 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     };
     let cold = list()?;
     let times = (0..bench.pick(21, 5)).map(|_| list()).collect::<Result<Vec<_>>>()?;
-    let nothing = (0..5).map(|_| begun(&bowline)).collect::<Result<Vec<_>>>()?;
+    let idle = || {
+        let begun = Instant::now();
+        run(&bowline, &["--version"]).map(|_| millis(begun.elapsed()))
+    };
+    let nothing = (0..5).map(|_| idle()).collect::<Result<Vec<_>>>()?;
     Ok(vec![
         Row::new(
             format!("`ls` of {count} ended sessions with 1 MiB of events each"),
@@ -74,12 +79,6 @@ fn copy(from: &Path, to: &Path, events: &str) -> Result<()> {
     meta["id"] = to.file_name().and_then(|name| name.to_str()).into();
     fs::write(to.join("events.jsonl"), events)?;
     Ok(fs::write(to.join("meta.json"), meta.to_string())?)
-}
-
-fn begun(bowline: &Bowline) -> Result<f64> {
-    let begun = Instant::now();
-    run(bowline, &["--version"])?;
-    Ok(millis(begun.elapsed()))
 }
 
 fn run(bowline: &Bowline, args: &[&str]) -> Result<String> {

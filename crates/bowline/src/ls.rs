@@ -1,11 +1,10 @@
 //! `bowline ls`: the sessions there are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use bowline_proto::message::{ExitStatus, SessionInfo, State};
-use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -22,7 +21,7 @@ pub(crate) fn run(verb: &args::Ls, place: &dyn Place) -> anyhow::Result<ExitCode
     }
     let sessions = place.list()?;
     if verb.json {
-        println!("{}", json!({ "sessions": sessions }));
+        println!("{}", serde_json::to_string(&BTreeMap::from([("sessions", &sessions)]))?);
     } else if sessions.is_empty() {
         eprintln!("No sessions. `bowline new` starts one.");
     } else {

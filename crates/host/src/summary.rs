@@ -65,6 +65,9 @@ impl Summary {
         let file = File::open(dir.events())?;
         let head = Head::read(&dir.head()).filter(|head| head.is_of(&file));
         let (mut summary, from) = head.map_or_else(Default::default, |head| (head.summary, head.position));
+        if file.metadata()?.len() == from.byte {
+            return Ok(summary);
+        }
         let end = journal::read(&file, from, |record: Record<Event>| summary.fold(&record))?;
         if end.byte - from.byte > WORTH_WRITING {
             // Whoever cannot write it reads more the next time.
