@@ -4,8 +4,8 @@
 //! after it. It is a cache and nothing more: where it is missing, or belongs to a file that has been replaced, it is made
 //! again from the events.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use bowline_proto::Offset;
@@ -19,8 +19,9 @@ use crate::files::write_shared;
 use crate::home::SessionDir;
 use crate::journal::{self, Position, Record};
 
-/// A reader that had to read more events than this writes a checkpoint, so that the next one need not.
-const WORTH_WRITING: u64 = 16 << 10;
+/// So many bytes of events are worth a checkpoint: the session process writes one after each such stretch, and a reader that
+/// had to read more writes one, too, so that the next need not.
+pub const CHECKPOINT_EVERY: u64 = 4 << 10;
 /// How much of a notification a list of sessions shows, in characters; the rest is left out.
 const MAX_CALL: usize = 200;
 
@@ -69,7 +70,7 @@ impl Summary {
             return Ok(summary);
         }
         let end = journal::read(&file, from, |record: Record<Event>| summary.fold(&record))?;
-        if end.byte - from.byte > WORTH_WRITING {
+        if end.byte - from.byte >= CHECKPOINT_EVERY {
             // Whoever cannot write it reads more the next time.
             let _ = summary.checkpoint(&file, end, &dir.head());
         }
@@ -120,6 +121,8 @@ pub fn call_text(title: &str, body: &str) -> String {
     all.chars().take(MAX_CALL).collect()
 }
 
+/// A longer file is none of ours, and is ignored.
+const MAX_HEAD: u64 = 256 << 10;
 /// Raised when a reader of the old form could misread the new one.
 const HEAD_VERSION: u32 = 1;
 
@@ -135,7 +138,9 @@ struct Head {
 
 impl Head {
     fn read(path: &Path) -> Option<Head> {
-        let head: Head = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        let mut text = Vec::new();
+        File::open(path).ok()?.take(MAX_HEAD).read_to_end(&mut text).ok()?;
+        let head: Head = serde_json::from_slice(&text).ok()?;
         (head.version == HEAD_VERSION).then_some(head)
     }
 
@@ -148,6 +153,8 @@ impl Head {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use bowline_proto::ids::SessionId;
     use proptest::prelude::*;
 

@@ -131,12 +131,6 @@ impl Body {
         terminal.handle_time(core, now);
     }
 
-    /// Writes the checkpoint of the journal.
-    pub(super) fn checkpoint(&self, core: &mut Core) {
-        let Body::Terminal(terminal) = self;
-        terminal.checkpoint(core);
-    }
-
     // ---- the end ----
 
     /// The process of its program, which ending the session never spares.

@@ -72,14 +72,7 @@ impl Session {
             Phase::Ending { .. } => Some(Instant::now() + END_CHECK),
             Phase::Serving { until } => Some(until),
         };
-        let times = [
-            phase,
-            self.body.poll_timeout(&self.core),
-            self.core.checkpoint_due,
-            self.serve_due,
-            self.socket_check,
-            self.ttl_at(),
-        ];
+        let times = [phase, self.body.poll_timeout(&self.core), self.serve_due, self.socket_check, self.ttl_at()];
         let cuts = self.conns.values().filter_map(|conn| conn.cut_at);
         times.into_iter().flatten().chain(cuts).min()
     }
@@ -94,9 +87,6 @@ impl Session {
         let now = Instant::now();
         self.body.handle_time(&mut self.core, now);
         self.cut_overdue(now);
-        if self.core.checkpoint_due.is_some_and(|at| now >= at) {
-            self.body.checkpoint(&mut self.core);
-        }
         if self.ttl_at().is_some_and(|at| now >= at) {
             self.end(DEFAULT_GRACE);
         }

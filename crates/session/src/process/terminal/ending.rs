@@ -58,7 +58,6 @@ impl Terminal {
         if let Err(error) = self.try_record(core, exit).and_then(|_| core.journal.sync()) {
             self.degrade(core, &error);
         }
-        self.checkpoint(core);
         let _ = self.log.shrink();
         self.link.handle_screen(self.emulator.offset());
         self.link.handle_exit(status);

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bowline_host::events::Event;
 use bowline_host::history::History;
 use bowline_host::log::Log;
+use bowline_host::summary::CHECKPOINT_EVERY;
 use bowline_host::timestamp::{timestamp, timestamp_of};
 use bowline_host::wire::{self, Put};
 use bowline_proto::Offset;
@@ -62,6 +63,8 @@ pub(super) struct Terminal {
     pub(super) events: VecDeque<BodyEvent>,
     log: Arc<Log>,
     history: History,
+    /// Where in the journal the last checkpoint was written.
+    checkpointed: u64,
     emulator: Emulator,
     replies: Replies,
     /// Screens that control connections wait for: ticket to connection.
@@ -103,6 +106,7 @@ impl Terminal {
             events: VecDeque::new(),
             log,
             history,
+            checkpointed: 0,
             emulator,
             replies: Replies::default(),
             screens: BTreeMap::new(),
@@ -285,14 +289,14 @@ impl Terminal {
     /// Records an event and gives its number.
     fn try_record(&mut self, core: &mut Core, event: Event) -> io::Result<u64> {
         let seq = self.history.record(&mut core.journal, event)?;
-        core.checkpoint_later();
+        let end = core.journal.end();
+        // After a compaction the journal is shorter than it was.
+        if end.byte.abs_diff(self.checkpointed) >= CHECKPOINT_EVERY {
+            self.checkpointed = end.byte;
+            // A list that finds no checkpoint reads the events instead.
+            let _ = self.history.summary.checkpoint(core.journal.file(), end, &core.dir.head());
+        }
         Ok(seq)
-    }
-
-    pub(super) fn checkpoint(&self, core: &mut Core) {
-        core.checkpoint_due = None;
-        // A list that finds none reads the events instead.
-        let _ = self.history.summary.checkpoint(core.journal.file(), core.journal.end(), &core.dir.head());
     }
 
     fn degrade(&mut self, core: &mut Core, error: &io::Error) {

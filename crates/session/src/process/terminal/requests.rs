@@ -5,7 +5,7 @@ use bowline_host::events::Event;
 use bowline_host::log::Read;
 use bowline_proto::Offset;
 use bowline_proto::config::COMMAND_ID;
-use bowline_proto::control::{self, Reply, Request};
+use bowline_proto::control::{self, Reply, Request, SIGNALS};
 use bowline_proto::message::ServerMessage;
 use rustix::process::Signal;
 use serde::Deserialize;
@@ -140,18 +140,18 @@ impl Terminal {
 }
 
 fn signal_named(name: &str) -> Option<Signal> {
-    Some(match name.strip_prefix("SIG").unwrap_or(name) {
-        "HUP" => Signal::HUP,
-        "INT" => Signal::INT,
-        "QUIT" => Signal::QUIT,
-        "KILL" => Signal::KILL,
-        "USR1" => Signal::USR1,
-        "USR2" => Signal::USR2,
-        "TERM" => Signal::TERM,
-        "CONT" => Signal::CONT,
-        "STOP" => Signal::STOP,
-        "TSTP" => Signal::TSTP,
-        "WINCH" => Signal::WINCH,
-        _ => return None,
-    })
+    let name = name.strip_prefix("SIG").unwrap_or(name);
+    let known = SIGNALS.contains(&name).then(|| format!("SIG{name}").parse::<nix::sys::signal::Signal>().ok())??;
+    Signal::from_named_raw(known as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_signal_that_the_protocol_names_can_be_sent() {
+        assert!(SIGNALS.iter().all(|name| signal_named(name).is_some()));
+        assert_eq!((signal_named("SIGINT"), signal_named("SEGV")), (Some(Signal::INT), None));
+    }
 }
