@@ -67,7 +67,7 @@ pub(crate) struct Args {
 }
 
 /// The verbs that are about this machine alone, and refuse --server.
-pub(crate) const LOCAL: [&str; 6] = ["prune", "serve", "service", "config", "completions", "session-process"];
+pub(crate) const LOCAL: [&str; 5] = ["prune", "serve", "service", "config", "completions"];
 
 impl Args {
     /// The command line, with --server in the help of those verbs only that take it. The others know it, too, so that
@@ -100,12 +100,6 @@ pub(crate) enum Verb {
     Config(crate::config::show::ConfigVerb),
     Doctor(crate::doctor::Doctor),
     Completions(Completions),
-    /// Runs a session; started by `new` and `restart`, which tell it what to run over a pipe.
-    #[command(hide = true)]
-    SessionProcess {
-        /// For `ps` only.
-        id: Option<String>,
-    },
 }
 
 /// Start a program in a new session, and attach to it.

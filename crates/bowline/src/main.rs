@@ -45,6 +45,11 @@ use crate::failure::{Code, Failure};
 const UNREAD: u8 = 128 + 13;
 
 fn main() -> ExitCode {
+    // Started by `new` and `restart`, which tell it what to run over a pipe; the id that follows is for `ps`. It does not
+    // parse a command line that people type: the memory of that would stay with every session.
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == "session-process") {
+        return bowline_session::process::run();
+    }
     let matches = Args::parser().get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     refuse_server(&matches).and_then(|()| run(args)).unwrap_or_else(fail)
@@ -83,10 +88,6 @@ fn print_line(line: fmt::Arguments<'_>) {
 }
 
 fn run(args: Args) -> anyhow::Result<ExitCode> {
-    // The session process reads no configuration: whoever started it did.
-    if let Some(Verb::SessionProcess { .. }) = args.verb {
-        return Ok(bowline_session::process::run());
-    }
     let server = args.server.as_deref().filter(|url| !url.is_empty());
     let place = || place::choose(server);
     match args.verb {
@@ -109,6 +110,5 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(Verb::Service(verb)) => service::run(&verb),
         Some(Verb::Doctor(verb)) => doctor::run(&verb, server),
         Some(Verb::Completions(verb)) => completions::run(&verb),
-        Some(Verb::SessionProcess { .. }) => Ok(ExitCode::SUCCESS),
     }
 }
