@@ -34,7 +34,8 @@ Exit codes:
   ended it, or with 1 when the session was lost.
 
 Sessions:
-  SESSION is a name or an id, or the beginning of one if no other session begins so.
+  SESSION is a name or an id, or the beginning of one if no other session begins so; of an id,
+  at least four letters. `bowline kill` takes whole names and ids only.
 
 Files:
   $BOWLINE_STATE_DIR, or $XDG_STATE_HOME/bowline, or ~/.local/state/bowline            sessions
@@ -113,7 +114,8 @@ Examples:
   bowline new                               a login shell
   bowline new --name build -- make -j8      a name to come back by
   id=$(bowline new --detach -- ./train.py)  start only; the id is all that is printed
-  bowline new --name db --if-exists return -- psql   attach to it if it runs, start it if not")]
+  bowline new --name db --if-exists return --cwd ~ -- psql
+                                 attach to it if it runs, start it if not")]
 pub(crate) struct New {
     /// A name to find it by: letters, digits, and . _ -
     #[arg(long, short)]
@@ -230,7 +232,7 @@ Examples:
   bowline kill build --keep      keep its last screen and log; `bowline restart` starts it again
   bowline kill --all")]
 pub(crate) struct Kill {
-    /// Names or ids, or the beginning of one
+    /// Names or ids, whole: what is ended by mistake is gone
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) sessions: Vec<String>,
     /// All sessions of this machine, also those that have ended
@@ -389,7 +391,7 @@ pub(crate) struct Restart {
 #[command(after_help = "\
 Examples:
   bowline prune                  by the configured limits
-  bowline prune --older 0s       every ended session
+  bowline prune --older 0s       every terminal that has ended
   bowline prune --dry-run        only say what would go")]
 pub(crate) struct Prune {
     /// Those that ended longer ago than this, such as 12h or 7d [default: 7d]

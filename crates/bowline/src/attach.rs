@@ -52,6 +52,15 @@ pub(crate) fn to(place: &dyn Place, session: &Session, config: &Config) -> anyho
     attach(place, session, &options(config))
 }
 
+/// An error for a session that is no terminal: what it is came with a later version.
+pub(crate) fn require_terminal_kind(session: &Session) -> anyhow::Result<()> {
+    if session.info.terminal.is_some() {
+        return Ok(());
+    }
+    let message = format!("{} is of a kind that this version of bowline does not know", session.label());
+    Err(Failure::new(Code::Other, message, "use the version that made it, or a newer one").into())
+}
+
 /// An error unless a person sits at this terminal.
 pub(crate) fn require_terminal(hint: &str) -> anyhow::Result<()> {
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
@@ -70,6 +79,7 @@ fn attach(place: &dyn Place, session: &Session, options: &Options) -> anyhow::Re
         let message = format!("{label} belongs to the machine {host}");
         return Err(Failure::new(Code::Other, message, "run bowline on that machine").into());
     }
+    require_terminal_kind(session)?;
     // Its output would be its own input, for ever.
     if std::env::var_os("BOWLINE_SESSION").is_some_and(|around| around == session.info.id.as_str()) {
         let hint = "attach from another terminal; `bowline ls` shows what else there is";

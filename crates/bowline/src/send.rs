@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::failure::{self, Code, Failure};
 use crate::keys::Key;
 use crate::place::{Accepted, Place, Session};
-use crate::{args, ls, units};
+use crate::{args, attach, ls, units};
 
 /// The most text of one command. As JSON it may be six times as long, which still fits a frame and a request's body; and a
 /// session takes a piece while three others wait to be read.
@@ -23,6 +23,7 @@ const AGAIN: Backoff = Backoff { base: Duration::from_millis(10), cap: Duration:
 
 pub(crate) fn run(verb: &args::Send, place: &dyn Place) -> anyhow::Result<ExitCode> {
     let session = place.find(&verb.session)?;
+    attach::require_terminal_kind(&session)?;
     if session.info.state != State::Running {
         let label = session.label();
         let message = format!("{label} is not running ({})", ls::state(&session.info));

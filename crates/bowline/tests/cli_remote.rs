@@ -90,9 +90,10 @@ fn a_session_of_another_machine_is_found_by_the_beginning_of_its_name() {
     let one = here.start("build-one", "echo the first; cat");
     here.start("build-two", "cat");
     there.wait_for_screen("build-o", "the first");
-    assert!(fails(there.run(&["kill", "build"]), 2).contains("build-one, build-two"));
+    assert!(fails(there.run(&["screen", "build"]), 2).contains("build-one, build-two"));
+    assert!(fails(there.run(&["kill", "build-o"]), 3).contains("did you mean build-one?"));
     assert!(fails(there.run(&["kill", "nothing"]), 3).contains("`bowline ls`"));
-    assert_eq!(there.ok(&["kill", "build-o"]), format!("ended build-one ({one})\n"));
+    assert_eq!(there.ok(&["kill", "build-one"]), format!("ended build-one ({one})\n"));
 }
 
 #[test]

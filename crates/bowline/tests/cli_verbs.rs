@@ -294,21 +294,24 @@ fn a_session_is_found_by_the_beginning_of_its_name_or_id() {
     fails(world.run(&["screen", "nothing"]), 3);
 
     // An ended session counts as much as one that runs.
-    assert_eq!(world.ok(&["kill", "--keep", "build-o"]), format!("ended build-one ({one})\n"));
-    fails(world.run(&["kill", "build"]), 2);
+    let hint = fails(world.run(&["kill", "--keep", "build-o"]), 3);
+    assert!(hint.contains("did you mean build-one?"), "what cannot be undone takes whole names: {hint}");
+    assert_eq!(world.ok(&["kill", "--keep", "build-one"]), format!("ended build-one ({one})\n"));
+    fails(world.run(&["screen", "build"]), 2);
     assert_eq!(world.ok(&["restart", "build-o"]), format!("{one}\n"));
     assert_eq!(world.ok(&["rename", "build-o", "job"]), format!("renamed build-one ({one}) to job\n"));
-    assert_eq!(world.ok(&["kill", "build", &two]), format!("ended build-two ({two})\n"), "once");
+    assert_eq!(world.ok(&["kill", "build-two", &two]), format!("ended build-two ({two})\n"), "once");
 
     // By name, the running one of several, as ever.
     world.ok(&["kill", "--keep", "web"]);
     let again = world.start("web", "echo the new site; cat");
-    world.ok(&["kill", "web-o"]);
-    world.wait_for_screen("we", "the new site");
+    world.ok(&["kill", "web-old"]);
+    world.wait_for_screen("web", "the new site");
     let others = [one, again].map(|id| id.chars().take(7).collect::<String>());
     let short: String = web.chars().take(7).collect();
     if !others.contains(&short) {
-        assert_eq!(world.ok(&["kill", &short]), format!("ended web ({web})\n"), "by the beginning of its id");
+        let renamed = world.ok(&["rename", &short, "site"]);
+        assert_eq!(renamed, format!("renamed web ({web}) to site\n"), "by the beginning of its id");
     }
 }
 

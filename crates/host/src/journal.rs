@@ -17,6 +17,8 @@ use crate::timestamp::timestamp;
 
 /// The longest line; a longer one is passed over.
 const MAX_LINE: u64 = 1 << 20;
+/// More records than a session can ever have, and all that JavaScript can count.
+const MAX_SEQ: u64 = 1 << 53;
 /// How much of a record tells it from every other: its number and its time stand first.
 const FINGERPRINT: u64 = 64;
 
@@ -134,9 +136,9 @@ pub fn read<E: DeserializeOwned>(file: &File, from: Position, mut each: impl FnM
             // Its number counts, or the next record would get it once more.
             Err(_) => serde_json::from_slice::<Record<IgnoredAny>>(&line).ok().map(|record| record.seq),
         };
-        if let Some(seq) = seq {
-            (end.seq, end.last) = (seq.saturating_add(1), start);
-        }
+        // A number that no session reaches is damage, and must not be counted on from.
+        let Some(seq) = seq.filter(|seq| *seq < MAX_SEQ) else { continue };
+        (end.seq, end.last) = (seq + 1, start);
         if let Ok(record) = record {
             each(record);
         }
@@ -226,7 +228,7 @@ mod tests {
         let path = temp.path().join("events.jsonl");
         let long = "x".repeat(2 * MAX_LINE as usize);
         let lines = format!(
-            "{{\"seq\":0,\"at\":\"\",\"event\":\"a\"}}\nnonsense\n\n{{\"seq\":1,\"at\":\"\",\"event\":7}}\n{long}\n"
+            "{{\"seq\":18446744073709551615,\"at\":\"\",\"event\":\"z\"}}\n{{\"seq\":0,\"at\":\"\",\"event\":\"a\"}}\nnonsense\n\n{{\"seq\":1,\"at\":\"\",\"event\":7}}\n{long}\n"
         );
         std::fs::write(&path, lines).unwrap();
         let mut journal = Journal::open(&path, |_: Record<String>| {}).unwrap();

@@ -22,6 +22,7 @@ pub struct Meta {
     /// What it runs.
     pub kind: Kind,
     /// Where it starts.
+    #[serde(default)]
     pub cwd: OsText,
     /// Seconds without a viewer after which it ends; 0 for never.
     #[serde(default)]
@@ -64,11 +65,23 @@ pub struct TerminalMeta {
 impl Meta {
     /// Reads `path`.
     pub fn read(path: &Path) -> io::Result<Meta> {
-        let meta: Meta = serde_json::from_slice(&fs::read(path)?)?;
-        if meta.kind == Kind::Terminal && meta.terminal.is_none() {
+        let mut meta: Meta = serde_json::from_slice(&fs::read(path)?)?;
+        if meta.kind != Kind::Terminal {
+            meta.terminal = None;
+        } else if meta.terminal.is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "meta.json does not say what the terminal runs"));
         }
         Ok(meta)
+    }
+
+    /// Whether the file describes a session of a kind that this version does not know, in whatever form.
+    pub fn is_of_unknown_kind(path: &Path) -> bool {
+        #[derive(Deserialize)]
+        struct OnlyKind {
+            kind: Kind,
+        }
+        let kind = fs::read(path).ok().and_then(|text| serde_json::from_slice::<OnlyKind>(&text).ok());
+        kind.is_some_and(|only| only.kind == Kind::Unknown)
     }
 
     /// Gives the session of an ended process another name in its file. What a newer version wrote there stays.

@@ -33,6 +33,12 @@ impl OsText {
     }
 }
 
+impl Default for OsText {
+    fn default() -> OsText {
+        OsText::Text(String::new())
+    }
+}
+
 impl From<OsString> for OsText {
     fn from(text: OsString) -> OsText {
         text.into_string().map_or_else(|bytes| OsText::Bytes(bytes.into_vec()), OsText::Text)

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
-use bowline_proto::message::{SessionInfo, State, TerminalInfo};
+use bowline_proto::message::{Kind, SessionInfo, State, TerminalInfo};
 
 use crate::archive;
 use crate::control::Control;
@@ -157,8 +157,10 @@ pub(crate) fn reread(dir: &SessionDir) -> Result<Entry, RegistryError> {
 /// unless it is to the events of one that has ended: that is lost, with the screen and the log that it left.
 pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
     let Some(meta) = there(Meta::read(&dir.meta()))? else { return Ok(None) };
-    let summary = there(Summary::read(&dir))?.unwrap_or_default();
     let here = meta.host == this_host();
+    // Another machine's files, and those of a kind that only a later version knows, are read and left alone.
+    let read_events = if here && meta.kind != Kind::Unknown { Summary::read_and_checkpoint } else { Summary::read };
+    let summary = there(read_events(&dir))?.unwrap_or_default();
     let mut size = summary.size;
     let started = match summary.started.clone() {
         Some(started) => started,
@@ -233,7 +235,7 @@ fn is_damage(error: &io::Error) -> bool {
 /// is known to nobody.
 fn is_ruin(dir: &SessionDir, error: &io::Error) -> bool {
     let undescribed = || Meta::read(&dir.meta()).is_err_and(|error| is_damage(&error));
-    is_damage(error) && undescribed() && !Lock::is_held(&dir.lock())
+    is_damage(error) && undescribed() && !Meta::is_of_unknown_kind(&dir.meta()) && !Lock::is_held(&dir.lock())
 }
 
 /// Descriptors or memory have run out, which passes.

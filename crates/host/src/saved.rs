@@ -15,6 +15,9 @@ const VERSION: u8 = 1;
 /// a hidden cursor hidden over a reset.
 pub const FRESH: &str = "\x18\x1bc\x1b[?25h\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
 
+/// The visible screen, blank, with everything at its default; a viewer keeps its scrollback.
+const BLANK_SCREEN: &str = "\x18\x1b[!p\x1b[?1049l\x1b[!p\x1b[m\x1b[r\x1b[H\x1b[J";
+
 /// A screen at an offset of its session's output, in every form a reader may want.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
@@ -55,7 +58,7 @@ impl Saved {
             epoch: epoch.clone(),
             size,
             all: FRESH.into(),
-            screen: FRESH.into(),
+            screen: BLANK_SCREEN.into(),
             text: String::new(),
             ansi: String::new(),
             json: serde_json::Value::Null,

@@ -141,6 +141,9 @@ pub enum StartError {
         /// The directory that it was started in.
         cwd: String,
     },
+    /// It is of a kind that came with a later version.
+    #[error("this version of bowline cannot run a session of this kind; use the version that made it, or a newer one")]
+    Kind,
     /// A number is out of its bounds.
     #[error("{0}")]
     Limit(String),
@@ -173,6 +176,7 @@ impl StartError {
         match self {
             StartError::Refused { code, .. } => code,
             StartError::NameTaken { .. } => "name_taken",
+            StartError::Kind => "no_version",
             StartError::Limit(_) => "bad_request",
             StartError::Elsewhere(_) | StartError::End(EndError::Elsewhere(_)) => "not_allowed",
             StartError::Registry(RegistryError::Unknown(_)) => "unknown_session",
@@ -248,7 +252,7 @@ fn read_then_prune(home: &Home, dir: &SessionDir, retention: &Retention) -> Resu
 /// Whether two sessions are started with the same command and directory.
 fn runs_same(a: &Meta, b: &Meta) -> bool {
     let argv = |meta: &Meta| meta.terminal.as_ref().map(|terminal| terminal.argv.clone());
-    argv(a) == argv(b) && Path::new(a.cwd.as_os()) == Path::new(b.cwd.as_os())
+    a.kind == b.kind && argv(a) == argv(b) && Path::new(a.cwd.as_os()) == Path::new(b.cwd.as_os())
 }
 
 fn taken(name: &SessionName, holder: &Entry) -> StartError {
@@ -272,6 +276,9 @@ pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&E
     let stale = epoch.is_some_and(|epoch| *epoch != entry.info.epoch);
     if stale || entry.info.state == State::Running {
         return Ok(entry);
+    }
+    if entry.meta.kind != Kind::Terminal {
+        return Err(StartError::Kind);
     }
     let _name = entry.meta.name.as_ref().map(|name| hold_name(home, name)).transpose()?;
     if let Some(name) = &entry.meta.name

@@ -14,6 +14,7 @@ use bowline_proto::message::{Call, CallKind, ExitStatus};
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
+use crate::digest::fnv1a;
 use crate::events::Event;
 use crate::files::write_shared;
 use crate::home::SessionDir;
@@ -61,28 +62,40 @@ pub struct Started {
 }
 
 impl Summary {
-    /// What the events of the session in `dir` add up to.
+    /// What the events of the session in `dir` add up to. Writes a checkpoint where the next reader would gain by it.
+    pub fn read_and_checkpoint(dir: &SessionDir) -> io::Result<Summary> {
+        let (summary, file, from, end) = Summary::read_from_head(dir)?;
+        if end.byte - from.byte >= CHECKPOINT_EVERY {
+            // Where it cannot be written, the next one reads as much.
+            let _ = summary.checkpoint(&file, end, &dir.head());
+        }
+        Ok(summary)
+    }
+
+    /// What the events of the session in `dir` add up to. Writes nothing.
     pub fn read(dir: &SessionDir) -> io::Result<Summary> {
+        Ok(Summary::read_from_head(dir)?.0)
+    }
+
+    /// The summary, the events, and the positions of the checkpoint and the end.
+    fn read_from_head(dir: &SessionDir) -> io::Result<(Summary, File, Position, Position)> {
         let file = File::open(dir.events())?;
         let head = Head::read(&dir.head()).filter(|head| head.is_of(&file));
         let (mut summary, from) = head.map_or_else(Default::default, |head| (head.summary, head.position));
         if file.metadata()?.len() == from.byte {
-            return Ok(summary);
+            return Ok((summary, file, from, from));
         }
         let end = journal::read(&file, from, |record: Record<Event>| summary.fold(&record))?;
-        if end.byte - from.byte >= CHECKPOINT_EVERY {
-            // Whoever cannot write it reads more the next time.
-            let _ = summary.checkpoint(&file, end, &dir.head());
-        }
-        Ok(summary)
+        Ok((summary, file, from, end))
     }
 
     /// Writes this summary, which is true at a position of the events, to `head`. Anyone may do so at any time: a reader
     /// trusts it only where it belongs to the file it finds.
     pub fn checkpoint(&self, events: &File, position: Position, head: &Path) -> io::Result<()> {
         let fingerprint = journal::fingerprint(events, position)?;
-        let head_now = Head { version: HEAD_VERSION, position, fingerprint, summary: self.clone() };
-        write_shared(head, &serde_json::to_vec(&head_now)?)
+        let mut checkpoint = Head { version: HEAD_VERSION, position, fingerprint, summary: self.clone(), checksum: 0 };
+        checkpoint.checksum = checkpoint.sum()?;
+        write_shared(head, &serde_json::to_vec(&checkpoint)?)
     }
 
     /// Takes one more event into account.
@@ -123,7 +136,8 @@ pub fn call_text(title: &str, body: &str) -> String {
 
 /// A longer file is none of ours, and is ignored.
 const MAX_HEAD: u64 = 256 << 10;
-/// Raised when a reader of the old form could misread the new one.
+/// Raised with each change of the file or of what [`Summary::fold`] takes into account: a checkpoint of another version is
+/// ignored.
 const HEAD_VERSION: u32 = 1;
 
 /// The file.
@@ -134,6 +148,8 @@ struct Head {
     /// Of the record before the position.
     fingerprint: u64,
     summary: Summary,
+    /// Of the rest.
+    checksum: u64,
 }
 
 impl Head {
@@ -141,7 +157,12 @@ impl Head {
         let mut text = Vec::new();
         File::open(path).ok()?.take(MAX_HEAD).read_to_end(&mut text).ok()?;
         let head: Head = serde_json::from_slice(&text).ok()?;
-        (head.version == HEAD_VERSION).then_some(head)
+        (head.version == HEAD_VERSION && head.sum().is_ok_and(|sum| sum == head.checksum)).then_some(head)
+    }
+
+    /// Finds damage, and is no defence against an attacker, who could write any events anyway.
+    fn sum(&self) -> io::Result<u64> {
+        Ok(fnv1a(&serde_json::to_vec(&(self.version, self.position, self.fingerprint, &self.summary))?))
     }
 
     /// Whether it belongs to this file of events.
@@ -251,15 +272,14 @@ mod tests {
                         let mut head = fs::read(dir.head()).unwrap_or_default();
                         let at = at % (head.len() + 1);
                         head.truncate(if bits == 0 { at } else { head.len() });
-                        // A changed number or text would be a checkpoint of something else: only its form is damaged.
-                        if let Some(byte) = head.get_mut(at).filter(|byte| b"{}[]\",:".contains(byte)) {
-                            *byte = b'#';
+                        if let Some(byte) = head.get_mut(at) {
+                            *byte ^= bits;
                         }
                         fs::write(dir.head(), head).unwrap();
                     }
                     Step::RemoveHead => _ = fs::remove_file(dir.head()),
                 }
-                prop_assert_eq!(&Summary::read(&dir).unwrap(), &history.summary);
+                prop_assert_eq!(&Summary::read_and_checkpoint(&dir).unwrap(), &history.summary);
             }
         }
     }
@@ -273,8 +293,9 @@ mod tests {
         for n in 0..2000 {
             history.record(&mut journal, Event::Title { title: format!("title {n}") }).unwrap();
         }
+        assert_eq!(Summary::read(&dir).unwrap().title, "title 1999", "read whole");
         assert!(!dir.head().exists());
-        assert_eq!(Summary::read(&dir).unwrap().title, "title 1999", "read whole, once");
+        assert_eq!(Summary::read_and_checkpoint(&dir).unwrap().title, "title 1999", "once more, and never again");
         let mut events = fs::read(dir.events()).unwrap();
         let len = events.len();
         events[..len - 1000].fill(b'x');

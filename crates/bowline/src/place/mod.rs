@@ -58,6 +58,10 @@ pub(crate) trait Place: Sync {
     fn find(&self, key: &str) -> anyhow::Result<Session> {
         self.find_exact(key).or_else(|why| prefix::find(self, key, why))
     }
+    /// The session with exactly this id or name; otherwise an error that says which may have been meant.
+    fn find_whole(&self, key: &str) -> anyhow::Result<Session> {
+        self.find_exact(key).map_err(|why| prefix::suggest(self, key, why))
+    }
     /// Starts one.
     fn start(&self, verb: args::New, config: &Config) -> anyhow::Result<Session>;
     /// Starts one that has ended again.

@@ -9,6 +9,9 @@ use bowline_proto::ids::SessionName;
 use super::{Place, Session};
 use crate::failure::{Code, Failure};
 
+/// The least of an id: it is random, so less would stand for a session by chance.
+const MIN_ID: usize = 4;
+
 /// The only session whose id or name begins with `key`, where no session is called exactly that. Otherwise `why`, or an
 /// error that lists the candidates.
 pub(super) fn find(place: &(impl Place + ?Sized), key: &str, why: anyhow::Error) -> anyhow::Result<Session> {
@@ -27,11 +30,24 @@ pub(super) fn find(place: &(impl Place + ?Sized), key: &str, why: anyhow::Error)
     }
 }
 
+/// Where no session is called exactly that: `why`, with the sessions that may have been meant. For what cannot be undone, a
+/// beginning is not enough: a script that ends `job-1` twice must not end `job-10`.
+pub(super) fn suggest(place: &(impl Place + ?Sized), key: &str, why: anyhow::Error) -> anyhow::Error {
+    let sessions = if is_unknown(&why) { place.list().unwrap_or_default() } else { Vec::new() };
+    match candidates(&sessions, key).as_slice() {
+        [] => why,
+        found => {
+            let hint = format!("did you mean {}? Give the whole name or id", found.join(" or "));
+            Failure::new(Code::Unknown, format!("no session is called {key:?}"), hint).into()
+        }
+    }
+}
+
 /// The names that begin so, and the ids of other sessions that do.
 fn candidates(sessions: &[Session], key: &str) -> Vec<String> {
     let found = sessions.iter().filter_map(|session| {
         let name = session.info.name.as_ref().map(SessionName::as_str).filter(|name| name.starts_with(key));
-        let id = Some(session.info.id.as_str()).filter(|id| id.starts_with(key));
+        let id = Some(session.info.id.as_str()).filter(|id| key.len() >= MIN_ID && id.starts_with(key));
         name.or(id).map(str::to_owned)
     });
     found.collect::<BTreeSet<_>>().into_iter().collect()

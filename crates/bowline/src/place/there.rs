@@ -62,6 +62,15 @@ fn patiently<T>(backoff: Backoff, ask: impl Fn() -> Result<T, CallError>) -> Res
     }
 }
 
+/// Like [`patiently`], but for a session that is full: how long to wait for that is the caller's to say.
+fn patiently_unless_full<T>(ask: impl Fn() -> Result<T, CallError>) -> Result<T, CallError> {
+    let full = |error: &CallError| error.code() == Some("too_many");
+    patiently(AGAIN, || match ask() {
+        Err(error) if full(&error) => Ok(Err(error)),
+        answer => answer.map(Ok),
+    })?
+}
+
 fn path(session: &Session, rest: &str) -> String {
     format!("/v1/sessions/{}{rest}", session.info.id)
 }
@@ -116,7 +125,8 @@ impl Place for There {
 
     fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<Accepted> {
         let body = json!({"id": id, "command": command});
-        Ok(self.do_once(&Call::new(Method::POST, path(session, "/commands")).body(body))?)
+        let call = Call::new(Method::POST, path(session, "/commands")).body(body);
+        Ok(patiently_unless_full(|| self.gateway.call(&call)?.json())?)
     }
 
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String> {

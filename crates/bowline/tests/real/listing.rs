@@ -33,7 +33,7 @@ fn hologram(world: &World) -> SessionDir {
     let dir = world.dir("hologram0000");
     fs::create_dir_all(dir.path()).unwrap();
     let meta = json!({
-        "id": dir.id(), "name": "far", "kind": "hologram", "cwd": "/srv", "beams": 7, "created": "2026-01-01T00:00:00Z",
+        "id": dir.id(), "name": "far", "kind": "hologram", "cwd": "/srv", "beams": 7, "argv": "no list", "size": {"cols": 80, "rows": 24}, "created": "2026-01-01T00:00:00Z",
         "host": this_host(), "boot": this_boot(),
     });
     let events = [
@@ -61,16 +61,27 @@ fn a_session_of_an_unknown_kind_is_shown_and_kept() {
     assert_eq!((far.get("size"), far.get("argv")), (None, None), "those are a terminal's");
     assert!(world.run(&["ls"]).contains("far"));
 
-    let refused = world.try_run(&["restart", "far"]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && said.contains("cannot run a session of this kind"), "{said}");
+    for (verb, code, words) in [
+        (&["restart", "far"][..], 5, "cannot run a session of this kind"),
+        (&["attach", "far"], 1, "of a kind that this version of bowline does not know"),
+        (&["send", "far", "x"], 1, "of a kind that this version of bowline does not know"),
+    ] {
+        let refused = world.try_run(verb);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(code) && said.contains(words), "{said}");
+    }
+    assert!(!dir.head().exists(), "its files are left alone");
 
     world.run(&["rename", "far", "farther"]);
     let meta: Value = serde_json::from_slice(&fs::read(dir.meta()).unwrap()).unwrap();
     assert_eq!((&meta["name"], &meta["kind"], &meta["beams"]), (&json!("farther"), &json!("hologram"), &json!(7)));
 
     world.run(&["prune", "--older", "0s"]);
+    let whole = fs::read(dir.meta()).unwrap();
+    fs::write(dir.meta(), r#"{"kind":"hologram","id":7}"#).unwrap();
+    world.run(&["prune", "--older", "0s"]);
     assert!(dir.path().exists(), "how long it is kept is for the version that made it to say");
+    fs::write(dir.meta(), whole).unwrap();
     world.run(&["kill", "farther"]);
     assert!(!dir.path().exists());
     world.run(&["kill", &cat]);

@@ -80,7 +80,8 @@ impl BirthError {
             BirthError::Alive => "unreachable",
             BirthError::Exists => "id_reused",
             BirthError::Forgotten => "unknown_session",
-            BirthError::Order(_) | BirthError::Kind => "bad_request",
+            BirthError::Kind => "no_version",
+            BirthError::Order(_) => "bad_request",
             BirthError::Home(_)
             | BirthError::Files { .. }
             | BirthError::TakenBack

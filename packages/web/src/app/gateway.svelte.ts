@@ -201,6 +201,8 @@ class Gateway {
 
   /** The board comes anew with each connection; what it lacks is told once. */
   #unreadable(id = "of unknown id"): void {
+    // What was known of it is no longer true.
+    this.sessions.delete(id);
     if (this.#left.has(id)) return;
     this.#left.add(id);
     notice("A session is not on the board", { body: `This version of the app cannot read session ${id}.` });
