@@ -16,62 +16,62 @@ pub enum Event {
     Started {
         /// The life's epoch.
         epoch: Epoch,
-        /// Where its output begins.
+        /// The end of the log when it began.
         #[serde(default)]
         offset: Offset,
         /// The terminal's size then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<Size>,
-        /// The session process.
+        /// The id of the session process.
         pid: u32,
-        /// Its version.
+        /// The version of the session process.
         version: String,
     },
     /// The terminal has this size from an offset on.
     Resized {
-        /// Where.
+        /// The end of the log at the resize.
         offset: Offset,
-        /// The size.
+        /// The new size.
         size: Size,
     },
     /// The title changed.
     Title {
-        /// To this.
+        /// The new title.
         title: String,
     },
     /// The shell's directory changed.
     Cwd {
-        /// To this.
+        /// The new directory.
         cwd: String,
     },
     /// The program asked for attention.
     Notify {
-        /// In these words.
+        /// May be empty.
         title: String,
-        /// And these.
+        /// The message.
         body: String,
     },
     /// The program rang the bell.
     Bell,
     /// A command was accepted.
     Command {
-        /// Its id.
+        /// The id that the client gave it.
         id: String,
         /// A digest of its content: enough to tell a repeat from a reused id.
         digest: u64,
     },
-    /// The log went on in memory.
+    /// The files could not be written; the log went on in memory.
     Degraded {
-        /// Because of this.
+        /// The error of the operating system.
         error: String,
     },
     /// The life ended.
     Exit {
-        /// With this code,
+        /// The program's exit code, unless a signal ended it.
         code: Option<i32>,
-        /// or by this signal,
+        /// The name of that signal, such as `SIGKILL`.
         signal: Option<String>,
-        /// and this much output.
+        /// The end of the log.
         #[serde(default)]
         offset: Offset,
     },
