@@ -96,6 +96,27 @@ test("R54: one session that cannot be read is told, and the others are there", a
   await app.prints("ready>");
 });
 
+test("R54: a session whose change cannot be read leaves the board, since what it shows is no longer true", async () => {
+  const id = await world.shell("shell");
+  const app = await open();
+  const { page } = app;
+  await page.routeWebSocket(/\/v1\/events/, (socket) => {
+    const server = socket.connectToServer();
+    server.onMessage((data) => {
+      const message = JSON.parse(String(data)) as { type: string; session: Record<string, unknown> };
+      const broken = message.type === "session" && message.session["id"] === id && message.session["name"] === "renamed";
+      socket.send(JSON.stringify(broken ? { ...message, session: { ...message.session, state: 7 } } : message));
+    });
+  });
+  await page.reload();
+  const row = page.locator(`[data-session="${id}"]`);
+  await row.waitFor();
+  await world.bowline("rename", id, "renamed");
+  await row.waitFor({ state: "detached" });
+  expect(await page.locator('[data-testid="notice"]').allInnerTexts()).toEqual([expect.stringContaining(`cannot read session ${id}`)]);
+  expect(await app.part("board-state").count()).toBe(0);
+});
+
 test("R54: a session that is opened by its address waits until its kind is known", async () => {
   const id = await world.shell("shell");
   const app = await open({ before: watchSockets, rough: true });
