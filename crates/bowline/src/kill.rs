@@ -15,7 +15,7 @@ pub(crate) fn run(verb: &args::Kill, place: &dyn Place) -> anyhow::Result<ExitCo
     let mut found: Vec<Found<'_>> = if verb.all {
         place.list()?.into_iter().filter(|session| session.info.host.is_none()).map(Ok).collect()
     } else {
-        verb.sessions.iter().map(|key| place.find_whole(key).map_err(|why| (key.as_str(), why))).collect()
+        verb.sessions.iter().map(|key| place.find_or_suggest(key).map_err(|why| (key.as_str(), why))).collect()
     };
     // One that was given twice, by its name and its id perhaps, is ended once.
     let mut seen = HashSet::new();

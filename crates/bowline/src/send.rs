@@ -125,7 +125,7 @@ impl Typist<'_> {
             match self.place.command(self.session, &id, &command) {
                 Err(error) if failure::code_of(&error) == Some("too_many") => {
                     if since.elapsed() >= self.wait {
-                        return Err(self.stuck());
+                        return Err(self.stuck(&error));
                     }
                     std::thread::sleep(AGAIN.delay(tries, 0.0).unwrap_or(AGAIN.cap));
                     tries += 1;
@@ -136,9 +136,9 @@ impl Typist<'_> {
         }
     }
 
-    fn stuck(&self) -> anyhow::Error {
+    fn stuck(&self, why: &anyhow::Error) -> anyhow::Error {
         let (label, wait) = (self.session.label(), units::write_duration(self.wait));
-        let message = format!("the program in {label} has not made room for more text in {wait}; {}", self.progress());
+        let message = format!("{label} took no more text for {wait} ({why}); {}", self.progress());
         Failure::new(Code::Other, message, "check that it reads its input; --wait 10m waits longer").into()
     }
 

@@ -22,14 +22,14 @@ const MAX_SEQ: u64 = 1 << 53;
 /// How much of a record tells it from every other: its number and its time stand first.
 const FINGERPRINT: u64 = 64;
 
-/// One line.
+/// One line of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record<E> {
-    /// Its number.
+    /// Counts from 0, and goes on over restarts and compactions.
     pub seq: u64,
     /// When it was written, RFC 3339 UTC.
     pub at: String,
-    /// What happened.
+    /// One of the events of this kind of session.
     pub event: E,
 }
 
@@ -69,7 +69,7 @@ impl Journal {
         self.end
     }
 
-    /// The file.
+    /// The file itself, for a checkpoint.
     pub fn file(&self) -> &File {
         &self.file
     }

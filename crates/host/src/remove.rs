@@ -162,7 +162,7 @@ pub struct Pruned {
     pub failed: Vec<EndError>,
 }
 
-/// Removes exited sessions of this machine that are too old or too many; with `dry_run` only tells which. Lost ones
+/// Removes exited terminals of this machine that are too old or too many; with `dry_run` only tells which. Lost ones
 /// stay: their owner has not seen their end yet. One that cannot be removed is in no other's way.
 pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<Pruned, RegistryError> {
     sweep(home);

@@ -140,7 +140,7 @@ const MAX_HEAD: u64 = 256 << 10;
 /// ignored.
 const HEAD_VERSION: u32 = 1;
 
-/// The file.
+/// What `head` holds.
 #[derive(Serialize, Deserialize)]
 struct Head {
     version: u32,

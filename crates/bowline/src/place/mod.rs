@@ -59,7 +59,7 @@ pub(crate) trait Place: Sync {
         self.find_exact(key).or_else(|why| prefix::find(self, key, why))
     }
     /// The session with exactly this id or name; otherwise an error that says which may have been meant.
-    fn find_whole(&self, key: &str) -> anyhow::Result<Session> {
+    fn find_or_suggest(&self, key: &str) -> anyhow::Result<Session> {
         self.find_exact(key).map_err(|why| prefix::suggest(self, key, why))
     }
     /// Starts one.
