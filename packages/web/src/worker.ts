@@ -49,7 +49,8 @@ const AWAY = [502, 503, 504];
 
 /** The page: from the gateway, and only when it is away, the one that belongs to the files kept here. */
 async function page(request: Request): Promise<Response> {
-  const kept = async () => (await caches.open(CACHE)).match(scope.href);
+  // Not by `open`: a newer worker may have deleted this cache, and it would come back empty.
+  const kept = () => caches.match(scope.href, { cacheName: CACHE });
   try {
     const answer = await fetch(request);
     return AWAY.includes(answer.status) ? ((await kept()) ?? answer) : answer;
