@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::gateway::PATIENCE;
 use super::ws::{self, BINARY, Message, Opened, Ws};
 
 /// How a connection, or the attempt to make one, ended.
@@ -239,10 +240,12 @@ impl Viewer {
         self.typed[self.taken..].iter().filter(|byte| **byte == b'\n').count()
     }
 
-    /// Goes on until the fact holds.
+    /// Goes on until the fact holds. The server's pings alone keep nothing waiting forever.
     #[track_caller]
     pub(crate) fn until(&mut self, what: &str, mut fact: impl FnMut(&Viewer) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
         while !fact(self) {
+            assert!(Instant::now() < deadline, "never came: {what}");
             self.step().unwrap_or_else(|end| panic!("{end:?} before: {what}"));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 use bowline_host::{archive, registry};
 use bowline_proto::frame::{self, Binary, Frame};
@@ -199,9 +200,12 @@ impl Viewer {
         while self.step().is_some() {}
     }
 
-    /// Goes on until the fact holds.
+    /// Goes on until the fact holds. The server's pings alone keep nothing waiting forever.
     pub(crate) fn until(&mut self, what: &str, mut fact: impl FnMut(&Viewer) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
         while !fact(self) {
+            let output = || String::from_utf8_lossy(&self.output).into_owned();
+            assert!(Instant::now() < deadline, "never came: {what}; the output: {:?}", output());
             assert!(self.step().is_some(), "the connection ended before: {what}");
         }
     }
