@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use bowline_client::{Options, Outcome};
 use bowline_proto::close::Permanent;
 use bowline_proto::control::ScreenFormat;
-use bowline_proto::message::{ExitStatus, State};
+use bowline_proto::session::{ExitStatus, State};
 
 use crate::args;
 use crate::config::{self, Config};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bowline_proto::message::{ExitStatus, SessionInfo, State};
+use bowline_proto::session::{ExitStatus, SessionInfo, State};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use bowline_proto::message::State;
+use bowline_proto::session::State;
 
 use crate::config::Config;
 use crate::failure::{Code, Failure};

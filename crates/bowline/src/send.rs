@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bowline_proto::backoff::Backoff;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::ClientId;
-use bowline_proto::message::State;
+use bowline_proto::session::State;
 use serde_json::{Value, json};
 
 use crate::failure::{self, Code, Failure};

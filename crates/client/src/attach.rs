@@ -5,7 +5,7 @@ use std::io;
 use bowline_proto::backoff::Backoff;
 use bowline_proto::close::Permanent;
 use bowline_proto::ids::ClientId;
-use bowline_proto::message::ExitStatus;
+use bowline_proto::session::ExitStatus;
 
 use crate::display::{Display, Leave};
 use crate::keys::Prefix;

@@ -11,7 +11,7 @@ use bowline_host::registry::{self, Entry};
 use bowline_host::{archive, control};
 use bowline_proto::close::{self, Closed};
 use bowline_proto::control::{Reply, Request, ScreenFormat};
-use bowline_proto::message::State;
+use bowline_proto::session::State;
 use serde_json::Value;
 
 use crate::transport::{Dial, Transport};

@@ -17,7 +17,8 @@ use bowline_proto::ids::ClientId;
 use bowline_proto::link::{
     Action, Client, ClientConfig, ClientEvent, ClientState, ClientTransmit, Reconnector, Status,
 };
-use bowline_proto::message::{ClientMessage, ExitStatus};
+use bowline_proto::message::ClientMessage;
+use bowline_proto::session::ExitStatus;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::attach::{Options, Outcome};

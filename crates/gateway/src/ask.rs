@@ -8,7 +8,7 @@ use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::frame::{self, Frame};
-use bowline_proto::message::{SessionInfo, State};
+use bowline_proto::session::{SessionInfo, State};
 use futures_util::stream::{self, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;

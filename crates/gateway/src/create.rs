@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::start::{self, BodySpec, IfExists, Spec, TerminalSpec};
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_proto::message::SessionInfo;
+use bowline_proto::session::SessionInfo;
 use bowline_proto::size::Size;
 use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Deserializer, Serialize};

@@ -12,7 +12,7 @@ use bowline_host::home::SessionDir;
 use bowline_host::registry::Entry;
 use bowline_proto::Offset;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
-use bowline_proto::message::State as Life;
+use bowline_proto::session::State as Life;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};

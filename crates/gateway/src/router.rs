@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
-use bowline_proto::message::State as Life;
+use bowline_proto::session::State as Life;
 use http::header;
 use http::request::Parts;
 use metrics_exporter_prometheus::PrometheusHandle;

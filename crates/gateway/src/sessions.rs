@@ -9,7 +9,7 @@ use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::{remove, rename, start};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
-use bowline_proto::message::SessionInfo;
+use bowline_proto::session::SessionInfo;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -11,7 +11,8 @@ use bowline_proto::Offset;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::frame::Frame;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot};
-use bowline_proto::message::{Scope, TerminalInfo};
+use bowline_proto::message::Scope;
+use bowline_proto::session::TerminalInfo;
 use bowline_proto::size::Size;
 
 use crate::history::History;

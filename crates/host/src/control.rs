@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::frame::{self, Frame};
-use bowline_proto::message::SessionInfo;
+use bowline_proto::session::SessionInfo;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::home::SessionDir;

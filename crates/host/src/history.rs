@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use bowline_proto::Offset;
-use bowline_proto::message::{Call, CallKind, ExitStatus};
+use bowline_proto::session::{Call, CallKind, ExitStatus};
 use bowline_proto::size::Size;
 
 use crate::events::Event;

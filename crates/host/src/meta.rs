@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_proto::message::Kind;
+use bowline_proto::session::Kind;
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

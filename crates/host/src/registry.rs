@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
-use bowline_proto::message::{Kind, SessionInfo, State, TerminalInfo};
+use bowline_proto::session::{Kind, SessionInfo, State, TerminalInfo};
 
 use crate::archive;
 use crate::control::Control;

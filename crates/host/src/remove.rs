@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::SessionId;
-use bowline_proto::message::{Kind, State};
+use bowline_proto::session::{Kind, State};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 

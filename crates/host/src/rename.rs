@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_proto::message::State;
+use bowline_proto::session::State;
 
 use crate::control::{Control, ControlError};
 use crate::hold::{HoldError, hold_name, hold_session};

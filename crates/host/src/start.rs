@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
-use bowline_proto::message::{Kind, State};
+use bowline_proto::session::{Kind, State};
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 

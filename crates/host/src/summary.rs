@@ -10,7 +10,7 @@ use std::path::Path;
 
 use bowline_proto::Offset;
 use bowline_proto::ids::Epoch;
-use bowline_proto::message::{Call, CallKind, ExitStatus};
+use bowline_proto::session::{Call, CallKind, ExitStatus};
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{ClientId, SessionId};
-use crate::message::SessionInfo;
+use crate::session::SessionInfo;
 
 /// A message of the event stream, to the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

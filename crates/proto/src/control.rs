@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::Offset;
 use crate::ids::SessionName;
-use crate::message::SessionInfo;
+use crate::session::SessionInfo;
 
 /// The signals that a `signal` command sends; each is also taken with `SIG` in front.
 pub const SIGNALS: [&str; 11] = ["HUP", "INT", "QUIT", "KILL", "USR1", "USR2", "TERM", "CONT", "STOP", "TSTP", "WINCH"];

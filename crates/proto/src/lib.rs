@@ -3,7 +3,8 @@
 //! Nothing here touches a socket, a file or a clock. In the order that data walks:
 //!
 //! - [`ids`], [`size`]: what things are called and how large a terminal may be;
-//! - [`message`]: the text messages and the shapes of the HTTP API;
+//! - [`session`]: how a session is described;
+//! - [`message`]: the text messages of an attach;
 //! - [`board`]: the messages of the event stream;
 //! - [`frame`]: how messages become bytes on a unix socket, and the binary payloads;
 //! - [`control`]: what else the owner's socket is asked;
@@ -20,6 +21,7 @@ pub mod frame;
 pub mod ids;
 pub mod link;
 pub mod message;
+pub mod session;
 pub mod size;
 #[cfg(test)]
 mod wire;

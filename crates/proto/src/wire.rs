@@ -9,9 +9,10 @@ use ts_rs::{Config, TS};
 use crate::board::{BoardClientMessage, BoardMessage};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
 use crate::message::{
-    Attached, Call, CallKind, ClientMessage, Cursor, ExitStatus, Grant, Hello, Kind, Lag, Missed, Present, Reason,
-    Scope, ServerMessage, SessionInfo, SnapshotLength, State, TerminalInfo, Theme, Verdict, You,
+    Attached, ClientMessage, Cursor, Grant, Hello, Lag, Missed, Present, Reason, Scope, ServerMessage, SnapshotLength,
+    Theme, Verdict, You,
 };
+use crate::session::{Call, CallKind, ExitStatus, Kind, SessionInfo, State, TerminalInfo};
 use crate::size::Size;
 
 const HEADER: &str = "\

@@ -11,7 +11,7 @@ use bowline_proto::ids::{ClientId, Epoch};
 use bowline_proto::link::{
     Client, ClientConfig, ClientEvent, ClientTransmit, ConnId, Server, ServerEvent, Snapshot, Transmit,
 };
-use bowline_proto::message::ExitStatus;
+use bowline_proto::session::ExitStatus;
 use bowline_proto::size::Size;
 use info::info;
 

@@ -15,7 +15,7 @@ use bowline_host::rename;
 use bowline_host::start;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_proto::message::{SessionInfo, State};
+use bowline_proto::session::{SessionInfo, State};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify;

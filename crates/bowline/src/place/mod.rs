@@ -10,7 +10,7 @@ use std::time::Duration;
 use bowline_client::transport::Dial;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_proto::message::SessionInfo;
+use bowline_proto::session::SessionInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

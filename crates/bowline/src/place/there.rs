@@ -9,7 +9,7 @@ use bowline_client::transport::Dial;
 use bowline_proto::backoff::Backoff;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_proto::message::State;
+use bowline_proto::session::State;
 use http::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

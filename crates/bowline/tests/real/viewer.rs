@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bowline_host::{archive, registry};
 use bowline_proto::frame::{self, Binary, Frame};
-use bowline_proto::message::State;
+use bowline_proto::session::State;
 use serde_json::{Value, json};
 
 use super::world::{PATIENCE, World};

@@ -8,7 +8,7 @@ use bowline_host::control::ControlError;
 use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
 use bowline_proto::control::{Reply, Request};
-use bowline_proto::message::{SessionInfo, State};
+use bowline_proto::session::{SessionInfo, State};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use bowline_host::home::Home;
 use bowline_proto::board::BoardMessage;
 use bowline_proto::ids::SessionId;
-use bowline_proto::message::{SessionInfo, State};
+use bowline_proto::session::{SessionInfo, State};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 

@@ -15,7 +15,7 @@ use bowline_host::remove;
 use bowline_host::timestamp::timestamp;
 use bowline_proto::frame;
 use bowline_proto::ids::Epoch;
-use bowline_proto::message::{ExitStatus, Kind, TerminalInfo};
+use bowline_proto::session::{ExitStatus, Kind, TerminalInfo};
 use bowline_proto::size::Size;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -151,7 +151,7 @@ fn a_session_is_described_as_it_is_written() {
         "version": "0.1.0",
         "host": "box", "active": "2026-11-15T18:00:00Z", "call": { "at": "2026-11-15T18:00:00Z", "kind": "bell", "text": "" },
     });
-    let info: bowline_proto::message::SessionInfo = serde_json::from_value(session).unwrap();
+    let info: bowline_proto::session::SessionInfo = serde_json::from_value(session).unwrap();
     let document = crate::openapi::document();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
     let described = &document["components"]["schemas"];

@@ -11,7 +11,8 @@ use bowline_proto::config::{INPUT_QUEUE, ServerConfig};
 use bowline_proto::frame::{Binary, Frame, put_binary, put_text};
 use bowline_proto::ids::ClientId;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, Transmit};
-use bowline_proto::message::{ExitStatus, ServerMessage};
+use bowline_proto::message::ServerMessage;
+use bowline_proto::session::ExitStatus;
 use bowline_proto::size::Size;
 use info::info;
 

@@ -1,7 +1,7 @@
 //! What a session of these tests says of itself.
 
 use bowline_proto::config::ServerConfig;
-use bowline_proto::message::{Kind, SessionInfo, State, TerminalInfo};
+use bowline_proto::session::{Kind, SessionInfo, State, TerminalInfo};
 
 pub(crate) fn info(config: &ServerConfig) -> SessionInfo {
     SessionInfo {

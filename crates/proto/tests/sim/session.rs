@@ -6,7 +6,7 @@ use std::time::Duration;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::ids::Epoch;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot};
-use bowline_proto::message::ExitStatus;
+use bowline_proto::session::ExitStatus;
 use bowline_proto::size::Size;
 
 use super::info::info;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::frame::Frame;
 use bowline_proto::link::ConnId;
-use bowline_proto::message::ExitStatus;
+use bowline_proto::session::ExitStatus;
 use rustix::process::{Pid, WaitStatus};
 
 use super::core::Core;

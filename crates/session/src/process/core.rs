@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bowline_host::home::SessionDir;
 use bowline_host::journal::Journal;
 use bowline_host::meta::Meta;
-use bowline_proto::message::SessionInfo;
+use bowline_proto::session::SessionInfo;
 
 use super::poll::Poll;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bowline_host::remove::DEFAULT_GRACE;
-use bowline_proto::message::{ExitStatus, State};
+use bowline_proto::session::{ExitStatus, State};
 use rustix::process::{Signal, WaitOptions};
 
 use super::conn::{Conn, Role};

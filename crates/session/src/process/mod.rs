@@ -27,7 +27,7 @@ use bowline_host::meta::Meta;
 use bowline_host::newborn::Report;
 use bowline_host::start::Order;
 use bowline_proto::ids::Epoch;
-use bowline_proto::message::{Kind, SessionInfo, State};
+use bowline_proto::session::{Kind, SessionInfo, State};
 use rustix::fs::Mode;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 

@@ -19,7 +19,7 @@ use bowline_host::lock::Lock;
 use bowline_host::meta::Meta;
 use bowline_proto::close;
 use bowline_proto::config::CROWD;
-use bowline_proto::message::SessionInfo;
+use bowline_proto::session::SessionInfo;
 use rustix::fs::inotify;
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 

@@ -6,7 +6,8 @@ use crate::Offset;
 #[cfg(doc)]
 use crate::link::Client;
 use crate::link::outbox::Unsent;
-use crate::message::{Attached, ClientMessage, ExitStatus, Missed, Reason, Scope, ServerMessage};
+use crate::message::{Attached, ClientMessage, Missed, Reason, Scope, ServerMessage};
+use crate::session::ExitStatus;
 use crate::size::Size;
 
 /// What a viewer's connection is to carry.

@@ -9,7 +9,8 @@ use crate::Offset;
 use crate::close;
 use crate::config::UNPOLLED;
 use crate::frame::{Binary, Frame};
-use crate::message::{Attached, ExitStatus, Reason, Scope, ServerMessage, Verdict};
+use crate::message::{Attached, Reason, Scope, ServerMessage, Verdict};
+use crate::session::ExitStatus;
 
 impl Client {
     /// A frame came in. One that makes no sense ends the connection; the cursor resumes on the next.

@@ -23,7 +23,8 @@ use self::typing::Typing;
 use crate::Offset;
 use crate::close;
 use crate::config::{ACK_DELAY, CROWD, PRESENCE_EVERY, ServerConfig};
-use crate::message::{ExitStatus, Reason, Scope, ServerMessage, SessionInfo, Theme, Verdict};
+use crate::message::{Reason, Scope, ServerMessage, Theme, Verdict};
+use crate::session::{ExitStatus, SessionInfo};
 use crate::size::Size;
 
 /// One transport connection, numbered by the driver and never used again.

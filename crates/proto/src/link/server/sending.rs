@@ -6,7 +6,8 @@ use super::conn::Conn;
 use super::stream::{Announcement, Step};
 use super::{ConnId, Server, ServerEvent, Transmit};
 use crate::close;
-use crate::message::{Attached, Present, ServerMessage, SessionInfo, SnapshotLength, Verdict, You};
+use crate::message::{Attached, Present, ServerMessage, SnapshotLength, Verdict, You};
+use crate::session::SessionInfo;
 
 impl Server {
     /// The next thing for a connection, while its own buffer has room.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::Offset;
-use crate::message::ExitStatus;
+use crate::session::ExitStatus;
 use crate::size::Size;
 
 /// The output of one life. Offsets only grow.

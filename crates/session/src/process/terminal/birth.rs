@@ -9,7 +9,7 @@ use bowline_host::home::SessionDir;
 use bowline_host::journal::Journal;
 use bowline_host::log::Log;
 use bowline_host::meta::{Meta, TerminalMeta};
-use bowline_proto::message::{SessionInfo, TerminalInfo};
+use bowline_proto::session::{SessionInfo, TerminalInfo};
 use rustix::fs::Mode;
 
 use super::super::BirthError;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bowline_host::events::Event;
-use bowline_proto::message::ExitStatus;
+use bowline_proto::session::ExitStatus;
 use rustix::process::{Pid, WaitStatus};
 
 use super::super::core::Core;

@@ -28,7 +28,8 @@ use bowline_host::wire::{self, Put};
 use bowline_proto::Offset;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Transmit};
-use bowline_proto::message::{Call, ExitStatus, ServerMessage, SessionInfo};
+use bowline_proto::message::ServerMessage;
+use bowline_proto::session::{Call, ExitStatus, SessionInfo};
 
 pub(super) use self::birth::Prepared;
 use self::newest::Newest;

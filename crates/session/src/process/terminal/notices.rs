@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use bowline_host::events::Event;
 use bowline_host::summary::call_text;
-use bowline_proto::message::{CallKind, ServerMessage};
+use bowline_proto::message::ServerMessage;
+use bowline_proto::session::CallKind;
 
 use crate::screen::ScreenEvent;
 
