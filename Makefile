@@ -15,6 +15,7 @@ lint: setup web
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	cargo deny --log-level error check licenses bans sources
+	npm run --silent lint
 
 test: lint web-test browser-test
 	cargo test --workspace --no-fail-fast

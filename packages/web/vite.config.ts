@@ -13,7 +13,9 @@ function workerFiles(): Plugin {
     name: "bowline-worker-files",
     apply: "build",
     generateBundle(_, bundle) {
-      const files = Object.keys(bundle).filter((name) => name.startsWith("assets/")).sort();
+      const files = Object.keys(bundle)
+        .filter((name) => name.startsWith("assets/"))
+        .sort();
       const worker = bundle["sw.js"];
       if (worker?.type !== "chunk") throw new Error("the service worker was not built");
       const version = createHash("sha256").update(files.join("\n")).update(worker.code).digest("hex").slice(0, 12);

@@ -7,7 +7,10 @@
 import { readFileSync } from "node:fs";
 import xterm from "@xterm/headless";
 
-const [head, ...cases] = readFileSync(process.argv[2], "utf8").trim().split("\n").map((line) => JSON.parse(line));
+const [head, ...cases] = readFileSync(process.argv[2], "utf8")
+  .trim()
+  .split("\n")
+  .map((line) => JSON.parse(line));
 const widths = new Uint8Array(0x110000).fill(1);
 for (const [first, last, width] of head.widths) widths.fill(width, first, last + 1);
 
@@ -55,7 +58,9 @@ function shown(term) {
     cursor: { row: buffer.active.cursorY, col: buffer.active.cursorX },
     hidden: term._core.coreService.isCursorHidden,
     region: [inner.scrollTop, inner.scrollBottom + 1],
-    tabs: Object.keys(inner.tabs).map(Number).filter((col) => inner.tabs[col]),
+    tabs: Object.keys(inner.tabs)
+      .map(Number)
+      .filter((col) => inner.tabs[col]),
     modes: {
       app_cursor: modes.applicationCursorKeysMode,
       app_keypad: modes.applicationKeypadMode,
@@ -112,7 +117,7 @@ function describe(term, cell) {
   all.link = extended?.urlId ? term._core._oscLinkService.getLinkData(extended.urlId)?.uri : undefined;
   all.overline = cell.isOverline() ? true : undefined;
   all.strike = cell.isStrikethrough() ? true : undefined;
-  const style = (extended?._ext ?? 0) >> 26 & 7;
+  const style = ((extended?._ext ?? 0) >> 26) & 7;
   const line = cell.fg & 0x10000000;
   all.underline = line ? ["single", "single", "double", "curly", "dotted", "dashed"][style] : undefined;
   for (const key of Object.keys(all)) if (all[key] === undefined) delete all[key];

@@ -14,7 +14,11 @@ interface Asked {
   body?: unknown;
 }
 
-function api(answer: () => Response | Promise<Response>, auth: Auth = { kind: "bearer", token: "T" }, base = "https://host/sub") {
+function api(
+  answer: () => Response | Promise<Response>,
+  auth: Auth = { kind: "bearer", token: "T" },
+  base = "https://host/sub",
+) {
   const asked: Asked[] = [];
   const fetch: Fetch = async (url, { method, headers, credentials, body }) => {
     asked.push({ method, url, headers, credentials, ...(body === undefined ? {} : { body: JSON.parse(body) }) });
@@ -31,7 +35,12 @@ describe("requests", () => {
     const { api: it, asked } = api(() => json({ sessions: [info] }));
     expect(await it.sessions()).toEqual([info]);
     expect(asked).toEqual([
-      { method: "GET", url: "https://host/sub/v1/sessions", headers: { Authorization: "Bearer T" }, credentials: "omit" },
+      {
+        method: "GET",
+        url: "https://host/sub/v1/sessions",
+        headers: { Authorization: "Bearer T" },
+        credentials: "omit",
+      },
     ]);
   });
 
@@ -89,7 +98,15 @@ describe("requests", () => {
   });
 
   test("tokens", async () => {
-    const token = { id: "t1", kind: "token", name: "ci", scope: "read", created: "2026-11-15T18:00:00Z", expires: null, used: null };
+    const token = {
+      id: "t1",
+      kind: "token",
+      name: "ci",
+      scope: "read",
+      created: "2026-11-15T18:00:00Z",
+      expires: null,
+      used: null,
+    };
     expect(await api(() => json({ tokens: [token] })).api.tokens()).toEqual([token]);
     const { api: it, asked } = api(() => json({ id: "t2", token: "S" }, 201));
     expect(await it.createToken({ name: "ci", scope: "write" })).toEqual({ id: "t2", token: "S" });
@@ -100,14 +117,18 @@ describe("requests", () => {
 
 describe("refusals", () => {
   const refused = async (answer: () => Response | Promise<Response>): Promise<ApiError> => {
-    const error = await api(answer).api.session("x").catch((error: unknown) => error);
+    const error = await api(answer)
+      .api.session("x")
+      .catch((error: unknown) => error);
     expect(error).toBeInstanceOf(ApiError);
     return error as ApiError;
   };
 
   test("a problem has its status, code and words", async () => {
     const headers = { "Bowline-Code": "unknown_session", "Retry-After": "3" };
-    const error = await refused(() => json({ code: "unknown_session", title: "No", detail: "no session x" }, 404, headers));
+    const error = await refused(() =>
+      json({ code: "unknown_session", title: "No", detail: "no session x" }, 404, headers),
+    );
     expect(error).toMatchObject({ status: 404, code: "unknown_session", message: "no session x" });
     expect(error.closed).toEqual({ kind: "refused", status: 404, ours: true, retryAfter: 3000 });
   });
@@ -118,8 +139,14 @@ describe("refusals", () => {
   });
 
   test("no answer, and an answer that makes no sense", async () => {
-    expect(await refused(() => Promise.reject(new TypeError("refused")))).toMatchObject({ status: 0, code: "unreachable" });
-    expect(await refused(() => json({ id: 7 }))).toMatchObject({ code: "bad_answer", message: expect.stringContaining("id:") });
+    expect(await refused(() => Promise.reject(new TypeError("refused")))).toMatchObject({
+      status: 0,
+      code: "unreachable",
+    });
+    expect(await refused(() => json({ id: 7 }))).toMatchObject({
+      code: "bad_answer",
+      message: expect.stringContaining("id:"),
+    });
   });
 
   test("R14: a request that hangs is given up", async () => {
@@ -168,13 +195,16 @@ describe("where to dial", () => {
     let n = 0;
     const { api: it, asked } = api(() => json({ ticket: `t${++n}`, expires: "" }), { kind: "ticket", token: "T" });
     const build = it.eventsTarget("00000000-0000-4000-8000-000000000001");
-    const url = (ticket: string) => `wss://host/sub/v1/events?client=00000000-0000-4000-8000-000000000001&ticket=${ticket}`;
+    const url = (ticket: string) =>
+      `wss://host/sub/v1/events?client=00000000-0000-4000-8000-000000000001&ticket=${ticket}`;
     expect([(await build(request)).url, (await build(request)).url]).toEqual([url("t1"), url("t2")]);
     expect(asked).toHaveLength(2);
   });
 
   test("nobody: a login is needed", async () => {
     const { api: it } = api(() => json({}), { kind: "none" });
-    await expect(it.attachTarget("x")(request)).rejects.toMatchObject({ closed: { kind: "refused", status: 401, ours: true } });
+    await expect(it.attachTarget("x")(request)).rejects.toMatchObject({
+      closed: { kind: "refused", status: 401, ours: true },
+    });
   });
 });

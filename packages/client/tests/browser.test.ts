@@ -123,7 +123,10 @@ describe("ids and sizes", () => {
 describe("the clock", () => {
   test("counts sleep, never goes back, and does not drift", () => {
     let [steady, wall] = [1_000, 50_000];
-    const now = sleepAwareClock(() => steady, () => wall);
+    const now = sleepAwareClock(
+      () => steady,
+      () => wall,
+    );
     const start = now();
     for (let i = 0; i < 1000; i++) {
       steady += 0.4;

@@ -122,7 +122,13 @@ describe("a connection", () => {
       const world = new World();
       new Session(world);
       const boom = new Error("the page's own bug");
-      const viewer = new Viewer(world, { on: { state: () => { throw boom; } } });
+      const viewer = new Viewer(world, {
+        on: {
+          state: () => {
+            throw boom;
+          },
+        },
+      });
       await world.advance(100);
       expect(viewer.connection.state.name).toBe("open");
       expect(thrown).toEqual([boom]);
@@ -134,33 +140,36 @@ describe("a connection", () => {
 });
 
 describe("dispose", () => {
-  test.each(["connecting", "open", "reconnecting", "offline"])("R15: removes every listener and timer when %s", async (when) => {
-    const world = new World();
-    const session = new Session(world);
-    if (when === "reconnecting" || when === "offline") session.refuse = CUT;
-    const viewer = new Viewer(world, { backoff: { base: 500, cap: 500, tries: when === "offline" ? 0 : 5 } });
-    if (when !== "connecting") await world.advance(100);
-    expect(viewer.connection.state.name).toBe(when);
-    const codes: number[] = [];
-    world.peer = { ...world.peer, opened: () => {}, received: () => {}, left: (_, code) => codes.push(code) };
-    viewer.connection.dispose();
-    expect([world.listeners.size, world.timers.size, world.live.length]).toEqual([0, 0, 0]);
-    expect(codes).toEqual(when === "open" ? [1000] : []);
-    const { calls } = viewer;
-    for (const socket of world.sockets) {
-      socket.events.opened();
-      socket.events.received('{"type":"bell"}');
-      socket.events.closed(CUT);
-    }
-    world.signal("online");
-    viewer.connection.retry();
-    viewer.connection.dispose();
-    viewer.connection.input("x");
-    await world.advance(100_000);
-    expect(viewer.calls).toBe(calls);
-    expect([world.listeners.size, world.timers.size, world.live.length]).toEqual([0, 0, 0]);
-    expect(viewer.connection.state.name).toBe("ended");
-  });
+  test.each(["connecting", "open", "reconnecting", "offline"])(
+    "R15: removes every listener and timer when %s",
+    async (when) => {
+      const world = new World();
+      const session = new Session(world);
+      if (when === "reconnecting" || when === "offline") session.refuse = CUT;
+      const viewer = new Viewer(world, { backoff: { base: 500, cap: 500, tries: when === "offline" ? 0 : 5 } });
+      if (when !== "connecting") await world.advance(100);
+      expect(viewer.connection.state.name).toBe(when);
+      const codes: number[] = [];
+      world.peer = { ...world.peer, opened: () => {}, received: () => {}, left: (_, code) => codes.push(code) };
+      viewer.connection.dispose();
+      expect([world.listeners.size, world.timers.size, world.live.length]).toEqual([0, 0, 0]);
+      expect(codes).toEqual(when === "open" ? [1000] : []);
+      const { calls } = viewer;
+      for (const socket of world.sockets) {
+        socket.events.opened();
+        socket.events.received('{"type":"bell"}');
+        socket.events.closed(CUT);
+      }
+      world.signal("online");
+      viewer.connection.retry();
+      viewer.connection.dispose();
+      viewer.connection.input("x");
+      await world.advance(100_000);
+      expect(viewer.calls).toBe(calls);
+      expect([world.listeners.size, world.timers.size, world.live.length]).toEqual([0, 0, 0]);
+      expect(viewer.connection.state.name).toBe("ended");
+    },
+  );
 
   test("from within a callback", async () => {
     const world = new World();

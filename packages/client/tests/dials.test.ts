@@ -130,7 +130,9 @@ describe("where to dial", () => {
     const hung: ((target: Target) => void)[] = [];
     const viewer = new Viewer(world, { target: () => new Promise((resolve) => hung.push(resolve)) });
     await world.advance(16_000);
-    expect(viewer.errors).toMatchObject([{ source: "target", message: expect.stringContaining("not answered in time") }]);
+    expect(viewer.errors).toMatchObject([
+      { source: "target", message: expect.stringContaining("not answered in time") },
+    ]);
     expect(hung).toHaveLength(2);
     hung[0]!({ url: "ws://late/", protocols: [] });
     await world.advance(100);

@@ -66,7 +66,13 @@ describe("the event stream", () => {
   test("a session of a later time does not hide the others", async () => {
     const { world, info, told, connection, give } = open();
     await world.advance(100);
-    const odd = { ...info, name: "odd", kind: "notebook", state: "paused", call: { at: info.created, kind: "light", text: "" } };
+    const odd = {
+      ...info,
+      name: "odd",
+      kind: "notebook",
+      state: "paused",
+      call: { at: info.created, kind: "light", text: "" },
+    };
     give(world.live[0]!, { type: "board", sessions: [odd, info], approvals: [] });
     await world.advance(100);
     expect(told.slice(3)).toEqual([["odd", "build"]]);
@@ -76,7 +82,15 @@ describe("the event stream", () => {
   test("a session of a kind without a terminal is read, with defaults for what it leaves out", async () => {
     const { world, info, told, connection, give, sessions } = open();
     await world.advance(100);
-    const { argv: _argv, size: _size, title: _title, clients: _clients, offset: _offset, degraded: _degraded, ...rest } = info;
+    const {
+      argv: _argv,
+      size: _size,
+      title: _title,
+      clients: _clients,
+      offset: _offset,
+      degraded: _degraded,
+      ...rest
+    } = info;
     const other = { ...rest, name: "other", kind: "hologram" };
     give(world.live[0]!, { type: "board", sessions: [other, info], approvals: [] });
     give(world.live[0]!, { type: "session", session: other });
@@ -111,7 +125,9 @@ describe("the event stream", () => {
     give(world.live[0]!, { type: "session", session: { ...info, title: "make" } });
     await world.advance(100);
     expect(told.slice(3)).toEqual(["error", "session make"]);
-    expect(errors).toMatchObject([{ source: "session", session: info.id, message: expect.stringContaining("title: text is expected") }]);
+    expect(errors).toMatchObject([
+      { source: "session", session: info.id, message: expect.stringContaining("title: text is expected") },
+    ]);
     expect(connection.state.name).toBe("open");
     expect(world.sockets).toHaveLength(1);
   });
@@ -127,7 +143,10 @@ describe("the event stream", () => {
     await world.advance(100);
     give(world.live[0]!, { type: "ping", n: 7 });
     await world.advance(20_100);
-    expect(heard).toEqual([{ type: "pong", n: 7 }, { type: "ping", n: 1 }]);
+    expect(heard).toEqual([
+      { type: "pong", n: 7 },
+      { type: "ping", n: 1 },
+    ]);
     world.live[0]!.zombie = true;
     await world.advance(46_000);
     expect(told.slice(3)).toEqual(["reconnecting", "open", "welcome e1", ["build"]]);
@@ -142,7 +161,12 @@ describe("the event stream", () => {
     expect(world.sockets).toHaveLength(2);
   });
 
-  test.each(["not json", '{"type":"board","sessions":{}}', '{"type":"session_gone","id":"../etc"}', new Uint8Array([1])])("nonsense ends the connection: %s", async (data) => {
+  test.each([
+    "not json",
+    '{"type":"board","sessions":{}}',
+    '{"type":"session_gone","id":"../etc"}',
+    new Uint8Array([1]),
+  ])("nonsense ends the connection: %s", async (data) => {
     const { world, connection } = open();
     await world.advance(100);
     world.live[0]!.give(data);

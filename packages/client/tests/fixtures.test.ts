@@ -59,7 +59,9 @@ describe.each([
 ] as const)("%s", (name, read) => {
   const file = load(name);
 
-  test.each(file.good as any[])("$name", (vector) => expect(read(vector.json)).toEqual(vector.canonical ?? vector.json));
+  test.each(file.good as any[])("$name", (vector) =>
+    expect(read(vector.json)).toEqual(vector.canonical ?? vector.json),
+  );
   test.each(file.unknown as any[])("unknown: $why", (vector) => expect(read(vector.json)).toBeUndefined());
   test.each(file.bad as any[])("bad: $why", (vector) => expect(() => read(vector.json)).toThrow());
 });

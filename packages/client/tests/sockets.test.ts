@@ -17,7 +17,9 @@ beforeEach(async () => {
     const { authorization, origin, "sec-websocket-protocol": protocol } = request.headers;
     seen.push({ authorization, protocol, origin });
     if (request.url === "/refused") {
-      socket.end("HTTP/1.1 404 Not Found\r\nBowline-Code: unknown_session\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n");
+      socket.end(
+        "HTTP/1.1 404 Not Found\r\nBowline-Code: unknown_session\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n",
+      );
       return;
     }
     server.handleUpgrade(request, socket, head, (ws) => {

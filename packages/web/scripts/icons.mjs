@@ -4,10 +4,18 @@ import { chromium } from "playwright-core";
 
 const folder = new URL("../public/", import.meta.url);
 const svg = readFileSync(new URL("icon.svg", folder), "utf8");
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
 const page = await browser.newPage();
 // A maskable icon may be cut to any shape, so its ground has no corners.
-const icons = [[180, "icon-180.png", true], [192, "icon-192.png", false], [512, "icon-512.png", false], [512, "icon-maskable-512.png", true]];
+const icons = [
+  [180, "icon-180.png", true],
+  [192, "icon-192.png", false],
+  [512, "icon-512.png", false],
+  [512, "icon-maskable-512.png", true],
+];
 for (const [size, name, square] of icons) {
   const drawn = square ? svg.replace('rx="14"', 'rx="0"') : svg;
   await page.setViewportSize({ width: size, height: size });

@@ -6,8 +6,21 @@ import { look, meet, needOf, readSeen, receive } from "../src/board/seen.ts";
 
 function session(more: Partial<SessionInfo> = {}): SessionInfo {
   return {
-    id: "k3v9x0q2m7aa", name: null, kind: "terminal", state: "running", created: "2026-11-15T18:00:00Z", cwd: "/home/dev/app",
-    argv: ["/bin/bash"], title: "", size: { cols: 80, rows: 24 }, clients: 0, epoch: "9f3c61d2", offset: 0, degraded: false, version: "0.1.0", ...more,
+    id: "k3v9x0q2m7aa",
+    name: null,
+    kind: "terminal",
+    state: "running",
+    created: "2026-11-15T18:00:00Z",
+    cwd: "/home/dev/app",
+    argv: ["/bin/bash"],
+    title: "",
+    size: { cols: 80, rows: 24 },
+    clients: 0,
+    epoch: "9f3c61d2",
+    offset: 0,
+    degraded: false,
+    version: "0.1.0",
+    ...more,
   };
 }
 const bell = { at: "2026-11-15T18:01:00Z", kind: "bell", text: "" } as const;
@@ -45,8 +58,12 @@ describe("R47: who needs you", () => {
 describe("R54: the board", () => {
   it("has those who need you first, then by name, then what ended", () => {
     const sessions = [
-      session({ id: "a", name: "web10" }), session({ id: "b", name: "web9" }), session({ id: "c" }),
-      session({ id: "d", state: "exited" }), session({ id: "e", call: bell }), session({ id: "f", state: "lost", created: "2026-11-16T00:00:00Z" }),
+      session({ id: "a", name: "web10" }),
+      session({ id: "b", name: "web9" }),
+      session({ id: "c" }),
+      session({ id: "d", state: "exited" }),
+      session({ id: "e", call: bell }),
+      session({ id: "f", state: "lost", created: "2026-11-16T00:00:00Z" }),
     ];
     const { needing, running, ended } = partsOf(sessions, {});
     const ids = (entries: readonly { session: SessionInfo }[]) => entries.map((entry) => entry.session.id).join("");
@@ -61,11 +78,19 @@ describe("R54: the board", () => {
 
   it("shows a session of another kind by what it has: neither command nor size", () => {
     const { argv: _argv, size: _size, ...rest } = session({ kind: "agent", title: "Fix the login test" });
-    expect([nameOf(rest), commandOf(rest), kindOf(rest), lifeOf(rest)]).toEqual(["Fix the login test", "", "Agent", "Running"]);
+    expect([nameOf(rest), commandOf(rest), kindOf(rest), lifeOf(rest)]).toEqual([
+      "Fix the login test",
+      "",
+      "Agent",
+      "Running",
+    ]);
     expect(nameOf({ ...rest, name: "login" })).toBe("login");
     const bare: SessionInfo = { ...rest, kind: "unknown", title: "", state: "exited", exit: { code: 0, signal: null } };
     expect([nameOf(bare), kindOf(bare)]).toEqual(["k3v9x0q2m7aa", "Unknown kind"]);
-    expect(partsOf([rest, { ...bare, id: "b" }], {})).toMatchObject({ running: [{ session: rest }], ended: [{ session: { id: "b" } }] });
+    expect(partsOf([rest, { ...bare, id: "b" }], {})).toMatchObject({
+      running: [{ session: rest }],
+      ended: [{ session: { id: "b" } }],
+    });
   });
 
   it("calls a session by its name, else by its command", () => {
@@ -81,7 +106,13 @@ describe("R54: the board", () => {
     expect(["/home/dev/app", "/root", "/rootless", "/srv"].map(shortPath)).toEqual(["~/app", "~", "/rootless", "/srv"]);
     const now = Date.parse("2026-11-15T18:00:00Z");
     const before = (seconds: number) => ago(new Date(now - seconds * 1000).toISOString(), now);
-    expect([1, 60, 3600, 7200 * 2, 86400 * 3].map(before)).toEqual(["just now", "1 min ago", "60 min ago", "4 h ago", "3 d ago"]);
+    expect([1, 60, 3600, 7200 * 2, 86400 * 3].map(before)).toEqual([
+      "just now",
+      "1 min ago",
+      "60 min ago",
+      "4 h ago",
+      "3 d ago",
+    ]);
     expect([ago(undefined, now), ago("nonsense", now)]).toEqual(["", ""]);
   });
 });

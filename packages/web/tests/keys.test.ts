@@ -1,6 +1,15 @@
 /** The bytes of the key row's keys, and which keys are the app's own. */
 import { describe, expect, it } from "vitest";
-import { afterKey, ARROW_KEYS, bytesOf, FIRST_KEYS, modified, MORE_KEYS, type Modifiers, tapped } from "../src/terminal/keys.ts";
+import {
+  afterKey,
+  ARROW_KEYS,
+  bytesOf,
+  FIRST_KEYS,
+  modified,
+  MORE_KEYS,
+  type Modifiers,
+  tapped,
+} from "../src/terminal/keys.ts";
 import { isCopyOrPaste, shortcutOf, SHORTCUTS } from "../src/terminal/shortcuts.ts";
 
 const none = { ctrl: false, alt: false };
@@ -58,12 +67,24 @@ describe("R54: the key row", () => {
 
 describe("shortcuts", () => {
   const press = (code: string, held: Partial<Record<"ctrlKey" | "shiftKey" | "altKey" | "metaKey", boolean>>) => ({
-    type: "keydown", code, ctrlKey: false, shiftKey: false, altKey: false, metaKey: false, ...held,
+    type: "keydown",
+    code,
+    ctrlKey: false,
+    shiftKey: false,
+    altKey: false,
+    metaKey: false,
+    ...held,
   });
 
   it("take nothing that a terminal can send", () => {
     for (const { code } of SHORTCUTS) {
-      for (const held of [{}, { ctrlKey: true }, { altKey: true }, { shiftKey: true }, { ctrlKey: true, altKey: true }]) {
+      for (const held of [
+        {},
+        { ctrlKey: true },
+        { altKey: true },
+        { shiftKey: true },
+        { ctrlKey: true, altKey: true },
+      ]) {
         expect(shortcutOf(press(code, held), false)).toBeUndefined();
       }
     }

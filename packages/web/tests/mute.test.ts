@@ -19,10 +19,36 @@ function open(cols = 20, rows = 4) {
 afterEach(() => term.dispose());
 
 const QUERIES = [
-  "\x1b[c", "\x1b[0c", "\x9bc", "\x1b[>c", "\x1b[=c", "\x1b[5n", "\x1b[6n", "\x1b[?6n", "\x1b[?15n", "\x1b[x",
-  "\x1b[4$p", "\x1b[?2026$p", "\x1b[?1$p", "\x1b[>q", "\x1b[?u", "\x1b[?4m", "\x1b[14t", "\x1b[16t", "\x1b[18t", "\x1b[21t", "\x1bZ",
-  "\x1bP$qm\x1b\\", "\x1bP$qr\x1b\\", "\x1bP+q544e\x1b\\",
-  "\x1b]4;1;?\x07", "\x1b]10;?\x1b\\", "\x1b]11;?\x07", "\x1b]12;?\x07", "\x1b]10;#fff;?\x07", "\x1b[?1004h",
+  "\x1b[c",
+  "\x1b[0c",
+  "\x9bc",
+  "\x1b[>c",
+  "\x1b[=c",
+  "\x1b[5n",
+  "\x1b[6n",
+  "\x1b[?6n",
+  "\x1b[?15n",
+  "\x1b[x",
+  "\x1b[4$p",
+  "\x1b[?2026$p",
+  "\x1b[?1$p",
+  "\x1b[>q",
+  "\x1b[?u",
+  "\x1b[?4m",
+  "\x1b[14t",
+  "\x1b[16t",
+  "\x1b[18t",
+  "\x1b[21t",
+  "\x1bZ",
+  "\x1bP$qm\x1b\\",
+  "\x1bP$qr\x1b\\",
+  "\x1bP+q544e\x1b\\",
+  "\x1b]4;1;?\x07",
+  "\x1b]10;?\x1b\\",
+  "\x1b]11;?\x07",
+  "\x1b]12;?\x07",
+  "\x1b]10;#fff;?\x07",
+  "\x1b[?1004h",
 ];
 
 describe("R24: viewers stay mute", () => {
@@ -44,7 +70,11 @@ describe("R24: viewers stay mute", () => {
   it("and show everything else", async () => {
     const { write } = open();
     await write("\x1b[?1004h\x1b[?2004h\x1b[?1hok\x1b]10;#ffffff\x07");
-    expect(term.modes).toMatchObject({ sendFocusMode: true, bracketedPasteMode: true, applicationCursorKeysMode: true });
+    expect(term.modes).toMatchObject({
+      sendFocusMode: true,
+      bracketedPasteMode: true,
+      applicationCursorKeysMode: true,
+    });
     expect(term.buffer.active.getLine(0)?.translateToString(true)).toBe("ok");
   });
 

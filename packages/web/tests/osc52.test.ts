@@ -19,7 +19,10 @@ describe("R29: a program writes to the clipboard", () => {
 
   it("up to a bound", () => {
     const bytes = CLIPBOARD_LIMIT + 3;
-    expect(parseOsc52(`c;${"QUFB".repeat(bytes / 3)}`)).toEqual({ kind: "too-large", bytes: Math.floor(bytes / 3) * 3 });
+    expect(parseOsc52(`c;${"QUFB".repeat(bytes / 3)}`)).toEqual({
+      kind: "too-large",
+      bytes: Math.floor(bytes / 3) * 3,
+    });
     expect(parseOsc52(`c;${"QUFB".repeat(Math.floor(CLIPBOARD_LIMIT / 3))}`).kind).toBe("write");
   });
 });

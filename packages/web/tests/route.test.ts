@@ -4,12 +4,29 @@ import { hrefOf, loginCode, parseRoute, pastedCode, type Route } from "../src/ap
 
 describe("places", () => {
   it("go to an address and back", () => {
-    const places: Route[] = [{ name: "board" }, { name: "session", id: "k3v9x0q2m7aa" }, { name: "session", id: "a/b c" }, { name: "settings" }, { name: "help" }];
+    const places: Route[] = [
+      { name: "board" },
+      { name: "session", id: "k3v9x0q2m7aa" },
+      { name: "session", id: "a/b c" },
+      { name: "settings" },
+      { name: "help" },
+    ];
     for (const place of places) expect(parseRoute(hrefOf(place))).toEqual(place);
   });
 
   it("that make no sense are the board", () => {
-    for (const hash of ["", "#", "#/", "#/s", "#/s/", "#/s/a/b", "#/nowhere", "#login=x", "#/settings/x", "#/s/%E0%A4%A/x"]) {
+    for (const hash of [
+      "",
+      "#",
+      "#/",
+      "#/s",
+      "#/s/",
+      "#/s/a/b",
+      "#/nowhere",
+      "#login=x",
+      "#/settings/x",
+      "#/s/%E0%A4%A/x",
+    ]) {
       expect(parseRoute(hash), hash).toEqual({ name: "board" });
     }
     expect(parseRoute("#/s/%E0%A4%A")).toEqual({ name: "session", id: "%E0%A4%A" });
@@ -23,9 +40,16 @@ describe("R48: login links", () => {
   });
 
   it("can be pasted whole, in part, or as a code", () => {
-    for (const text of ["https://host/sub/#login=AB12", "  http://h:7433/#login=AB12\n", "#login=AB12", "login=AB12", "AB12"]) {
+    for (const text of [
+      "https://host/sub/#login=AB12",
+      "  http://h:7433/#login=AB12\n",
+      "#login=AB12",
+      "login=AB12",
+      "AB12",
+    ]) {
       expect(pastedCode(text), text).toBe("AB12");
     }
-    for (const text of ["", "  ", "https://host/", "https://host/#/s/x", "two words"]) expect(pastedCode(text), text).toBeUndefined();
+    for (const text of ["", "  ", "https://host/", "https://host/#/s/x", "two words"])
+      expect(pastedCode(text), text).toBeUndefined();
   });
 });

@@ -37,10 +37,16 @@ describe("R16: input on its way", () => {
 
   it("is refused in words, and bounded", () => {
     const refused: string[] = [];
-    const typing = new Typing(() => ({ state: OPEN, input: () => "read-only" }), (why) => refused.push(why));
+    const typing = new Typing(
+      () => ({ state: OPEN, input: () => "read-only" }),
+      (why) => refused.push(why),
+    );
     typing.type("x");
     expect([refused, typing.waiting]).toEqual([["read-only"], 0]);
-    const full = new Typing(() => ({ state: OPEN, input: () => "full" }), (why) => refused.push(why));
+    const full = new Typing(
+      () => ({ state: OPEN, input: () => "full" }),
+      (why) => refused.push(why),
+    );
     full.type(new Uint8Array(WAITING_LIMIT));
     full.type("x");
     expect(refused).toEqual(["read-only", "full"]);
@@ -90,7 +96,10 @@ describe("R16: input on its way", () => {
 
   it("counts what waits for a decision", () => {
     const refused: string[] = [];
-    const typing = new Typing(() => ({ state: OPEN, input: () => "full" }), (why) => refused.push(why));
+    const typing = new Typing(
+      () => ({ state: OPEN, input: () => "full" }),
+      (why) => refused.push(why),
+    );
     typing.hold({ bytes: new Uint8Array(WAITING_LIMIT), doubtful: 0 });
     typing.type("x");
     expect([refused, typing.waiting]).toEqual([["full"], 0]);
@@ -105,7 +114,9 @@ describe("R16: input on its way", () => {
     let got = "";
     const taker = () => ({
       state: { name: state },
-      input: (data: string | Uint8Array) => (state === "open" ? ((got += new TextDecoder().decode(data as Uint8Array)), data.length) : "full") as number | "full",
+      input: (data: string | Uint8Array) =>
+        (state === "open" ? ((got += new TextDecoder().decode(data as Uint8Array)), data.length) : "full") as
+          number | "full",
     });
     const typing = new Typing(taker, () => expect.unreachable());
     typing.type("abc");

@@ -5,10 +5,20 @@ import { exitWords, goneWords, othersWords, stateWords, unsentWords } from "../s
 describe("R10: states in plain words", () => {
   it("say when the next try is", () => {
     const lost = "Connection lost, trying again";
-    expect(stateWords({ name: "reconnecting", attempt: 2, delay: 4000 }, 4, true)).toEqual({ tone: "busy", text: lost, when: " in 4 s" });
-    expect(stateWords({ name: "reconnecting", attempt: 2, delay: 0 }, 0, true)).toEqual({ tone: "busy", text: lost, when: " now" });
+    expect(stateWords({ name: "reconnecting", attempt: 2, delay: 4000 }, 4, true)).toEqual({
+      tone: "busy",
+      text: lost,
+      when: " in 4 s",
+    });
+    expect(stateWords({ name: "reconnecting", attempt: 2, delay: 0 }, 0, true)).toEqual({
+      tone: "busy",
+      text: lost,
+      when: " now",
+    });
     expect(stateWords({ name: "offline" }, 0, true)).toEqual({ tone: "bad", text: "Not connected" });
-    expect(stateWords({ name: "reconnecting", attempt: 1, delay: 900 }, 1, false).text).toBe("The gateway cannot be reached, trying again");
+    expect(stateWords({ name: "reconnecting", attempt: 1, delay: 900 }, 1, false).text).toBe(
+      "The gateway cannot be reached, trying again",
+    );
     expect(stateWords({ name: "offline" }, 0, false).text).toBe("The gateway cannot be reached");
     expect(stateWords({ name: "open" }, 0, true).tone).toBe("good");
   });

@@ -5,7 +5,16 @@ import { list, nullable, object, oneOf, type Shape, text } from "../core/shape.j
 import type { ClientId, SessionInfo } from "../core/wire.js";
 import { ApiError } from "./error.js";
 import { type Call, Http } from "./http.js";
-import type { ApiOptions, Auth, FetchResponse, LogPart, NewSession, SessionChange, TokenInfo, TokenScope } from "./types.js";
+import type {
+  ApiOptions,
+  Auth,
+  FetchResponse,
+  LogPart,
+  NewSession,
+  SessionChange,
+  TokenInfo,
+  TokenScope,
+} from "./types.js";
 
 const tokenList = object({
   tokens: list(
@@ -66,7 +75,9 @@ export class Api {
 
   /** A lost or exited session lives again. With `epoch`, only that life is restarted. */
   restart(session: string, epoch?: string): Promise<SessionInfo> {
-    return this.#json("POST", `${pathOf(session)}/restart`, sessionInfo, { body: epoch === undefined ? {} : { epoch } });
+    return this.#json("POST", `${pathOf(session)}/restart`, sessionInfo, {
+      body: epoch === undefined ? {} : { epoch },
+    });
   }
 
   /** The screen now, as text or ANSI. */
@@ -129,7 +140,12 @@ export class Api {
   }
 
   /** `ask` is a request that is refused for the same reasons as the dial, for sockets that cannot say why they failed. */
-  #target(path: string, query: Record<string, string>, protocols: string[], ask: () => Promise<unknown>): TargetBuilder {
+  #target(
+    path: string,
+    query: Record<string, string>,
+    protocols: string[],
+    ask: () => Promise<unknown>,
+  ): TargetBuilder {
     const explain = async () => {
       try {
         await ask();

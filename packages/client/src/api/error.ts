@@ -13,7 +13,12 @@ export class ApiError extends Error {
   /** `Retry-After`, in milliseconds. */
   readonly retryAfter: number | undefined;
 
-  constructor(status: number, code: string, message: string, more: { ours?: boolean; retryAfter?: number | undefined; cause?: unknown } = {}) {
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    more: { ours?: boolean; retryAfter?: number | undefined; cause?: unknown } = {},
+  ) {
     super(message, { cause: more.cause });
     this.status = status;
     this.code = code;

@@ -15,7 +15,11 @@ export function pageLifecycle(page: PageWindow = window): Lifecycle {
       return isHidden();
     },
     subscribe(listener) {
-      const told: [Pick<EventTarget, "addEventListener" | "removeEventListener">, string, (event: Event) => LifecycleSignal | undefined][] = [
+      const told: [
+        Pick<EventTarget, "addEventListener" | "removeEventListener">,
+        string,
+        (event: Event) => LifecycleSignal | undefined,
+      ][] = [
         [document, "visibilitychange", () => (isHidden() ? "hidden" : "visible")],
         [document, "freeze", () => "frozen"],
         [document, "resume", () => "resumed"],

@@ -92,7 +92,11 @@ export class EventsConnection {
       case "unreadable": {
         const { id, message } = event.error;
         const session = id === undefined ? {} : { session: id };
-        return on.error?.({ source: "session", ...session, message: `session ${id ?? "of unknown id"} cannot be read: ${message}` });
+        return on.error?.({
+          source: "session",
+          ...session,
+          message: `session ${id ?? "of unknown id"} cannot be read: ${message}`,
+        });
       }
     }
   }

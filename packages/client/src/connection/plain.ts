@@ -6,7 +6,10 @@ import { standardSockets, type StandardWebSocketClass } from "./sockets.js";
 /** The runtime's own timers, with a clock that counts sleep. */
 export function realTimers(): Timers {
   return {
-    now: sleepAwareClock(() => performance.now(), () => Date.now()),
+    now: sleepAwareClock(
+      () => performance.now(),
+      () => Date.now(),
+    ),
     set: (callback, ms) => setTimeout(callback, ms),
     clear: (timer) => clearTimeout(timer as number),
   };

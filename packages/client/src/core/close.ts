@@ -17,7 +17,12 @@ export type Closed =
   /** A close code. `done`: `exit` had come, or the client itself asked for the close, which makes 1000 an end. */
   | { readonly kind: "code"; readonly code: number; readonly reason: string; readonly done: boolean }
   /** An HTTP status. `ours`: it carried `Bowline-Code`, so it is not some proxy's. `retryAfter` is in milliseconds. */
-  | { readonly kind: "refused"; readonly status: number; readonly ours: boolean; readonly retryAfter?: number | undefined }
+  | {
+      readonly kind: "refused";
+      readonly status: number;
+      readonly ours: boolean;
+      readonly retryAfter?: number | undefined;
+    }
   /** The transport failed without either. */
   | { readonly kind: "failed" };
 
@@ -45,7 +50,8 @@ export function classify(closed: Closed): Class {
     case "failed":
       return { class: "transient" };
     case "refused":
-      if (closed.ours && closed.status >= 400 && closed.status <= 499) return ofStatus(closed.status, closed.retryAfter);
+      if (closed.ours && closed.status >= 400 && closed.status <= 499)
+        return ofStatus(closed.status, closed.retryAfter);
       return transient(closed.retryAfter);
     case "code":
       return ofCode(closed.code, closed.reason, closed.done);

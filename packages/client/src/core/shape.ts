@@ -33,7 +33,8 @@ export function checked(what: string, check: (text: string) => boolean): Shape<s
 
 /** One of these words. */
 export function oneOf<const T extends readonly string[]>(...words: T): Shape<T[number]> {
-  return (value) => (words.includes(value as string) ? (value as T[number]) : wrong(`one of ${words.join(", ")}`, value));
+  return (value) =>
+    words.includes(value as string) ? (value as T[number]) : wrong(`one of ${words.join(", ")}`, value);
 }
 
 /** One of these words, or "unknown" for one of a later time. */

@@ -149,7 +149,9 @@ export class Session implements Peer {
     socket.give(JSON.stringify(attached));
     if (!exact) {
       for (let at = 0; at < offset; at += CHUNK) {
-        socket.give(encodeBinary({ kind: "snapshot", bytes: Uint8Array.from(this.log.slice(at, Math.min(at + CHUNK, offset))) }));
+        socket.give(
+          encodeBinary({ kind: "snapshot", bytes: Uint8Array.from(this.log.slice(at, Math.min(at + CHUNK, offset))) }),
+        );
       }
     }
     this.#viewers.push({ socket, client, next: offset, acked: exact ? offset : offset - this.window });

@@ -61,7 +61,10 @@ export function readSettings(stored: string | undefined, defaults: Settings = DE
   } catch {
     // Somebody else's, or damaged: the defaults are as good.
   }
-  const right = Object.entries(defaults).map(([name, value]) => [name, typeof found[name] === typeof value ? found[name] : value]);
+  const right = Object.entries(defaults).map(([name, value]) => [
+    name,
+    typeof found[name] === typeof value ? found[name] : value,
+  ]);
   const settings = Object.fromEntries(right) as unknown as Settings;
   if (!["system", "light", "dark"].includes(settings.theme)) settings.theme = defaults.theme;
   if (!["auto", "always", "never"].includes(settings.keyRow)) settings.keyRow = defaults.keyRow;

@@ -1,5 +1,13 @@
 /** The gateway as the app sees it: the login, and the board kept true by the event stream. */
-import { Api, ApiError, type ConnectionState, EventsConnection, newClientId, type SessionInfo, type TargetBuilder } from "@bowline/client";
+import {
+  Api,
+  ApiError,
+  type ConnectionState,
+  EventsConnection,
+  newClientId,
+  type SessionInfo,
+  type TargetBuilder,
+} from "@bowline/client";
 import { browserEnvironment } from "@bowline/client/browser";
 import { SvelteMap } from "svelte/reactivity";
 import { nameOf, needWords } from "../board/order.ts";
@@ -138,7 +146,8 @@ class Gateway {
   /** Whoever came with this key is not logged in. All tabs share one cookie: after a login in another, its key goes with it. */
   #refused(used: string): void {
     const kept = deviceStore.get(KEY);
-    if (kept === undefined || kept === used) return this.loggedOut(kept === undefined ? "" : "The login was revoked or has expired.");
+    if (kept === undefined || kept === used)
+      return this.loggedOut(kept === undefined ? "" : "The login was revoked or has expired.");
     this.api.auth = { kind: "browser", key: kept };
     this.#enter();
   }

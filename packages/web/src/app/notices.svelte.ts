@@ -55,7 +55,10 @@ export function hold(id: number): void {
 export function release(id: number): void {
   hold(id);
   if (document.visibilityState !== "visible" || notices.some((one) => one.id === id && one.stays)) return;
-  timers.set(id, setTimeout(() => dismiss(id), SHOWN_FOR));
+  timers.set(
+    id,
+    setTimeout(() => dismiss(id), SHOWN_FOR),
+  );
 }
 
 document.addEventListener("visibilitychange", () => {

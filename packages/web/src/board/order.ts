@@ -23,8 +23,10 @@ export function partsOf(sessions: Iterable<SessionInfo>, seen: SeenBoard): Parts
     Number(a.session.name === null) - Number(b.session.name === null) ||
     (a.session.name ?? "").localeCompare(b.session.name ?? "", undefined, { numeric: true }) ||
     latest(a, b);
-  const latest = (a: Entry, b: Entry) => b.session.created.localeCompare(a.session.created) || a.session.id.localeCompare(b.session.id);
-  const calls = (a: Entry, b: Entry) => (b.session.call?.at ?? "").localeCompare(a.session.call?.at ?? "") || latest(a, b);
+  const latest = (a: Entry, b: Entry) =>
+    b.session.created.localeCompare(a.session.created) || a.session.id.localeCompare(b.session.id);
+  const calls = (a: Entry, b: Entry) =>
+    (b.session.call?.at ?? "").localeCompare(a.session.call?.at ?? "") || latest(a, b);
   return {
     needing: entries.filter((entry) => entry.need).sort(calls),
     running: entries.filter((entry) => !entry.need && !isOver(entry.session)).sort(byName),

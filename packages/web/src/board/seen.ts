@@ -19,7 +19,8 @@ export interface Seen {
 export type SeenBoard = Readonly<Record<string, Seen>>;
 
 /** Why a session needs somebody. */
-export type Need = { readonly kind: "bell" } | { readonly kind: "notify"; readonly text: string } | { readonly kind: "ended" };
+export type Need =
+  { readonly kind: "bell" } | { readonly kind: "notify"; readonly text: string } | { readonly kind: "ended" };
 
 /** Why a session needs somebody, if it does. */
 export function needOf(session: SessionInfo, seen: Seen | undefined): Need | undefined {

@@ -22,8 +22,21 @@ export interface RowKey {
 
 /** Keys whose bytes depend on the terminal's modes or on modifiers. */
 export type Named =
-  | "Escape" | "Tab" | "BackTab" | "Enter" | "Backspace" | "Delete" | "Insert"
-  | "Up" | "Down" | "Right" | "Left" | "Home" | "End" | "PageUp" | "PageDown"
+  | "Escape"
+  | "Tab"
+  | "BackTab"
+  | "Enter"
+  | "Backspace"
+  | "Delete"
+  | "Insert"
+  | "Up"
+  | "Down"
+  | "Right"
+  | "Left"
+  | "Home"
+  | "End"
+  | "PageUp"
+  | "PageDown"
   | `F${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12}`;
 
 const text = (label: string, name: string): RowKey => ({ label, name, sends: { text: label } });
@@ -74,18 +87,40 @@ export const MORE_KEYS: readonly RowKey[] = [
   text("]", "Closing bracket"),
   text("$", "Dollar"),
   text("&", "Ampersand"),
-  ...([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] as const).map(
-    (n): RowKey => ({ label: `F${n}`, name: `F${n}`, sends: `F${n}` }),
-  ),
+  ...([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] as const).map((n): RowKey => ({
+    label: `F${n}`,
+    name: `F${n}`,
+    sends: `F${n}`,
+  })),
 ];
 
 /** Keys of the form `CSI letter` (`SS3 letter` in application mode), and with modifiers `CSI 1;M letter`. */
 const LETTERS: Partial<Record<Named, string>> = {
-  Up: "A", Down: "B", Right: "C", Left: "D", End: "F", Home: "H", F1: "P", F2: "Q", F3: "R", F4: "S",
+  Up: "A",
+  Down: "B",
+  Right: "C",
+  Left: "D",
+  End: "F",
+  Home: "H",
+  F1: "P",
+  F2: "Q",
+  F3: "R",
+  F4: "S",
 };
 /** Keys of the form `CSI number ~`. */
 const NUMBERS: Partial<Record<Named, number>> = {
-  Insert: 2, Delete: 3, PageUp: 5, PageDown: 6, F5: 15, F6: 17, F7: 18, F8: 19, F9: 20, F10: 21, F11: 23, F12: 24,
+  Insert: 2,
+  Delete: 3,
+  PageUp: 5,
+  PageDown: 6,
+  F5: 15,
+  F6: 17,
+  F7: 18,
+  F8: 19,
+  F9: 20,
+  F10: 21,
+  F11: 23,
+  F12: 24,
 };
 
 /** The bytes of a key, as xterm sends them. */

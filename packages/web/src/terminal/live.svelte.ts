@@ -151,7 +151,8 @@ export class Live {
 
   /** The board says something about the session: one that was restarted elsewhere is followed. */
   heard(session: SessionInfo): void {
-    if (this.state.name === "ended" && session.state === "running" && session.epoch !== this.session?.epoch) this.#again();
+    if (this.state.name === "ended" && session.state === "running" && session.epoch !== this.session?.epoch)
+      this.#again();
     else if (this.session) this.session = session;
   }
 
@@ -318,13 +319,16 @@ export class Live {
 
   #refused(why: NotTaken): void {
     if (this.#disposed) return;
-    if (why === "full") notice("Too much at once", { body: "What was pasted is larger than what can wait. Paste less." });
+    if (why === "full")
+      notice("Too much at once", { body: "What was pasted is larger than what can wait. Paste less." });
     else if (why === "read-only") notice("Look only", { body: "This login may watch the session, and not type." });
   }
 
   async #copied(request: ClipboardRequest): Promise<void> {
     if (request.kind === "too-large") {
-      notice("Not copied", { body: `The program wants ${request.bytes} bytes on the clipboard; ${CLIPBOARD_LIMIT} are allowed.` });
+      notice("Not copied", {
+        body: `The program wants ${request.bytes} bytes on the clipboard; ${CLIPBOARD_LIMIT} are allowed.`,
+      });
     } else if (request.kind === "write" && !(await copy(request.text))) {
       notice("Not copied", { body: "The browser does not let this page write to the clipboard now." });
     }

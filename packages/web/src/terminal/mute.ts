@@ -14,15 +14,26 @@ export interface Hooked {
 /** Control sequences that are nothing but questions. */
 const QUESTIONS: readonly IFunctionIdentifier[] = [
   // Device attributes, primary to tertiary.
-  { final: "c" }, { prefix: ">", final: "c" }, { prefix: "=", final: "c" },
+  { final: "c" },
+  { prefix: ">", final: "c" },
+  { prefix: "=", final: "c" },
   // Device status, cursor position.
-  { final: "n" }, { prefix: "?", final: "n" },
+  { final: "n" },
+  { prefix: "?", final: "n" },
   // Terminal parameters, modes, version.
-  { final: "x" }, { intermediates: "$", final: "p" }, { prefix: "?", intermediates: "$", final: "p" }, { prefix: ">", final: "q" },
+  { final: "x" },
+  { intermediates: "$", final: "p" },
+  { prefix: "?", intermediates: "$", final: "p" },
+  { prefix: ">", final: "q" },
   // Presentation state, checksum of a rectangle, locator.
-  { intermediates: "$", final: "w" }, { intermediates: "$", final: "u" }, { intermediates: "*", final: "y" }, { intermediates: "'", final: "|" },
+  { intermediates: "$", final: "w" },
+  { intermediates: "$", final: "u" },
+  { intermediates: "*", final: "y" },
+  { intermediates: "'", final: "|" },
   // Kitty keyboard flags, key modifiers, graphics attributes.
-  { prefix: "?", final: "u" }, { prefix: "?", final: "m" }, { prefix: "?", final: "S" },
+  { prefix: "?", final: "u" },
+  { prefix: "?", final: "m" },
+  { prefix: "?", final: "S" },
 ];
 /** Window operations that report something. */
 const WINDOW_REPORTS = new Set([11, 13, 14, 15, 16, 18, 19, 20, 21]);
@@ -56,7 +67,10 @@ export function mute(term: Hooked): Mute {
       return false;
     }),
     ...["", "?"].map((prefix) =>
-      parser.registerCsiHandler(prefix ? { prefix, final: "J" } : { final: "J" }, (params) => first(params) === 1 && eraseAbove(term, prefix === "?")),
+      parser.registerCsiHandler(
+        prefix ? { prefix, final: "J" } : { final: "J" },
+        (params) => first(params) === 1 && eraseAbove(term, prefix === "?"),
+      ),
     ),
   ];
   return {

@@ -20,7 +20,8 @@ import { adoptStyles } from "./styles.ts";
 import { sessionWidths } from "./widths.ts";
 
 /** The monospaced fonts that systems bring along. */
-const FONTS = 'ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace';
+const FONTS =
+  'ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace';
 /** The scroll bar's place, right of the last column. */
 const SCROLL_BAR = 12;
 /**
@@ -128,7 +129,8 @@ export class Screen {
     term.loadAddon(new WebLinksAddon((_, uri) => openLink(uri)));
     term.open(this.#host);
     // Keys lead back to the cursor; what a finger makes of a wheel does not.
-    for (const typed of ["keydown", "input"]) term.textarea?.addEventListener(typed, () => this.showCursor(), { capture: true });
+    for (const typed of ["keydown", "input"])
+      term.textarea?.addEventListener(typed, () => this.showCursor(), { capture: true });
     if (looks.gpu && hasGpu()) this.#awaitsGpu = "output";
     this.#observer = new ResizeObserver(() => this.layout());
     this.#observer.observe(place);
@@ -247,7 +249,8 @@ export class Screen {
     let text = "";
     for (let row = 0; row < active.length; row++) {
       const line = active.getLine(row);
-      if (line) text += (row > 0 && !line.isWrapped ? "\n" : "") + line.translateToString(!active.getLine(row + 1)?.isWrapped);
+      if (line)
+        text += (row > 0 && !line.isWrapped ? "\n" : "") + line.translateToString(!active.getLine(row + 1)?.isWrapped);
     }
     return text.trimEnd();
   }

@@ -48,7 +48,8 @@ export function followTouch(element: HTMLElement, target: () => Element | null, 
     // Places are kept in device pixels: less than one is no rest.
     if (Math.abs(rest) >= 1 || rest === down) scroll(rest, x, y);
   };
-  const distance = ({ touches: [a, b] }: TouchEvent) => (a && b ? Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) : 0);
+  const distance = ({ touches: [a, b] }: TouchEvent) =>
+    a && b ? Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) : 0;
   const on = (type: "touchstart" | "touchmove" | "touchend" | "touchcancel", handle: (event: TouchEvent) => void) =>
     element.addEventListener(type, handle, { passive: false, signal: abort.signal });
 

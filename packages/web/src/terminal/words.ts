@@ -19,7 +19,11 @@ export function stateWords(state: ConnectionState, seconds: number, before: bool
     case "open":
       return { tone: "good", text: "Connected" };
     case "reconnecting":
-      return { tone: "busy", text: `${before ? "Connection lost" : UNREACHED}, trying again`, when: seconds > 0 ? ` in ${seconds} s` : " now" };
+      return {
+        tone: "busy",
+        text: `${before ? "Connection lost" : UNREACHED}, trying again`,
+        when: seconds > 0 ? ` in ${seconds} s` : " now",
+      };
     case "offline":
       return { tone: "bad", text: before ? "Not connected" : UNREACHED };
     case "needs-login":

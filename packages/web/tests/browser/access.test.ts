@@ -9,9 +9,17 @@ const { world, open, blank } = stage();
 async function expectNames(app: App, view: string): Promise<void> {
   const devtools = await app.context.newCDPSession(app.page);
   const { nodes } = await devtools.send("Accessibility.getFullAXTree");
-  const operable = nodes.filter(({ ignored, role }) => !ignored && /^(button|link|textbox|menuitem|checkbox|combobox|spinbutton|dialog|switch)$/.test(String(role?.value)));
+  const operable = nodes.filter(
+    ({ ignored, role }) =>
+      !ignored &&
+      /^(button|link|textbox|menuitem|checkbox|combobox|spinbutton|dialog|switch)$/.test(String(role?.value)),
+  );
   expect(operable.length, view).toBeGreaterThan(0);
-  expect(operable.filter(({ name }) => !String(name?.value ?? "").trim()).map(({ role }) => `${view}: ${String(role?.value)}`)).toEqual([]);
+  expect(
+    operable
+      .filter(({ name }) => !String(name?.value ?? "").trim())
+      .map(({ role }) => `${view}: ${String(role?.value)}`),
+  ).toEqual([]);
   await devtools.detach();
 }
 
@@ -25,14 +33,17 @@ async function expectContrast({ page }: App, view: string): Promise<void> {
       canvas.fillRect(0, 0, 1, 1);
       return [...canvas.getImageData(0, 0, 1, 1).data].map((part) => part / 255);
     };
-    const over = (top: number[], below: number[]) => [0, 1, 2].map((at) => top[at]! * top[3]! + below[at]! * (1 - top[3]!)).concat(1);
+    const over = (top: number[], below: number[]) =>
+      [0, 1, 2].map((at) => top[at]! * top[3]! + below[at]! * (1 - top[3]!)).concat(1);
     const behind = (element: Element | null): number[] => {
       if (!element) return [1, 1, 1, 1];
       const own = rgba(getComputedStyle(element).backgroundColor);
       return own[3]! >= 0.999 ? own : over(own, behind(element.parentElement));
     };
     const light = (colour: number[]) => {
-      const [red, green, blue] = colour.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+      const [red, green, blue] = colour.map((part) =>
+        part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4,
+      );
       return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
     };
     const ratio = (one: number[], other: number[]) => {
@@ -41,10 +52,16 @@ async function expectContrast({ page }: App, view: string): Promise<void> {
     };
     const found: string[] = [];
     const root = document.querySelector("dialog") ?? document.body;
-    for (const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT); walker.nextNode(); ) {
+    for (const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT); walker.nextNode();) {
       const text = walker.currentNode.textContent?.trim();
       const element = walker.currentNode.parentElement;
-      if (!text || !element || element.closest(".xterm, .sr-only, :disabled, script, style, noscript") || !element.checkVisibility()) continue;
+      if (
+        !text ||
+        !element ||
+        element.closest(".xterm, .sr-only, :disabled, script, style, noscript") ||
+        !element.checkVisibility()
+      )
+        continue;
       const background = behind(element);
       const contrast = ratio(over(rgba(getComputedStyle(element).color), background), background);
       if (contrast < 4.5) found.push(`${contrast.toFixed(2)}: ${text}`);
@@ -57,59 +74,69 @@ async function expectContrast({ page }: App, view: string): Promise<void> {
 test.each([
   ["a laptop", DESKTOP],
   ["a phone", PHONE],
-])("R54: on %s, every control of every view has a name, and texts are readable in light and dark", { timeout: 240_000 }, async (_, screen) => {
-  const check = async (app: App, view: string) => {
-    await expectNames(app, view);
-    for (const colorScheme of ["light", "dark"] as const) {
-      await app.page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      await app.page.waitForSelector(`html${colorScheme === "dark" ? ".dark" : ":not(.dark)"}`);
-      await app.drawn();
-      await expectContrast(app, `${view}, ${colorScheme}`);
-    }
-  };
-  const login = await blank({ screen, rough: true });
-  await login.page.goto(login.base);
-  await login.page.waitForSelector("text=Log in to");
-  await check(login, "login");
+])(
+  "R54: on %s, every control of every view has a name, and texts are readable in light and dark",
+  { timeout: 240_000 },
+  async (_, screen) => {
+    const check = async (app: App, view: string) => {
+      await expectNames(app, view);
+      for (const colorScheme of ["light", "dark"] as const) {
+        await app.page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+        await app.page.waitForSelector(`html${colorScheme === "dark" ? ".dark" : ":not(.dark)"}`);
+        await app.drawn();
+        await expectContrast(app, `${view}, ${colorScheme}`);
+      }
+    };
+    const login = await blank({ screen, rough: true });
+    await login.page.goto(login.base);
+    await login.page.waitForSelector("text=Log in to");
+    await check(login, "login");
 
-  const app = await open({ screen });
-  const { page } = app;
-  await page.waitForSelector("text=No sessions yet");
-  await check(app, "empty board");
-  const failed = await world.new("sh", "-c", "exit 3");
-  const calling = await world.new("sh", "-c", "printf '\\033]9;look\\007'; exec sleep 1000");
-  const id = await world.shell("shell");
-  for (const one of [failed, calling, id]) await page.waitForSelector(`[data-session="${one}"]`);
-  await page.waitForSelector('[data-testid="needing"]');
-  await check(app, "board");
-  await page.click("text=New session >> nth=0");
-  await page.waitForSelector("dialog");
-  await check(app, "new session");
-  await page.keyboard.press("Escape");
-  await app.visit(id);
-  await app.prints("ready>");
-  await check(app, "terminal");
-  await page.click('[aria-label="Session menu"]');
-  await page.waitForSelector('[role="menu"]');
-  await check(app, "menu");
-  await page.keyboard.press("Escape");
-  await app.choose("End");
-  await page.waitForSelector("dialog");
-  await check(app, "end");
-  await page.keyboard.press("Escape");
-  for (const [place, title] of [["settings", "Settings"], ["help", "Keys and help"]] as const) {
-    await page.goto(`${app.base}/#/${place}`);
-    await page.waitForSelector(`h1:text-is("${title}")`);
-    await check(app, place);
-  }
-});
+    const app = await open({ screen });
+    const { page } = app;
+    await page.waitForSelector("text=No sessions yet");
+    await check(app, "empty board");
+    const failed = await world.new("sh", "-c", "exit 3");
+    const calling = await world.new("sh", "-c", "printf '\\033]9;look\\007'; exec sleep 1000");
+    const id = await world.shell("shell");
+    for (const one of [failed, calling, id]) await page.waitForSelector(`[data-session="${one}"]`);
+    await page.waitForSelector('[data-testid="needing"]');
+    await check(app, "board");
+    await page.click("text=New session >> nth=0");
+    await page.waitForSelector("dialog");
+    await check(app, "new session");
+    await page.keyboard.press("Escape");
+    await app.visit(id);
+    await app.prints("ready>");
+    await check(app, "terminal");
+    await page.click('[aria-label="Session menu"]');
+    await page.waitForSelector('[role="menu"]');
+    await check(app, "menu");
+    await page.keyboard.press("Escape");
+    await app.choose("End");
+    await page.waitForSelector("dialog");
+    await check(app, "end");
+    await page.keyboard.press("Escape");
+    for (const [place, title] of [
+      ["settings", "Settings"],
+      ["help", "Keys and help"],
+    ] as const) {
+      await page.goto(`${app.base}/#/${place}`);
+      await page.waitForSelector(`h1:text-is("${title}")`);
+      await check(app, place);
+    }
+  },
+);
 
 test("R54: the keyboard alone is enough, in the order that one reads, and the terminal can be left", async () => {
   const app = await open();
   const { page } = app;
   const id = await world.shell("shell");
   await page.waitForSelector(`[data-session="${id}"]`);
-  const focused = () => page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent?.trim() ?? "");
+  const focused = () =>
+    page.evaluate(
+      () => document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent?.trim() ?? "",
+    );
   const order: string[] = [];
   await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
   for (let tab = 0; tab < 4; tab++) {
@@ -121,7 +148,9 @@ test("R54: the keyboard alone is enough, in the order that one reads, and the te
   await page.keyboard.press("Enter");
   await app.state("open");
   // A terminal takes the keyboard, Tab included.
-  await until("the terminal has the focus", () => page.evaluate(() => document.activeElement?.classList.contains("xterm-helper-textarea")));
+  await until("the terminal has the focus", () =>
+    page.evaluate(() => document.activeElement?.classList.contains("xterm-helper-textarea")),
+  );
   await page.keyboard.press("Tab");
   expect(await page.evaluate(() => document.activeElement?.classList.contains("xterm-helper-textarea"))).toBe(true);
   await page.keyboard.press("Control+Shift+E");
@@ -153,7 +182,11 @@ test("R54: the app can be installed, and the browser keeps its own files and not
   const { page } = app;
   const manifest = await page.evaluate(async () => {
     const link = document.querySelector<HTMLLinkElement>('link[rel="manifest"]')!;
-    return (await (await fetch(link.href)).json()) as { start_url: string; display: string; icons: { src: string; sizes: string }[] };
+    return (await (await fetch(link.href)).json()) as {
+      start_url: string;
+      display: string;
+      icons: { src: string; sizes: string }[];
+    };
   });
   expect(manifest.display).toBe("standalone");
   expect(manifest.icons.map(({ sizes }) => sizes)).toEqual(expect.arrayContaining(["192x192", "512x512"]));

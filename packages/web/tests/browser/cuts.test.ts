@@ -41,48 +41,58 @@ async function online({ page }: App): Promise<void> {
   await page.evaluate(() => void dispatchEvent(new Event("online")));
 }
 
-test(`R9: ${CUTS} cuts during numbered output leave the text of a terminal that was never cut`, { timeout: 240_000 }, async () => {
-  const wire = afterwards(await Wire.to(world.url));
-  const stop = join(world.folder, "stop-cuts");
-  const cut = await open({ base: wire.url, rough: true, before: watchSockets });
-  const whole = await open();
-  const id = await world.new("bash", "-c", counter(stop));
-  for (const app of [whole, cut]) {
-    await app.visit(id);
-    // It has a place to go on from.
-    await app.prints(/^line \d+ of/m);
-  }
-  // From now on each connection breaks, some in the greeting, most in the middle of a line. (Seeded: every run is alike.)
-  let seed = 7;
-  const random = (below: number) => {
-    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
-    return (seed >>> 16) % below;
-  };
-  wire.cutting = () => ({ whole: 1 + random(4), part: random(100) / 100 });
-  // The network comes back each time: the page dials at once, and its tries are not used up.
-  await cut.page.evaluate(() => {
-    const lost = () => document.querySelector('[data-testid="connection"]')?.getAttribute("data-state") === "reconnecting";
-    setInterval(() => lost() && dispatchEvent(new Event("online")), 20);
-  });
-  wire.cut();
-  const before = wire.attaches;
-  await until("the cuts", () => wire.attaches > before + CUTS, () => `${wire.attaches - before} dials`, 200_000);
-  wire.cutting = undefined;
-  writeFileSync(stop, "");
-  const [one, other] = [await cut.prints(/^END$/m), await whole.prints(/^END$/m)];
-  const sockets = await attachSockets(cut.page);
-  const verdicts = sockets.map(({ verdict, reason }) => [verdict, reason].join(" ").trim()).filter(Boolean);
-  // The first had nothing yet; all others went on where they were, unless they were cut before a word was said.
-  expect(verdicts[0]).toBe("snapshot fresh");
-  expect(verdicts.slice(1).filter((verdict) => verdict !== "exact")).toEqual([]);
-  expect(verdicts.length).toBeGreaterThan(CUTS / 2);
-  expect(firstDifference(one.text, other.text)).toBeUndefined();
-  expect(expectWhole(one.text)).toBeGreaterThan(CUTS);
-  expect(sockets.length).toBeGreaterThan(CUTS);
-  // What is typed afterwards arrives.
-  await cut.type("still here\r");
-  await cut.prints("still here");
-});
+test(
+  `R9: ${CUTS} cuts during numbered output leave the text of a terminal that was never cut`,
+  { timeout: 240_000 },
+  async () => {
+    const wire = afterwards(await Wire.to(world.url));
+    const stop = join(world.folder, "stop-cuts");
+    const cut = await open({ base: wire.url, rough: true, before: watchSockets });
+    const whole = await open();
+    const id = await world.new("bash", "-c", counter(stop));
+    for (const app of [whole, cut]) {
+      await app.visit(id);
+      // It has a place to go on from.
+      await app.prints(/^line \d+ of/m);
+    }
+    // From now on each connection breaks, some in the greeting, most in the middle of a line. (Seeded: every run is alike.)
+    let seed = 7;
+    const random = (below: number) => {
+      seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
+      return (seed >>> 16) % below;
+    };
+    wire.cutting = () => ({ whole: 1 + random(4), part: random(100) / 100 });
+    // The network comes back each time: the page dials at once, and its tries are not used up.
+    await cut.page.evaluate(() => {
+      const lost = () =>
+        document.querySelector('[data-testid="connection"]')?.getAttribute("data-state") === "reconnecting";
+      setInterval(() => lost() && dispatchEvent(new Event("online")), 20);
+    });
+    wire.cut();
+    const before = wire.attaches;
+    await until(
+      "the cuts",
+      () => wire.attaches > before + CUTS,
+      () => `${wire.attaches - before} dials`,
+      200_000,
+    );
+    wire.cutting = undefined;
+    writeFileSync(stop, "");
+    const [one, other] = [await cut.prints(/^END$/m), await whole.prints(/^END$/m)];
+    const sockets = await attachSockets(cut.page);
+    const verdicts = sockets.map(({ verdict, reason }) => [verdict, reason].join(" ").trim()).filter(Boolean);
+    // The first had nothing yet; all others went on where they were, unless they were cut before a word was said.
+    expect(verdicts[0]).toBe("snapshot fresh");
+    expect(verdicts.slice(1).filter((verdict) => verdict !== "exact")).toEqual([]);
+    expect(verdicts.length).toBeGreaterThan(CUTS / 2);
+    expect(firstDifference(one.text, other.text)).toBeUndefined();
+    expect(expectWhole(one.text)).toBeGreaterThan(CUTS);
+    expect(sockets.length).toBeGreaterThan(CUTS);
+    // What is typed afterwards arrives.
+    await cut.type("still here\r");
+    await cut.prints("still here");
+  },
+);
 
 test("R10: the page says that the line is cut, counts down, and tries on a click", async () => {
   const wire = afterwards(await Wire.to(world.url));
@@ -147,7 +157,12 @@ test("R12: a socket that the browser still calls open after a sleep is not belie
   // The network goes without a word, then comes back: offline by the browser's own protocol leaves the socket as it is.
   const devtools = await app.context.newCDPSession(app.page);
   const offline = (offline: boolean) =>
-    devtools.send("Network.emulateNetworkConditions", { offline, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
+    devtools.send("Network.emulateNetworkConditions", {
+      offline,
+      latency: 0,
+      downloadThroughput: -1,
+      uploadThroughput: -1,
+    });
   await devtools.send("Network.enable");
   await offline(true);
   wire.hold();
@@ -228,7 +243,9 @@ test("R16: a paste that is larger than what the line keeps is discarded as a who
   const { app, away } = await sleeper();
   await away(() =>
     app.page.evaluate(() => {
-      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as { terminal: { paste(text: string): void } };
+      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
+        terminal: { paste(text: string): void };
+      };
       terminal.paste("echo pasted\n".repeat(40_000));
     }),
   );

@@ -22,14 +22,23 @@ function note(): void {
     send.call(this, data);
   };
   const moves: number[] = [];
-  new PerformanceObserver((list) => moves.push(...list.getEntries().map((entry) => entry.startTime))).observe({ type: "layout-shift" });
+  new PerformanceObserver((list) => moves.push(...list.getEntries().map((entry) => entry.startTime))).observe({
+    type: "layout-shift",
+  });
   // The width of the terminal in each frame, and who drew it.
   const frames: Seen["frames"] = [];
   const look = () => {
     const screen = document.querySelector(".xterm-screen");
-    const { terminal } = (document.querySelector('[data-testid="terminal"]') ?? {}) as { terminal?: import("@xterm/xterm").Terminal };
+    const { terminal } = (document.querySelector('[data-testid="terminal"]') ?? {}) as {
+      terminal?: import("@xterm/xterm").Terminal;
+    };
     const shows = terminal?.buffer.active.getLine(0)?.translateToString(true);
-    if (screen && shows) frames.push({ by: screen.querySelector("canvas") ? "gpu" : "dom", width: screen.getBoundingClientRect().width, at: performance.now() });
+    if (screen && shows)
+      frames.push({
+        by: screen.querySelector("canvas") ? "gpu" : "dom",
+        width: screen.getBoundingClientRect().width,
+        at: performance.now(),
+      });
     requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
@@ -63,7 +72,9 @@ test("a GPU whose context is lost leaves the drawing to the DOM", async () => {
   await app.visit(await world.shell());
   await app.page.waitForSelector(".xterm-screen canvas");
   await app.page.evaluate(() => {
-    const contexts = [...document.querySelectorAll<HTMLCanvasElement>(".xterm-screen canvas")].map((canvas) => canvas.getContext("webgl2"));
+    const contexts = [...document.querySelectorAll<HTMLCanvasElement>(".xterm-screen canvas")].map((canvas) =>
+      canvas.getContext("webgl2"),
+    );
     contexts.forEach((gl) => gl?.getExtension("WEBGL_lose_context")?.loseContext());
   });
   await app.page.waitForSelector(".xterm-rows");
@@ -78,5 +89,9 @@ test("what the processor plays is no GPU, and is not used", async () => {
   await app.page.evaluate(() => new Promise((idle) => requestIdleCallback(() => requestIdleCallback(idle))));
   await app.page.waitForSelector('.xterm-rows:has-text("ready>")');
   expect(await app.page.locator(".xterm-screen canvas").count()).toBe(0);
-  expect(await app.page.evaluate(() => performance.getEntriesByType("resource").filter(({ name }) => name.includes("webgl")).length)).toBe(0);
+  expect(
+    await app.page.evaluate(
+      () => performance.getEntriesByType("resource").filter(({ name }) => name.includes("webgl")).length,
+    ),
+  ).toBe(0);
 });

@@ -76,7 +76,9 @@ test.each([
   await app.prints("ready>");
   await app.type("echo before $((1 + 1))\r");
   await app.prints("before 2");
-  const { tokens } = JSON.parse(await world.bowline("token", "ls", "--json")) as { tokens: { id: string; kind: string; created: string }[] };
+  const { tokens } = JSON.parse(await world.bowline("token", "ls", "--json")) as {
+    tokens: { id: string; kind: string; created: string }[];
+  };
   const logins = tokens.filter(({ kind }) => kind === "login").sort((a, b) => a.created.localeCompare(b.created));
   await world.bowline("token", "revoke", ...logins.map((login) => login.id));
   await app.page.waitForSelector("text=The login was revoked or has expired");
@@ -112,7 +114,13 @@ test("R15: leaving a terminal closes its connection and removes what it listened
           removeEventListener.apply(target, args);
         };
       }
-      const names = ["document visibilitychange", "document freeze", "document resume", "window pageshow", "window online"];
+      const names = [
+        "document visibilitychange",
+        "document freeze",
+        "document resume",
+        "window pageshow",
+        "window online",
+      ];
       Object.assign(window, { listening: () => names.map((name) => counts.get(name) ?? 0) });
     },
   });

@@ -6,7 +6,9 @@ import { until } from "./parts/until.ts";
 const { world, open } = stage();
 
 /** Fingers at these places. */
-async function fingers(app: App): Promise<(type: "touchStart" | "touchMove" | "touchEnd", ...points: [number, number][]) => Promise<void>> {
+async function fingers(
+  app: App,
+): Promise<(type: "touchStart" | "touchMove" | "touchEnd", ...points: [number, number][]) => Promise<void>> {
   const devtools = await app.context.newCDPSession(app.page);
   return async (type, ...points) => {
     await devtools.send("Input.dispatchTouchEvent", { type, touchPoints: points.map(([x, y], id) => ({ x, y, id })) });
@@ -15,7 +17,9 @@ async function fingers(app: App): Promise<(type: "touchStart" | "touchMove" | "t
 
 /** Where a key of the row is. */
 async function middle(app: App, name: string): Promise<[number, number]> {
-  const { x, y, width, height } = (await app.page.locator(`[data-testid="key-row"] [aria-label="${name}"]`).boundingBox())!;
+  const { x, y, width, height } = (await app.page
+    .locator(`[data-testid="key-row"] [aria-label="${name}"]`)
+    .boundingBox())!;
   return [x + width / 2, y + height / 2];
 }
 
@@ -73,12 +77,23 @@ test("R23, R54: a terminal that is taller than its place shows its cursor, and a
   /** Where the terminal's first row and the row of its cursor are, from the top of its place, and how tall that is. */
   const look = () =>
     app.page.evaluate(() => {
-      const place = document.querySelector('[data-testid="terminal"]') as HTMLElement & { terminal: import("@xterm/xterm").Terminal };
+      const place = document.querySelector('[data-testid="terminal"]') as HTMLElement & {
+        terminal: import("@xterm/xterm").Terminal;
+      };
       const { buffer, rows } = place.terminal;
-      const [outer, inner] = [place.getBoundingClientRect(), place.querySelector(".xterm-screen")!.getBoundingClientRect()];
+      const [outer, inner] = [
+        place.getBoundingClientRect(),
+        place.querySelector(".xterm-screen")!.getBoundingClientRect(),
+      ];
       const first = inner.top - outer.top;
       const { cursorY, viewportY, baseY } = buffer.active;
-      return { first, cursor: first + ((cursorY + 1) * inner.height) / rows, place: place.clientHeight, tall: inner.height, scrolled: baseY - viewportY };
+      return {
+        first,
+        cursor: first + ((cursorY + 1) * inner.height) / rows,
+        place: place.clientHeight,
+        tall: inner.height,
+        scrolled: baseY - viewportY,
+      };
     });
   const { tall, place } = await look();
   expect(tall).toBeGreaterThan(place + 50);
@@ -95,8 +110,16 @@ test("R23, R54: a terminal that is taller than its place shows its cursor, and a
     await touch("touchEnd");
   };
   // Down to its first row, and only then into what has scrolled away.
-  await until("its first row", async () => (await look()).first >= -1 || void (await drag(100, 160)), async () => JSON.stringify(await look()));
-  await until("older lines", async () => (await look()).scrolled > 0 || void (await drag(100, 260)), async () => JSON.stringify(await look()));
+  await until(
+    "its first row",
+    async () => (await look()).first >= -1 || void (await drag(100, 160)),
+    async () => JSON.stringify(await look()),
+  );
+  await until(
+    "older lines",
+    async () => (await look()).scrolled > 0 || void (await drag(100, 260)),
+    async () => JSON.stringify(await look()),
+  );
   // A key leads back to the cursor.
   await app.type("x");
   await until("the cursor is seen again", seesCursor, async () => JSON.stringify(await look()));
@@ -107,5 +130,7 @@ test("R54: the cursor is seen before somebody taps the terminal", async () => {
   await app.visit(await world.shell());
   await app.prints("ready>");
   await app.page.waitForSelector(".xterm-cursor-outline", { state: "attached" });
-  expect(await app.page.evaluate(() => document.activeElement?.classList.contains("xterm-helper-textarea"))).toBe(false);
+  expect(await app.page.evaluate(() => document.activeElement?.classList.contains("xterm-helper-textarea"))).toBe(
+    false,
+  );
 });

@@ -45,8 +45,8 @@ describe.each([
     const app = await open({ screen });
     const { page } = app;
     await page.click("text=New session >> nth=0");
-    await page.fill('dialog input >> nth=0', "printf 'begun %s\\n' $$; exec cat");
-    await page.fill('dialog input >> nth=1', "first");
+    await page.fill("dialog input >> nth=0", "printf 'begun %s\\n' $$; exec cat");
+    await page.fill("dialog input >> nth=1", "first");
     await page.click('dialog button:has-text("Start session")');
     await app.state("open");
     const before = /begun (\d+)/.exec((await app.prints(/begun \d+/)).text)?.[1];
@@ -62,7 +62,9 @@ describe.each([
     await app.choose("End");
     await page.click('dialog button:text-is("Cancel")');
     await page.waitForSelector("dialog", { state: "detached" });
-    expect(JSON.parse(await world.bowline("ls", "--json")).sessions).toMatchObject([{ name: "second", state: "running" }]);
+    expect(JSON.parse(await world.bowline("ls", "--json")).sessions).toMatchObject([
+      { name: "second", state: "running" },
+    ]);
     await app.choose("End");
     await page.click('dialog button:text-is("End")');
     await page.waitForSelector('[data-testid="exit"]:has-text("Ended by SIGHUP")');

@@ -15,7 +15,9 @@ async function hologram(name: string): Promise<string> {
   const folder = join(world.env["BOWLINE_STATE_DIR"]!, "sessions", id);
   afterwards({ stop: () => rmSync(folder, { recursive: true, force: true }) });
   await until("it ended", async () => {
-    const { sessions } = JSON.parse(await world.bowline("ls", "--json")) as { sessions: { id: string; state: string }[] };
+    const { sessions } = JSON.parse(await world.bowline("ls", "--json")) as {
+      sessions: { id: string; state: string }[];
+    };
     return sessions.some((session) => session.id === id && session.state === "exited");
   });
   const meta = JSON.parse(readFileSync(join(folder, "meta.json"), "utf8")) as Record<string, unknown>;
@@ -30,45 +32,51 @@ async function alterBoard(page: Page, alter: (sessions: Record<string, unknown>[
     const server = socket.connectToServer();
     server.onMessage((data) => {
       const message = JSON.parse(String(data)) as { type: string; sessions: Record<string, unknown>[] };
-      socket.send(JSON.stringify(message.type === "board" ? { ...message, sessions: alter(message.sessions) } : message));
+      socket.send(
+        JSON.stringify(message.type === "board" ? { ...message, sessions: alter(message.sessions) } : message),
+      );
     });
   });
 }
 
-const isUnshown = ({ page }: App) => page.waitForSelector("text=This version of the app cannot show this kind of session");
+const isUnshown = ({ page }: App) =>
+  page.waitForSelector("text=This version of the app cannot show this kind of session");
 
 test.each([
   ["a laptop", DESKTOP],
   ["a phone", PHONE],
-])("R54: on %s, a session of an unknown kind is on the board, and its page says that it cannot be shown", async (_, screen) => {
-  const id = await hologram("projector");
-  const app = await open({ screen, before: watchSockets });
-  const { page } = app;
-  const row = page.locator(`[data-testid="ended"] [data-session="${id}"]`);
-  await row.waitFor();
-  const text = await row.innerText();
-  for (const part of ["projector", "Unknown kind", "Exited normally"]) expect(text).toContain(part);
-  // Restart would need to know what it ran.
-  await row.locator('[aria-label="Actions for projector"]').click();
-  expect(await page.locator('[role="menuitem"]').allInnerTexts()).toEqual(["Rename", "Forget"]);
-  await page.keyboard.press("Escape");
-  await row.locator("a").click();
-  await isUnshown(app);
-  const facts = await page.locator("dl").innerText();
-  for (const fact of ["Unknown kind", "Exited normally", world.folder, id]) expect(facts).toContain(fact);
-  expect(await page.title()).toBe("projector · Bowline");
-  expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
-  await page.click("text=Back to the board");
-  await row.waitFor();
-  // By its address, before anything is known; and by its name.
-  for (const address of [id, "projector"]) {
-    await page.goto("about:blank");
-    await page.goto(`${app.base}/#/s/${address}`);
+])(
+  "R54: on %s, a session of an unknown kind is on the board, and its page says that it cannot be shown",
+  async (_, screen) => {
+    const id = await hologram("projector");
+    const app = await open({ screen, before: watchSockets });
+    const { page } = app;
+    const row = page.locator(`[data-testid="ended"] [data-session="${id}"]`);
+    await row.waitFor();
+    const text = await row.innerText();
+    for (const part of ["projector", "Unknown kind", "Exited normally"]) expect(text).toContain(part);
+    // Restart would need to know what it ran.
+    await row.locator('[aria-label="Actions for projector"]').click();
+    expect(await page.locator('[role="menuitem"]').allInnerTexts()).toEqual(["Rename", "Forget"]);
+    await page.keyboard.press("Escape");
+    await row.locator("a").click();
     await isUnshown(app);
-    expect(await attachSockets(page)).toEqual([]);
-  }
-  await page.click('[aria-label="Back"]');
-});
+    const facts = await page.locator("dl").innerText();
+    for (const fact of ["Unknown kind", "Exited normally", world.folder, id]) expect(facts).toContain(fact);
+    expect(await page.title()).toBe("projector · Bowline");
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+    await page.click("text=Back to the board");
+    await row.waitFor();
+    // By its address, before anything is known; and by its name.
+    for (const address of [id, "projector"]) {
+      await page.goto("about:blank");
+      await page.goto(`${app.base}/#/s/${address}`);
+      await isUnshown(app);
+      expect(await attachSockets(page)).toEqual([]);
+    }
+    await page.click('[aria-label="Back"]');
+  },
+);
 
 test("R54: one session that cannot be read is told, and the others are there", async () => {
   const id = await world.shell("shell");
@@ -87,7 +95,9 @@ test("R54: one session that cannot be read is told, and the others are there", a
   await row.locator('[aria-label^="Actions for"]').click();
   expect(await page.locator('[role="menuitem"]').allInnerTexts()).toEqual(["Rename", "End"]);
   await page.keyboard.press("Escape");
-  expect(await page.locator('[data-testid="notice"]').allInnerTexts()).toEqual([expect.stringContaining("cannot read session broken000000")]);
+  expect(await page.locator('[data-testid="notice"]').allInnerTexts()).toEqual([
+    expect.stringContaining("cannot read session broken000000"),
+  ]);
   expect(await app.part("board-state").count()).toBe(0);
   await page.click('[data-session="agentagent00"] a');
   await isUnshown(app);
@@ -104,7 +114,8 @@ test("R54: a session whose change cannot be read leaves the board, since what it
     const server = socket.connectToServer();
     server.onMessage((data) => {
       const message = JSON.parse(String(data)) as { type: string; session: Record<string, unknown> };
-      const broken = message.type === "session" && message.session["id"] === id && message.session["name"] === "renamed";
+      const broken =
+        message.type === "session" && message.session["id"] === id && message.session["name"] === "renamed";
       socket.send(JSON.stringify(broken ? { ...message, session: { ...message.session, state: 7 } } : message));
     });
   });
@@ -113,7 +124,9 @@ test("R54: a session whose change cannot be read leaves the board, since what it
   await row.waitFor();
   await world.bowline("rename", id, "renamed");
   await row.waitFor({ state: "detached" });
-  expect(await page.locator('[data-testid="notice"]').allInnerTexts()).toEqual([expect.stringContaining(`cannot read session ${id}`)]);
+  expect(await page.locator('[data-testid="notice"]').allInnerTexts()).toEqual([
+    expect.stringContaining(`cannot read session ${id}`),
+  ]);
   expect(await app.part("board-state").count()).toBe(0);
 });
 
@@ -142,7 +155,11 @@ test("R54: a session whose kind the gateway cannot tell now is asked for again",
   const app = await open({ rough: true });
   const { page } = app;
   await alterBoard(page, () => []);
-  const problem = { status: 503, headers: { "Bowline-Code": "unreachable" }, json: { code: "unreachable", detail: "the session is just being made" } };
+  const problem = {
+    status: 503,
+    headers: { "Bowline-Code": "unreachable" },
+    json: { code: "unreachable", detail: "the session is just being made" },
+  };
   await page.route(`**/v1/sessions/${id}`, (route) => route.fulfill(problem));
   await page.goto("about:blank");
   await page.goto(`${app.base}/#/s/${id}`);

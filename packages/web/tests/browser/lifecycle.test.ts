@@ -80,7 +80,10 @@ test("R11, R12: a frozen page comes back to exactly what it missed, though its s
   await tab.value("clock.stop()");
   await tab.send("Page.setWebLifecycleState", { state: "active" });
   await tab.show();
-  await tab.sees("that it is awake", `["resume", "visible"].every((name) => told.at(-1).name === name || told.at(-2).name === name)`);
+  await tab.sees(
+    "that it is awake",
+    `["resume", "visible"].every((name) => told.at(-1).name === name || told.at(-2).name === name)`,
+  );
   await tab.value("clock.advance(2_000)");
   for (const word of ["one", "two", "three"]) await expectOnce(tab, word);
   expect(await tellsOf(tab, "resume")).toHaveLength(1);
@@ -98,7 +101,10 @@ test("R11: a hidden page dials no more than once a minute, and at once when it i
   await tab.sees("that it is hidden", `document.visibilityState === "hidden"`);
   const dials = wire.attaches;
   wire.cut();
-  await tab.sees("that the line is cut", `document.querySelector('[data-testid="connection"][data-state="reconnecting"]')`);
+  await tab.sees(
+    "that the line is cut",
+    `document.querySelector('[data-testid="connection"][data-state="reconnecting"]')`,
+  );
   await print(id, "unseen");
   // By the first step of the backoff a page in front would have dialled several times over.
   const cut = await tab.value<number>("performance.now()");
@@ -129,7 +135,9 @@ test("R11, R13: after an hour hidden behind a line that seems open, one dial is 
   const dials = wire.attaches;
   await tab.show();
   // Everything that wakes comes at once.
-  await tab.value(`for (const wake of ["online", "pageshow"]) dispatchEvent(new PageTransitionEvent(wake, { persisted: true }))`);
+  await tab.value(
+    `for (const wake of ["online", "pageshow"]) dispatchEvent(new PageTransitionEvent(wake, { persisted: true }))`,
+  );
   await expectOnce(tab, "asleep");
   expect(wire.attaches).toBe(dials + 1);
 });
@@ -146,7 +154,9 @@ test("R11: a page that is left and come back to goes on where it was", async () 
   await tab.value("history.back()");
   await expectOnce(tab, "away");
   // It came from the browser's cache for the way back, and was not loaded again.
-  expect(await tab.value("window.mark"), "a browser that is short of memory keeps no page for the way back").toBe("the same page");
+  expect(await tab.value("window.mark"), "a browser that is short of memory keeps no page for the way back").toBe(
+    "the same page",
+  );
   expect((await told(tab)).map(({ name }) => name)).toContain("restored");
   await tab.sees("the session", OPEN);
 });

@@ -26,8 +26,12 @@ test("R10, R50: behind a proxy that logs in, a gateway that is away is no reason
   const { page, base } = await blank({ of: own, base: proxy.url, rough: true });
   await page.goto(`${base}/`);
   await page.waitForSelector("text=No sessions yet");
-  expect(await page.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith("bowline.key")))).toEqual([]);
-  await until("the worker keeps the app", () => page.evaluate(() => navigator.serviceWorker.controller?.state === "activated"));
+  expect(await page.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith("bowline.key")))).toEqual(
+    [],
+  );
+  await until("the worker keeps the app", () =>
+    page.evaluate(() => navigator.serviceWorker.controller?.state === "activated"),
+  );
   const id = await own.shell();
   await page.waitForSelector(`[data-session="${id}"]`);
   await own.killGateway();

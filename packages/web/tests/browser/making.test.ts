@@ -42,7 +42,8 @@ test("R54: a second try after a lost answer makes no second session, and another
   await page.click('dialog button:has-text("Start session")');
   await app.state("open");
   await app.prints("first");
-  const sessions = async () => (JSON.parse(await world.bowline("ls", "--json")) as { sessions: unknown[] }).sessions.length;
+  const sessions = async () =>
+    (JSON.parse(await world.bowline("ls", "--json")) as { sessions: unknown[] }).sessions.length;
   expect(await sessions()).toBe(1);
   await page.reload();
   await app.state("open");
@@ -88,7 +89,9 @@ test("R54: a page keeps and asks for as many lines as the settings say, and a re
     return text.split("\n").length - rows;
   };
   await page.goto(`${app.base}/#/settings`);
-  expect(await page.locator('label:has-text("Scrollback")').innerText()).toContain("After a reload, no more than the session keeps: 1,000 by default");
+  expect(await page.locator('label:has-text("Scrollback")').innerText()).toContain(
+    "After a reload, no more than the session keeps: 1,000 by default",
+  );
   const id = await world.new("sh", "-c", "read x; seq 3000; printf all; exec cat");
   await app.visit(id);
   await app.type("\r");

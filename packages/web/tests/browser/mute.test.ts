@@ -23,7 +23,11 @@ const QUESTIONS: readonly (readonly [ask: string, answer: RegExp])[] = [
 test("R24: with three pages attached, a program gets one answer to each question, also when they are replayed", async () => {
   const heard = join(world.folder, "heard");
   const asks = QUESTIONS.map(([ask]) => ask).join("");
-  const id = await world.new("sh", "-c", `stty raw -echo; : >${heard}; printf 'hello\\r\\n'; head -c 1 >/dev/null; printf '${asks}'; printf 'asked\\r\\n'; exec cat >${heard}`);
+  const id = await world.new(
+    "sh",
+    "-c",
+    `stty raw -echo; : >${heard}; printf 'hello\\r\\n'; head -c 1 >/dev/null; printf '${asks}'; printf 'asked\\r\\n'; exec cat >${heard}`,
+  );
   const apps = [await open(), await open(), await open()];
   for (const app of apps) await app.visit(id);
   await apps[0]!.prints("hello");
@@ -37,7 +41,11 @@ test("R24: with three pages attached, a program gets one answer to each question
   const rest = () => QUESTIONS.reduce((text, [, answer]) => text.replace(answer, ""), all());
   for (const [at, app] of apps.entries()) {
     await app.type("xyz"[at]!);
-    await until("what was typed arrived", () => rest().includes("xyz"[at]!), () => JSON.stringify(all()));
+    await until(
+      "what was typed arrived",
+      () => rest().includes("xyz"[at]!),
+      () => JSON.stringify(all()),
+    );
   }
   for (const [ask, answer] of QUESTIONS) expect([ask, all().match(answer)?.length ?? 0]).toEqual([ask, 1]);
   expect(rest()).toBe("xyz");
@@ -82,7 +90,13 @@ test("R27, R47: a link that asks for a login is offered in a notice, once", asyn
   const told: string[] = [];
   app.page.on("websocket", (socket) => socket.on("framereceived", ({ payload }) => void told.push(String(payload))));
   const url = "https://example.org/login/device?user_code=ABCD-1234";
-  await app.visit(await world.new("sh", "-c", `read x; echo 'To log in, open ${url}'; echo 'Again: ${url}'; read y; echo later; exec cat`));
+  await app.visit(
+    await world.new(
+      "sh",
+      "-c",
+      `read x; echo 'To log in, open ${url}'; echo 'Again: ${url}'; read y; echo later; exec cat`,
+    ),
+  );
   // A notice is there for some seconds: no time passes while it is looked at.
   await clockOf(app).stop();
   await app.type("\r");
@@ -94,7 +108,9 @@ test("R27, R47: a link that asks for a login is offered in a notice, once", asyn
   // The session tells it once; whatever it tells comes before what is printed after it.
   await app.type("\r");
   await app.prints("later");
-  expect(told.filter((message) => message.startsWith("{") && (JSON.parse(message) as { type: string }).type === "url")).toHaveLength(1);
+  expect(
+    told.filter((message) => message.startsWith("{") && (JSON.parse(message) as { type: string }).type === "url"),
+  ).toHaveLength(1);
   expect(await notice.count()).toBe(1);
 });
 

@@ -13,7 +13,9 @@ const LOADS = 9;
 /** Marks the frame in which the terminal first has output. */
 function markOutput(): void {
   const look = () => {
-    const { terminal } = (document.querySelector('[data-testid="terminal"]') ?? {}) as { terminal?: import("@xterm/xterm").Terminal };
+    const { terminal } = (document.querySelector('[data-testid="terminal"]') ?? {}) as {
+      terminal?: import("@xterm/xterm").Terminal;
+    };
     if (terminal?.buffer.active.getLine(0)?.translateToString(true)) performance.mark("output");
     else requestAnimationFrame(look);
   };
@@ -25,7 +27,11 @@ async function loads(app: App, drawing: string, load: () => Promise<unknown>): P
   const times: number[] = [];
   for (let turn = 0; turn < LOADS; turn++) {
     await load();
-    times.push(await until("the first output", () => app.page.evaluate(() => performance.getEntriesByName("output")[0]?.startTime)));
+    times.push(
+      await until("the first output", () =>
+        app.page.evaluate(() => performance.getEntriesByName("output")[0]?.startTime),
+      ),
+    );
     // What begins after that is not part of the next load.
     await app.page.waitForSelector(drawing);
   }
@@ -50,7 +56,8 @@ test.each([
   await devtools.send("Network.setCacheDisabled", { cacheDisabled: true });
   await devtools.send("Network.setBypassServiceWorker", { bypass: true });
   const cold = await loads(app, drawing, () => app.page.reload());
-  const show = (times: number[]) => `median ${Math.round(times[LOADS >> 1]!)} ms, slowest ${Math.round(times.at(-1)!)} ms`;
+  const show = (times: number[]) =>
+    `median ${Math.round(times[LOADS >> 1]!)} ms, slowest ${Math.round(times.at(-1)!)} ms`;
   console.log(`first output in ${name}: loaded again: ${show(warm)}; nothing in the cache: ${show(cold)}`);
   expect(warm).toHaveLength(LOADS);
 });

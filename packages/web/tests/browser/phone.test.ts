@@ -11,18 +11,27 @@ const { world, open, blank } = stage();
 /** A program that writes down every byte that it gets. */
 async function listen(app: App, name: string, before = ""): Promise<() => string> {
   const file = join(world.folder, name);
-  await app.visit(await world.new("sh", "-c", `stty raw -echo; : >${file}; printf '${before}ready\\r\\n'; exec cat >${file}`));
+  await app.visit(
+    await world.new("sh", "-c", `stty raw -echo; : >${file}; printf '${before}ready\\r\\n'; exec cat >${file}`),
+  );
   await app.prints("ready");
   return () => readFileSync(file, "latin1");
 }
 
 async function gets(heard: () => string, bytes: string): Promise<void> {
-  await until(`the program got ${JSON.stringify(bytes)}`, () => heard() === bytes, () => JSON.stringify(heard()));
+  await until(
+    `the program got ${JSON.stringify(bytes)}`,
+    () => heard() === bytes,
+    () => JSON.stringify(heard()),
+  );
 }
 
 /** Nothing is wider than the screen. */
 async function expectNoSideways({ page }: App): Promise<void> {
-  const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+  const [wide, room] = await page.evaluate(() => [
+    document.documentElement.scrollWidth,
+    document.documentElement.clientWidth,
+  ]);
   expect(wide).toBeLessThanOrEqual(room!);
 }
 
@@ -35,7 +44,15 @@ test("R54: the key row sends Esc, Tab, Ctrl-C, arrows and what the modifiers mak
   let all = "";
   const getsMore = (bytes: string) => gets(heard, (all += bytes));
   const key = (name: string) => page.tap(`[data-testid="key-row"] [aria-label="${name}"]`);
-  const keys = [["Escape", "\x1b"], ["Tab", "\t"], ["Control C", "\x03"], ["Up", "\x1b[A"], ["Down", "\x1b[B"], ["Right", "\x1b[C"], ["Left", "\x1b[D"]] as const;
+  const keys = [
+    ["Escape", "\x1b"],
+    ["Tab", "\t"],
+    ["Control C", "\x03"],
+    ["Up", "\x1b[A"],
+    ["Down", "\x1b[B"],
+    ["Right", "\x1b[C"],
+    ["Left", "\x1b[D"],
+  ] as const;
   for (const [name, bytes] of keys) {
     await key(name);
     await getsMore(bytes);
@@ -86,7 +103,10 @@ test("R54: the composer sends a text in one piece, with or without Enter", async
   await app.part("composer").waitFor({ state: "detached" });
 });
 
-test.each([["a phone", PHONE], ["a laptop", {}]] as const)("R54: nothing moves on %s while somebody types and the program prints", async (_, screen) => {
+test.each([
+  ["a phone", PHONE],
+  ["a laptop", {}],
+] as const)("R54: nothing moves on %s while somebody types and the program prints", async (_, screen) => {
   const app = await open({ screen });
   const { page } = app;
   await app.visit(await world.shell());
@@ -96,7 +116,10 @@ test.each([["a phone", PHONE], ["a laptop", {}]] as const)("R54: nothing moves o
   await page.evaluate(() => {
     const moved: string[] = [];
     // The scroll bar is to move with the text.
-    const nameOf = (node: Node | null) => (node instanceof Element && node.closest(".xterm .scrollbar") ? [] : [node instanceof Element ? node.outerHTML : String(node)]);
+    const nameOf = (node: Node | null) =>
+      node instanceof Element && node.closest(".xterm .scrollbar")
+        ? []
+        : [node instanceof Element ? node.outerHTML : String(node)];
     new PerformanceObserver((list) => {
       const shifts = list.getEntries() as unknown as { sources: { node: Node | null }[] }[];
       moved.push(...shifts.flatMap(({ sources }) => sources.flatMap(({ node }) => nameOf(node))));
@@ -116,7 +139,15 @@ test("R54: no view is wider than the phone", async () => {
   await expectNoSideways(login);
   const app = await open({ screen: PHONE });
   const { page } = app;
-  const long = await world.bowline("new", "--detach", "--name", "a-name-that-is-as-long-as-names-may-be-and-a-little-longer.0", "--", "sleep", "1000");
+  const long = await world.bowline(
+    "new",
+    "--detach",
+    "--name",
+    "a-name-that-is-as-long-as-names-may-be-and-a-little-longer.0",
+    "--",
+    "sleep",
+    "1000",
+  );
   await page.waitForSelector(`[data-session="${long}"]`);
   await expectNoSideways(app);
   await page.tap("text=New session >> nth=0");
@@ -128,7 +159,10 @@ test("R54: no view is wider than the phone", async () => {
   await page.tap('[aria-label="Session menu"]');
   await page.waitForSelector('[role="menu"]');
   await expectNoSideways(app);
-  for (const [place, title] of [["settings", "Settings"], ["help", "Keys and help"]]) {
+  for (const [place, title] of [
+    ["settings", "Settings"],
+    ["help", "Keys and help"],
+  ]) {
     await page.goto(`${app.base}/#/${place}`);
     await page.waitForSelector(`h1:text-is("${title}")`);
     await expectNoSideways(app);
@@ -160,10 +194,15 @@ test("R54: a finger scrolls the terminal, two change the font size, and the page
   await app.drawn();
   const devtools = await app.context.newCDPSession(page);
   const touch = (type: string, ...points: [number, number][]) =>
-    devtools.send("Input.dispatchTouchEvent", { type: type as "touchStart", touchPoints: points.map(([x, y], id) => ({ x, y, id })) });
+    devtools.send("Input.dispatchTouchEvent", {
+      type: type as "touchStart",
+      touchPoints: points.map(([x, y], id) => ({ x, y, id })),
+    });
   const at = () =>
     page.evaluate(() => {
-      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as { terminal: import("@xterm/xterm").Terminal };
+      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
+        terminal: import("@xterm/xterm").Terminal;
+      };
       return [terminal.buffer.active.viewportY, terminal.options.fontSize!] as const;
     });
   const [bottom, font] = await at();

@@ -36,7 +36,10 @@ test("R38: a doubled tab is a second client: both live, both type, nothing is lo
   const copied = await first.page.evaluate(() => Object.entries(sessionStorage));
   expect(copied.map(([name]) => name)).toContain("bowline.client");
   const second = await open({ beside: first });
-  await second.page.evaluate((copied) => copied.forEach(([name, value]) => sessionStorage.setItem(name, value)), copied);
+  await second.page.evaluate(
+    (copied) => copied.forEach(([name, value]) => sessionStorage.setItem(name, value)),
+    copied,
+  );
   await second.page.goto("about:blank");
   await second.visit(id);
   await first.page.waitForSelector('[data-testid="presence"]:has-text("1 other here")');
@@ -64,7 +67,14 @@ test.each([
   const base = world.url.replace("127.0.0.1", OTHER_NAME);
   const app = await open({ base, screen });
   const { page } = app;
-  expect(await page.evaluate(() => [isSecureContext, "randomUUID" in crypto, "serviceWorker" in navigator, "clipboard" in navigator])).toEqual([false, false, false, false]);
+  expect(
+    await page.evaluate(() => [
+      isSecureContext,
+      "randomUUID" in crypto,
+      "serviceWorker" in navigator,
+      "clipboard" in navigator,
+    ]),
+  ).toEqual([false, false, false, false]);
   await page.click("text=New session >> nth=0");
   await page.fill("dialog input >> nth=0", "exec sh");
   await page.click('dialog button:has-text("Start session")');
@@ -89,7 +99,11 @@ test("R50: of two gateways under paths of one origin, each leaves the other its 
   await app.page.evaluate(() => navigator.serviceWorker.ready);
   await app.page.reload();
   await app.page.waitForSelector("text=New session");
-  const kept = () => app.page.evaluate(async () => [localStorage.getItem("bowline.key"), ...(await caches.keys()).map((name) => name.split(" ")[1]).sort()]);
+  const kept = () =>
+    app.page.evaluate(async () => [
+      localStorage.getItem("bowline.key"),
+      ...(await caches.keys()).map((name) => name.split(" ")[1]).sort(),
+    ]);
   expect(await kept()).toEqual(["the other's", "/", "/terminals/"]);
 });
 

@@ -34,7 +34,8 @@ test.each([
   await app.prints("row 1 of the poem");
   await app.type("42G2W");
   // Last of all it puts the cursor into its place.
-  const drawn = ({ text, screen, cursor: [column, row] }: Shown) => text.includes("42,8") && screen[row]!.startsWith("row 42 ") && column === 7;
+  const drawn = ({ text, screen, cursor: [column, row] }: Shown) =>
+    text.includes("42,8") && screen[row]!.startsWith("row 42 ") && column === 7;
   const before = await draws(app, drawn);
   expect(before.buffer).toBe("alternate");
   await reload(app);
@@ -57,7 +58,11 @@ test("R22: less is on the same page after a reload, and leaves the shell's scree
   await app.type("4000g");
   // Last of all it asks, at the end of a full page.
   const drawn = ({ screen, rows, cursor: [column, row] }: Shown) =>
-    screen[0] === "4000" && screen[rows - 2] === String(4000 + rows - 2) && screen[rows - 1] === ":" && column === 1 && row === rows - 1;
+    screen[0] === "4000" &&
+    screen[rows - 2] === String(4000 + rows - 2) &&
+    screen[rows - 1] === ":" &&
+    column === 1 &&
+    row === rows - 1;
   const before = await draws(app, drawn);
   expect(before.buffer).toBe("alternate");
   await reload(app);
@@ -76,7 +81,11 @@ test("R22: htop is on the session's screen after a reload", async () => {
   await reload(app);
   await app.prints("F10");
   // It draws all the time: the page and the session agree in between.
-  const trimmed = (lines: readonly string[]) => lines.map((line) => line.trimEnd()).join("\n").trimEnd();
+  const trimmed = (lines: readonly string[]) =>
+    lines
+      .map((line) => line.trimEnd())
+      .join("\n")
+      .trimEnd();
   const same = async () => {
     const shown = await app.shown();
     return shown.buffer === "alternate" && trimmed(shown.screen) === trimmed((await world.screen(id)).split("\n"));
@@ -93,16 +102,22 @@ test("R22: after 10 MB of output a reload shows the exact end of it, whatever ca
   await app.prints(/^END$/m);
   await app.page.addInitScript(() => {
     const look = () => {
-      const { terminal } = (document.querySelector('[data-testid="terminal"]') ?? {}) as { terminal?: import("@xterm/xterm").Terminal };
+      const { terminal } = (document.querySelector('[data-testid="terminal"]') ?? {}) as {
+        terminal?: import("@xterm/xterm").Terminal;
+      };
       const active = terminal?.buffer.active;
-      const shown = active && Array.from({ length: terminal!.rows }, (_, row) => active.getLine(active.baseY + row)?.translateToString(true));
+      const shown =
+        active &&
+        Array.from({ length: terminal!.rows }, (_, row) => active.getLine(active.baseY + row)?.translateToString(true));
       if (shown?.includes("END")) performance.mark("painted");
       else requestAnimationFrame(look);
     };
     requestAnimationFrame(look);
   });
   await reload(app);
-  const painted = await until("the first paint", () => app.page.evaluate(() => performance.getEntriesByName("painted")[0]?.startTime));
+  const painted = await until("the first paint", () =>
+    app.page.evaluate(() => performance.getEntriesByName("painted")[0]?.startTime),
+  );
   console.log(`10 MB of output, then a reload: the screen is there ${Math.round(painted)} ms after the load began`);
   const { text } = await app.prints(/^END$/m);
   const numbers = [...text.matchAll(/^number (\d+)$/gm)].map((match) => Number(match[1]));
@@ -125,22 +140,39 @@ test("R25: Ctrl-C stops a flood that the page cannot follow, and the shell is th
 
 test("R29: a bracketed paste of 100 kB arrives exactly", async () => {
   const app = await open();
-  const text = Array.from({ length: 2500 }, (_, row) => `${row} größer ✓ ${"abcdefgh".repeat(3)}`).join("\n").slice(0, 100_000);
+  const text = Array.from({ length: 2500 }, (_, row) => `${row} größer ✓ ${"abcdefgh".repeat(3)}`)
+    .join("\n")
+    .slice(0, 100_000);
   const sent = Buffer.from(`\x1b[200~${text.replaceAll("\n", "\r")}\x1b[201~`);
   expect(sent.length).toBeGreaterThan(100_000);
-  await app.visit(await world.new("sh", "-c", `stty raw -echo; printf '\\033[?2004hpaste now\\r\\n'; head -c ${sent.length} | sha256sum; sleep 1000`));
+  await app.visit(
+    await world.new(
+      "sh",
+      "-c",
+      `stty raw -echo; printf '\\033[?2004hpaste now\\r\\n'; head -c ${sent.length} | sha256sum; sleep 1000`,
+    ),
+  );
   await app.prints("paste now");
   await app.focus();
   await app.page.evaluate((text) => {
     const clipboardData = new DataTransfer();
     clipboardData.setData("text/plain", text);
-    document.activeElement!.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+    document.activeElement!.dispatchEvent(
+      new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }),
+    );
   }, text);
   await app.prints(createHash("sha256").update(sent).digest("hex"));
 });
 
 test("R29: emoji, wide characters, combining marks, colours and links survive a snapshot", async () => {
-  const rows = ["日本語のテキスト|", "emoji 🚀🎉 👩‍💻 🇫🇷 ❤️|", "e\u0301o\u0308 cafe\u0301|", "한국어 ｗｉｄｅ|", "\x1b[38;2;200;100;50;1mtrue colour\x1b[0m|", "\x1b]8;;https://example.org/\x07a link\x1b]8;;\x07|"];
+  const rows = [
+    "日本語のテキスト|",
+    "emoji 🚀🎉 👩‍💻 🇫🇷 ❤️|",
+    "e\u0301o\u0308 cafe\u0301|",
+    "한국어 ｗｉｄｅ|",
+    "\x1b[38;2;200;100;50;1mtrue colour\x1b[0m|",
+    "\x1b]8;;https://example.org/\x07a link\x1b]8;;\x07|",
+  ];
   writeFileSync(join(world.folder, "words"), rows.join("\r\n") + "\r\nEND\r\n");
   const app = await open();
   const id = await world.new("sh", "-c", "read x; cat words; exec cat");
@@ -150,13 +182,17 @@ test("R29: emoji, wide characters, combining marks, colours and links survive a 
   // Cell by cell: what is in it, how wide it is, its colour and weight.
   const cells = () =>
     app.page.evaluate(() => {
-      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as { terminal: import("@xterm/xterm").Terminal };
+      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
+        terminal: import("@xterm/xterm").Terminal;
+      };
       const { active } = terminal.buffer;
       return Array.from({ length: 12 }, (_, row) => {
         const line = active.getLine(active.baseY + row)!;
         return Array.from({ length: 40 }, (_, column) => {
           const cell = line.getCell(column)!;
-          return [cell.getChars() || " ", cell.getWidth(), cell.getFgColor(), cell.isBold(), cell.isUnderline()].join(" ");
+          return [cell.getChars() || " ", cell.getWidth(), cell.getFgColor(), cell.isBold(), cell.isUnderline()].join(
+            " ",
+          );
         });
       });
     });
@@ -165,5 +201,6 @@ test("R29: emoji, wide characters, combining marks, colours and links survive a 
   await app.prints(/^END$/m);
   expect(await cells()).toEqual(before);
   const { text } = await app.shown();
-  for (const word of ["日本語のテキスト|", "🚀🎉", "cafe\u0301|", "한국어 ｗｉｄｅ|", "true colour|", "a link|"]) expect(text).toContain(word);
+  for (const word of ["日本語のテキスト|", "🚀🎉", "cafe\u0301|", "한국어 ｗｉｄｅ|", "true colour|", "a link|"])
+    expect(text).toContain(word);
 });

@@ -86,7 +86,12 @@ test("R47: a bell that nobody saw is in the page's title until somebody looks, a
   const id = await world.shell("ringing");
   await app.visit(id);
   await app.prints("ready>");
-  const title = (marked: boolean) => until(`a title that is ${marked ? "" : "not "}marked`, async () => (await app.page.title()).startsWith("● ") === marked, () => app.page.title());
+  const title = (marked: boolean) =>
+    until(
+      `a title that is ${marked ? "" : "not "}marked`,
+      async () => (await app.page.title()).startsWith("● ") === marked,
+      () => app.page.title(),
+    );
   await show(app, "hidden");
   await world.bowline("send", id, "--enter", "printf '\\a'");
   await title(true);

@@ -10,7 +10,9 @@ const { open } = stage();
 
 /** Waits until the browser keeps the whole app. */
 async function kept({ page }: App): Promise<void> {
-  await until("the worker keeps the app", () => page.evaluate(() => navigator.serviceWorker.controller?.state === "activated"));
+  await until("the worker keeps the app", () =>
+    page.evaluate(() => navigator.serviceWorker.controller?.state === "activated"),
+  );
 }
 
 /** The names of the worker's caches. Asking for a cache by name would create it again if it was deleted meanwhile. */
@@ -28,7 +30,8 @@ async function keptScripts(app: App): Promise<string[]> {
   }, names[0]!);
 }
 
-const scriptOf = ({ page }: App) => page.evaluate(() => document.querySelector<HTMLScriptElement>("script[type=module]")!.src);
+const scriptOf = ({ page }: App) =>
+  page.evaluate(() => document.querySelector<HTMLScriptElement>("script[type=module]")!.src);
 
 test("R10, R54: the app starts while the gateway is away, says so, and comes back by itself", async () => {
   const own = afterwards(await World.start());

@@ -27,7 +27,9 @@ async function rules(app: App, before: Shown): Promise<Shown> {
 async function expectInside(app: App): Promise<void> {
   await app.drawn();
   const [place, screen] = await app.page.evaluate(() =>
-    ['[data-testid="terminal"]', ".xterm-screen"].map((selector) => document.querySelector(selector)!.getBoundingClientRect().toJSON() as DOMRect),
+    ['[data-testid="terminal"]', ".xterm-screen"].map(
+      (selector) => document.querySelector(selector)!.getBoundingClientRect().toJSON() as DOMRect,
+    ),
   );
   expect(screen!.left).toBeGreaterThanOrEqual(place!.left - 1);
   expect(screen!.top).toBeGreaterThanOrEqual(place!.top - 1);
@@ -48,7 +50,8 @@ test("R23, R26: the first window has the size, the second shows it in a frame, a
   await expectInside(second);
   await second.page.waitForSelector("text=Another viewer's size");
   // Each sees that the other is here.
-  for (const app of [first, second]) await app.page.waitForSelector('[data-testid="presence"]:has-text("1 other here")');
+  for (const app of [first, second])
+    await app.page.waitForSelector('[data-testid="presence"]:has-text("1 other here")');
   // Both type, into one terminal.
   await first.type("echo one $((1 + 0)); ");
   await second.prints("echo one");
@@ -63,7 +66,10 @@ test("R23, R26: the first window has the size, the second shows it in a frame, a
   // A reload keeps the size: it belongs to the window, not to the connection.
   await second.page.reload();
   await second.state("open");
-  await until("it still rules", async () => (await second.page.locator('button:has-text("Use my size")').count()) === 0);
+  await until(
+    "it still rules",
+    async () => (await second.page.locator('button:has-text("Use my size")').count()) === 0,
+  );
   await has(first, theirs.cols, theirs.rows);
   await second.context.close();
   await first.part("presence").waitFor({ state: "detached" });
@@ -86,13 +92,26 @@ test("R23: the same text is in both after widths changed and changed back", asyn
   await phone.prints(/^again$/m);
   await laptop.prints(/^again$/m);
   // What is still on its way comes to one before the other; then both have the same, and by the session's own account, too.
-  const trimmed = (lines: readonly string[]) => lines.map((line) => line.trimEnd()).join("\n").trimEnd();
+  const trimmed = (lines: readonly string[]) =>
+    lines
+      .map((line) => line.trimEnd())
+      .join("\n")
+      .trimEnd();
   const sights = async () => {
     const pages = [await laptop.shown(), await phone.shown()].map(({ screen, cursor }) => [trimmed(screen), ...cursor]);
-    const own = JSON.parse(await world.bowline("screen", "--format", "json", id)) as { lines: { text: string }[]; cursor: { col: number; row: number } };
-    return [...pages, [trimmed(own.lines.map(({ text }) => text)), own.cursor.col, own.cursor.row]].map((sight) => sight.join("\n"));
+    const own = JSON.parse(await world.bowline("screen", "--format", "json", id)) as {
+      lines: { text: string }[];
+      cursor: { col: number; row: number };
+    };
+    return [...pages, [trimmed(own.lines.map(({ text }) => text)), own.cursor.col, own.cursor.row]].map((sight) =>
+      sight.join("\n"),
+    );
   };
-  await until("all three show the same", async () => new Set(await sights()).size === 1, async () => (await sights()).join("\n----\n"));
+  await until(
+    "all three show the same",
+    async () => new Set(await sights()).size === 1,
+    async () => (await sights()).join("\n----\n"),
+  );
 });
 
 test("R23: a window that grows and shrinks takes the program with it, and a device remembers that its size is to rule", async () => {
@@ -103,7 +122,9 @@ test("R23: a window that grows and shrinks takes the program with it, and a devi
   await app.page.setViewportSize({ width: 800, height: 600 });
   const after = await until("the program has the smaller size", async () => {
     const shown = await app.shown();
-    return shown.cols < before.cols && shown.text.split("\n").includes(`${shown.rows} ${shown.cols}`) ? shown : undefined;
+    return shown.cols < before.cols && shown.text.split("\n").includes(`${shown.rows} ${shown.cols}`)
+      ? shown
+      : undefined;
   });
 
   const other = await open({ screen: { viewport: { width: 1000, height: 700 } } });
@@ -117,7 +138,9 @@ test("R23: a window that grows and shrinks takes the program with it, and a devi
   await other.visit(id);
   await has(app, theirs.cols, theirs.rows);
   // Each change was one: the program never had a size in between.
-  const { text } = await app.prints(new RegExp(`^${theirs.rows} ${theirs.cols}$(?![^]*^${after.rows} ${after.cols}$)`, "m"));
+  const { text } = await app.prints(
+    new RegExp(`^${theirs.rows} ${theirs.cols}$(?![^]*^${after.rows} ${after.cols}$)`, "m"),
+  );
   const sizes = [before, after, theirs].map(({ cols, rows }) => `${rows} ${cols}`);
   expect(text.split("\n").filter((size) => !["24 80", ...sizes].includes(size))).toEqual([]);
 });

@@ -348,7 +348,15 @@ export class Client implements Conversation {
     this.#events.push({ kind: "attached", attached });
     if (attached.snapshot) {
       const { reason = "fresh", missed, offset, size, snapshot } = attached;
-      this.#beginSnapshot({ kind: "snapshot_begin", reason, scope: "all", missed, offset, size, bytes: snapshot.bytes });
+      this.#beginSnapshot({
+        kind: "snapshot_begin",
+        reason,
+        scope: "all",
+        missed,
+        offset,
+        size,
+        bytes: snapshot.bytes,
+      });
     }
     if (another || late) this.#dropCommands();
   }

@@ -7,7 +7,12 @@ import { World } from "./world.ts";
 /** A laptop's window. */
 export const DESKTOP: BrowserContextOptions = { viewport: { width: 1280, height: 800 } };
 /** A phone in the hand. */
-export const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 };
+export const PHONE: BrowserContextOptions = {
+  viewport: { width: 390, height: 844 },
+  isMobile: true,
+  hasTouch: true,
+  deviceScaleFactor: 2,
+};
 
 /** What a browser writes to its console when the network fails; no fault of the app's. */
 const NETWORK = /WebSocket connection to|Failed to load resource|net::ERR_/;
@@ -57,7 +62,8 @@ export class App {
     page.on("pageerror", (error) => this.problems.push(error.stack ?? error.message));
     page.on("console", (message) => {
       const text = message.text();
-      if (message.type() === "error" && !(rough && NETWORK.test(text)) && !PLAIN_HTTP.test(text)) this.problems.push(text);
+      if (message.type() === "error" && !(rough && NETWORK.test(text)) && !PLAIN_HTTP.test(text))
+        this.problems.push(text);
     });
   }
 
@@ -80,7 +86,9 @@ export class App {
   /** What the terminal has. */
   shown(): Promise<Shown> {
     return this.page.evaluate(() => {
-      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as { terminal: import("@xterm/xterm").Terminal };
+      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
+        terminal: import("@xterm/xterm").Terminal;
+      };
       const { active } = terminal.buffer;
       const lines = Array.from({ length: active.length }, (_, row) => active.getLine(row)!.translateToString(true));
       return {
@@ -101,7 +109,9 @@ export class App {
       const shown = await this.shown().catch(() => undefined);
       return shown && has(shown) ? shown : undefined;
     };
-    return until(`the terminal shows ${String(text)}`, look, () => this.shown().then(({ screen }) => screen.join("\n"), String));
+    return until(`the terminal shows ${String(text)}`, look, () =>
+      this.shown().then(({ screen }) => screen.join("\n"), String),
+    );
   }
 
   /** Types keys into the terminal. */
@@ -113,7 +123,9 @@ export class App {
   /** Gives the terminal the keyboard. */
   async focus(): Promise<void> {
     await this.page.evaluate(() => {
-      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as { terminal: { focus(): void } };
+      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
+        terminal: { focus(): void };
+      };
       terminal.focus();
     });
   }
@@ -156,7 +168,14 @@ export function stage(): Stage {
     expect(seen.flatMap((app) => app.problems)).toEqual([]);
   });
 
-  async function blank({ screen = DESKTOP, of = world, base = of.url, rough = false, before = [], beside }: Opening = {}): Promise<App> {
+  async function blank({
+    screen = DESKTOP,
+    of = world,
+    base = of.url,
+    rough = false,
+    before = [],
+    beside,
+  }: Opening = {}): Promise<App> {
     const context = beside?.context ?? (await browser.newContext({ ...screen, colorScheme: "light" }));
     const page = await context.newPage();
     for (const script of [before].flat()) await page.addInitScript(script);

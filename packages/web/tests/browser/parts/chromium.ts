@@ -75,7 +75,9 @@ export class Chromium {
         if (error) failed(new Error(`${method}: ${error.message}`));
         else done(result ?? {});
       });
-      (this.#process.stdio[3] as Writable).write(`${JSON.stringify({ id, method, params, ...(sessionId ? { sessionId } : {}) })}\0`);
+      (this.#process.stdio[3] as Writable).write(
+        `${JSON.stringify({ id, method, params, ...(sessionId ? { sessionId } : {}) })}\0`,
+      );
     });
   }
 
@@ -142,7 +144,11 @@ export class Tab {
 
   /** The value of an expression in the page. */
   async value<T>(expression: string): Promise<T> {
-    const { result, exceptionDetails } = await this.send("Runtime.evaluate", { expression, returnByValue: true, awaitPromise: true });
+    const { result, exceptionDetails } = await this.send("Runtime.evaluate", {
+      expression,
+      returnByValue: true,
+      awaitPromise: true,
+    });
     if (exceptionDetails) throw new Error(`${expression}: ${JSON.stringify(exceptionDetails)}`);
     return (result as { value: T }).value;
   }
@@ -166,7 +172,11 @@ export class Tab {
 
   /** Waits for text in the terminal. */
   async prints(text: string): Promise<void> {
-    await until(`the terminal shows ${JSON.stringify(text)}`, async () => (await this.text().catch(() => "")).includes(text), () => this.text());
+    await until(
+      `the terminal shows ${JSON.stringify(text)}`,
+      async () => (await this.text().catch(() => "")).includes(text),
+      () => this.text(),
+    );
   }
 }
 

@@ -60,7 +60,9 @@ export function holdClock(): void {
 }
 
 /** The time of a page that was opened with {@link holdClock}. */
-export function clockOf({ page }: App): { [Name in keyof PageClock]: (...args: Parameters<PageClock[Name]>) => Promise<void> } {
+export function clockOf({ page }: App): {
+  [Name in keyof PageClock]: (...args: Parameters<PageClock[Name]>) => Promise<void>;
+} {
   const tell = (name: keyof PageClock, ms = 0) =>
     page.evaluate(([name, ms]) => (window as unknown as { clock: PageClock }).clock[name](ms), [name, ms] as const);
   return {

@@ -31,7 +31,9 @@ export class Wire {
   cutting: (() => Cut) | undefined;
 
   private constructor(target: URL) {
-    this.#server = createServer({ allowHalfOpen: false }, (browser) => this.#accept(browser, connect(Number(target.port), target.hostname)));
+    this.#server = createServer({ allowHalfOpen: false }, (browser) =>
+      this.#accept(browser, connect(Number(target.port), target.hostname)),
+    );
   }
 
   /** A wire to a gateway. */
@@ -140,10 +142,13 @@ export class PrefixProxy {
       if (path === undefined) return void to.writeHead(404).end("elsewhere");
       const own = this.instead?.(path);
       if (own) return void to.writeHead(own.status, own.headers).end(own.body);
-      const asked = request({ ...where, path, method: from.method, headers: { ...from.headers, ...adds } }, (answer) => {
-        to.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(to);
-      });
+      const asked = request(
+        { ...where, path, method: from.method, headers: { ...from.headers, ...adds } },
+        (answer) => {
+          to.writeHead(answer.statusCode ?? 502, answer.headers);
+          answer.pipe(to);
+        },
+      );
       asked.on("error", () => (to.headersSent ? to.destroy() : to.writeHead(502).end("the gateway is away")));
       from.pipe(asked);
     });

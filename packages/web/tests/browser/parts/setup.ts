@@ -20,7 +20,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const world = await World.start("--host", OTHER_NAME);
   try {
     const page = await (await fetch(world.url)).text();
-    if (!page.includes("assets/")) throw new Error("the web app is not inside the program: `make browser-test` builds it in");
+    if (!page.includes("assets/"))
+      throw new Error("the web app is not inside the program: `make browser-test` builds it in");
     const browser = await chromium.launchServer({
       executablePath: CHROMIUM,
       args: [...FLAGS, `--host-resolver-rules=MAP ${OTHER_NAME} 127.0.0.1`],

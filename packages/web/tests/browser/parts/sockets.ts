@@ -18,7 +18,13 @@ export function watchSockets(): void {
   const Real = WebSocket;
   const seen: { socket: WebSocket; verdict: string; reason: string; code: number }[] = [];
   const sockets = () =>
-    seen.map(({ socket, verdict, reason, code }) => ({ url: socket.url, state: socket.readyState, verdict, reason, code }));
+    seen.map(({ socket, verdict, reason, code }) => ({
+      url: socket.url,
+      state: socket.readyState,
+      verdict,
+      reason,
+      code,
+    }));
   Object.assign(window, { sockets });
   window.WebSocket = class extends Real {
     constructor(url: string | URL, protocols?: string | string[]) {

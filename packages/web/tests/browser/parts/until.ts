@@ -6,7 +6,12 @@ const PATIENCE = 45_000;
 const EVERY = 15;
 
 /** Waits until `fact` gives something, and says which fact never came true. `more` adds what is the case instead. */
-export async function until<T>(what: string, fact: () => T | Promise<T>, more: () => unknown = () => "", patience = PATIENCE): Promise<NonNullable<T>> {
+export async function until<T>(
+  what: string,
+  fact: () => T | Promise<T>,
+  more: () => unknown = () => "",
+  patience = PATIENCE,
+): Promise<NonNullable<T>> {
   const deadline = Date.now() + patience;
   for (;;) {
     const found = await fact();

@@ -7,7 +7,9 @@ import { createInterface } from "node:readline";
 import { until } from "./until.ts";
 
 /** The program under test. */
-export const BOWLINE = resolve(process.env["BOWLINE_BIN"] ?? join(import.meta.dirname, "../../../../../target/debug/bowline"));
+export const BOWLINE = resolve(
+  process.env["BOWLINE_BIN"] ?? join(import.meta.dirname, "../../../../../target/debug/bowline"),
+);
 
 /** What the shells of this world have as a prompt. */
 export const PROMPT = "ready> ";
@@ -77,7 +79,11 @@ export class World {
     const listen = this.url ? new URL(this.url).host : "127.0.0.1:0";
     // Every test logs in from the same address.
     const args = ["serve", "--listen", listen, "--limit", "login_rate=10000", ...this.#flags];
-    const gateway = spawn(BOWLINE, args, { env: { ...this.env, RUST_LOG: "warn" }, cwd: this.folder, stdio: ["ignore", "pipe", "pipe"] });
+    const gateway = spawn(BOWLINE, args, {
+      env: { ...this.env, RUST_LOG: "warn" },
+      cwd: this.folder,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     this.#gateway = gateway;
     let said = "";
     gateway.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
@@ -119,7 +125,16 @@ export class World {
 
   /** A new session of a shell that reads what is typed; its id. */
   shell(name?: string): Promise<string> {
-    return this.bowline("new", "--detach", ...(name ? ["--name", name] : []), "--", "bash", "--rcfile", join(this.folder, ".bashrc"), "-i");
+    return this.bowline(
+      "new",
+      "--detach",
+      ...(name ? ["--name", name] : []),
+      "--",
+      "bash",
+      "--rcfile",
+      join(this.folder, ".bashrc"),
+      "-i",
+    );
   }
 
   /** A link that logs one browser in, as it calls the gateway. */
