@@ -1,5 +1,6 @@
 //! What went wrong, what to do about it, and the exit code that says so to scripts.
 
+use bowline_proto::problem;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -165,9 +166,9 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
 }
 
 /// The problem code, if a session process or a gateway refused.
-pub(crate) fn code_of(error: &anyhow::Error) -> Option<&str> {
+pub(crate) fn code_of(error: &anyhow::Error) -> Option<problem::Code> {
     error.chain().find_map(|cause| match cause.downcast_ref::<ControlError>() {
-        Some(ControlError::Refused { code, .. }) => Some(code.as_str()),
+        Some(ControlError::Refused { code, .. }) => Some(*code),
         Some(ControlError::Unreachable(_) | ControlError::Silent | ControlError::Unexpected) => None,
         None => cause.downcast_ref::<CallError>()?.code(),
     })
@@ -176,21 +177,23 @@ pub(crate) fn code_of(error: &anyhow::Error) -> Option<&str> {
 /// The failure of a call that only an admin's token may make.
 pub(crate) fn of_admin(error: CallError) -> anyhow::Error {
     match error.code() {
-        Some("not_allowed") => Failure::new(Code::Other, error.to_string(), ADMIN_SCOPE).into(),
+        Some(problem::Code::NotAllowed) => Failure::new(Code::Other, error.to_string(), ADMIN_SCOPE).into(),
         _ => error.into(),
     }
 }
 
 /// Why there is no new session.
-fn advise_on_start(code: &str) -> Option<Advice> {
+fn advise_on_start(code: problem::Code) -> Option<Advice> {
     Some(match code {
-        "name_taken" => (Code::Taken, Some(NAME_TAKEN)),
-        "bad_cwd" => (Code::CannotStart, Some("give a directory that exists and can be entered with --cwd")),
-        "no_program" => (Code::CannotStart, Some("check the spelling, and PATH")),
-        "no_space" => (Code::CannotStart, Some("free some space, or keep less output with --log-size 1M")),
-        "bad_request" | "bad_name" | "bad_size" => (Code::Usage, None),
-        "unknown_session" => (Code::Unknown, Some(LIST)),
-        "unreachable" => (Code::Silent, None),
+        problem::Code::NameTaken => (Code::Taken, Some(NAME_TAKEN)),
+        problem::Code::BadCwd => {
+            (Code::CannotStart, Some("give a directory that exists and can be entered with --cwd"))
+        }
+        problem::Code::NoProgram => (Code::CannotStart, Some("check the spelling, and PATH")),
+        problem::Code::NoSpace => (Code::CannotStart, Some("free some space, or keep less output with --log-size 1M")),
+        problem::Code::BadRequest | problem::Code::BadName | problem::Code::BadSize => (Code::Usage, None),
+        problem::Code::UnknownSession => (Code::Unknown, Some(LIST)),
+        problem::Code::Unreachable => (Code::Silent, None),
         _ => return None,
     })
 }
@@ -201,12 +204,14 @@ fn advise_on_call(error: &CallError) -> Advice {
         CallError::Unreachable { .. } => (Code::Silent, Some("check the URL, and that `bowline serve` runs there")),
         CallError::Untrusted { .. } => (Code::Silent, Some(TRUST)),
         CallError::NotOurs { .. } => (Code::Other, Some("check the URL and its path, and any proxy in between")),
-        CallError::Refused { code, .. } => match code.as_str() {
-            "unknown_session" | "session_gone" => (Code::Unknown, Some(LIST)),
-            "not_authenticated" => (Code::Other, Some(GET_TOKEN)),
-            "not_allowed" => (Code::Other, Some(MORE_SCOPE)),
-            "bad_host" | "bad_origin" => (Code::Other, Some("start the server with --public-url and this URL")),
-            "unreachable" => (Code::Silent, Some("`bowline ls` shows whether it still runs")),
+        CallError::Refused { code, .. } => match *code {
+            problem::Code::UnknownSession | problem::Code::SessionGone => (Code::Unknown, Some(LIST)),
+            problem::Code::NotAuthenticated => (Code::Other, Some(GET_TOKEN)),
+            problem::Code::NotAllowed => (Code::Other, Some(MORE_SCOPE)),
+            problem::Code::BadHost | problem::Code::BadOrigin => {
+                (Code::Other, Some("start the server with --public-url and this URL"))
+            }
+            problem::Code::Unreachable => (Code::Silent, Some("`bowline ls` shows whether it still runs")),
             start => advise_on_start(start).unwrap_or((Code::Other, None)),
         },
     }

@@ -1,5 +1,6 @@
 //! `bowline send`: type into a session, or signal its program, without attaching.
 
+use bowline_proto::problem;
 use std::io::Read;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -123,7 +124,7 @@ impl Typist<'_> {
         let (since, mut tries) = (Instant::now(), 0);
         loop {
             match self.place.command(self.session, &id, &command) {
-                Err(error) if failure::code_of(&error) == Some("too_many") => {
+                Err(error) if failure::code_of(&error) == Some(problem::Code::TooMany) => {
                     if since.elapsed() >= self.wait {
                         return Err(self.stuck(&error));
                     }

@@ -1,5 +1,6 @@
 //! `bowline token`: what programs and other machines reach the gateway with.
 
+use bowline_proto::problem;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -129,7 +130,7 @@ impl Keeper {
             Keeper::There(_) if id.parse::<SessionId>().is_err() => false,
             Keeper::There(gateway) => match gateway.call(&Call::new(Method::DELETE, format!("/v1/tokens/{id}"))) {
                 Ok(_) => true,
-                Err(error) if error.code() == Some("not_found") => false,
+                Err(error) if error.code() == Some(problem::Code::NotFound) => false,
                 Err(error) => return Err(of_admin(error)),
             },
         };

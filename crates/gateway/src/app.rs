@@ -1,5 +1,6 @@
 //! What every handler shares. None of it is about a session: whatever is, its files and its process know.
 
+use bowline_proto::problem::Code;
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
@@ -109,7 +110,7 @@ impl App {
             self.attach_rate.lock().unwrap_or_else(PoisonError::into_inner).take(network(client), Instant::now());
         taken.map_err(|wait| {
             let detail = format!("more than {} attempts a second from this address", self.settings.limits.attach_rate);
-            Problem::new("too_many", detail).retry_after(wait.as_secs() + 1)
+            Problem::new(Code::TooMany, detail).retry_after(wait.as_secs() + 1)
         })
     }
 
@@ -117,7 +118,7 @@ impl App {
     pub(crate) fn take_place(&self, caller: &Caller) -> Result<Place, Problem> {
         let limits = &self.settings.limits;
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = |what: String| Err(Problem::new("too_many", what).retry_after(5));
+        let refused = |what: String| Err(Problem::new(Code::TooMany, what).retry_after(5));
         if counts.all >= limits.streams {
             return refused(format!("the gateway serves {} streams at a time", limits.streams));
         }

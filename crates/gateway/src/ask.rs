@@ -1,5 +1,6 @@
 //! Asking session processes, without a thread each: many at a time, and none for long.
 
+use bowline_proto::problem::Code;
 use std::io;
 use std::time::Duration;
 
@@ -104,7 +105,7 @@ pub(crate) async fn ask_running(entry: &Entry, request: &Request) -> Result<Opti
             let dir = entry.dir.clone();
             match blocking(move || Ok(registry::try_read(dir))).await? {
                 Ok(Some(entry)) if entry.info.state != State::Running => Ok(None),
-                Ok(None) => Err(Problem::new("session_gone", "the session was forgotten")),
+                Ok(None) => Err(Problem::new(Code::SessionGone, "the session was forgotten")),
                 Ok(Some(_)) | Err(_) => Err(error.into()),
             }
         }
@@ -114,7 +115,7 @@ pub(crate) async fn ask_running(entry: &Entry, request: &Request) -> Result<Opti
 
 /// Another machine's session is shown, never touched.
 pub(crate) fn elsewhere(entry: &Entry) -> Problem {
-    Problem::new("not_allowed", format!("the session belongs to the machine {}", entry.meta.host))
+    Problem::new(Code::NotAllowed, format!("the session belongs to the machine {}", entry.meta.host))
 }
 
 /// The session as its process describes it, or as its files do.

@@ -6,6 +6,7 @@
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use bowline_proto::problem::Code;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use crate::problem::Problem;
@@ -88,10 +89,10 @@ pub(crate) async fn serve(request: Request) -> Response {
     let path = request.uri().path().trim_start_matches('/');
     let Some(file) = find(if path.is_empty() { PAGE } else { path }) else {
         let nowhere = "there is nothing at this path; /openapi.json lists what there is";
-        return Problem::new("not_found", nowhere).into_response();
+        return Problem::new(Code::NotFound, nowhere).into_response();
     };
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return Problem::new("bad_method", "a file of the web app can only be read").into_response();
+        return Problem::new(Code::BadMethod, "a file of the web app can only be read").into_response();
     }
     // Relative links of the page need the slash.
     if let (Some(_), Some(reach)) = (request.extensions().get::<WithoutSlash>(), request.extensions().get::<Reach>())

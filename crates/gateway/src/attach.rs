@@ -3,6 +3,7 @@
 //! The link's machines are in the session and in the client; here frames become messages and back. The gateway takes part
 //! in two things only: it says in the hello what the caller may do, and it turns the session's last word into a close.
 
+use bowline_proto::problem::Code;
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::time::Instant;
@@ -160,7 +161,7 @@ struct Refusal {
     code: u16,
     reason: String,
     /// Said before the close, where the protocol has it so.
-    error: Option<(&'static str, String)>,
+    error: Option<(Code, String)>,
 }
 
 impl Refusal {
@@ -169,12 +170,12 @@ impl Refusal {
     }
 
     fn malformed(why: String) -> Refusal {
-        Refusal { code: close::MALFORMED, reason: "bad_request".to_owned(), error: Some(("bad_request", why)) }
+        Refusal { code: close::MALFORMED, reason: Code::BadRequest.to_string(), error: Some((Code::BadRequest, why)) }
     }
 
     async fn tell(self, mut socket: Socket) {
         if let Some((code, message)) = self.error {
-            let error = ServerMessage::Error { code: code.to_owned(), message, fatal: true };
+            let error = ServerMessage::Error { code, message, fatal: true };
             let text = serde_json::to_string(&error).unwrap_or_default();
             let _ = socket.send(tokio_websockets::Message::text(text)).await;
         }
@@ -274,7 +275,7 @@ async fn connect(app: &App, entry: Entry) -> Result<UnixStream, Problem> {
 /// The session that did not take a connection, if that is because it has ended.
 fn ended(dir: &SessionDir, refused: &io::Error) -> Result<Entry, Problem> {
     let entry = registry::try_read(dir.clone()).map_err(|error| unreachable(error.to_string()))?;
-    let entry = entry.ok_or_else(|| Problem::new("session_gone", "the session was forgotten"))?;
+    let entry = entry.ok_or_else(|| Problem::new(Code::SessionGone, "the session was forgotten"))?;
     if entry.info.state == Life::Running {
         return Err(unreachable(format!("the session process cannot be reached: {refused}")));
     }
@@ -282,5 +283,5 @@ fn ended(dir: &SessionDir, refused: &io::Error) -> Result<Entry, Problem> {
 }
 
 fn unreachable(why: String) -> Problem {
-    Problem::new("unreachable", why).retry_after(1)
+    Problem::new(Code::Unreachable, why).retry_after(1)
 }

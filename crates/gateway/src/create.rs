@@ -1,5 +1,6 @@
 //! A session is made over HTTP: what was asked for, checked and completed, and once for each `Idempotency-Key`.
 
+use bowline_proto::problem::Code;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -123,7 +124,7 @@ async fn make_once(app: &App, id: SessionId, spec: Spec) -> Result<Response, Pro
     let _making = app.making(&id).lock().await;
     if let Some(first) = first(app, &id).await? {
         if first.meta.request != spec.request {
-            return Err(Problem::new("id_reused", "another request had this Idempotency-Key"));
+            return Err(Problem::new(Code::IdReused, "another request had this Idempotency-Key"));
         }
         return Ok(created(ask::describe(first).await));
     }
@@ -163,7 +164,7 @@ async fn first(app: &App, id: &SessionId) -> Result<Option<Entry>, Problem> {
         }
         if tokio::time::Instant::now() > until {
             let detail = "an earlier request with this key is still starting its session";
-            return Err(Problem::new("unreachable", detail).retry_after(5));
+            return Err(Problem::new(Code::Unreachable, detail).retry_after(5));
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -171,20 +172,23 @@ async fn first(app: &App, id: &SessionId) -> Result<Option<Entry>, Problem> {
 
 async fn spec(app: &App, wanted: CreateTerminal) -> Result<Spec, Problem> {
     let name = wanted.name.map(|name| name.parse::<SessionName>());
-    let name = name.transpose().map_err(|why| Problem::new("bad_name", why.to_string()))?;
+    let name = name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
     let size =
-        wanted.size.map(Size::deserialize).transpose().map_err(|why| Problem::new("bad_size", why.to_string()))?;
+        wanted.size.map(Size::deserialize).transpose().map_err(|why| Problem::new(Code::BadSize, why.to_string()))?;
     let defaults = &app.settings.sessions;
     let mut env = app.environment.get().await.clone();
     for (variable, value) in wanted.env {
         if variable.is_empty() || variable.contains(['=', '\0']) || value.contains('\0') {
-            return Err(Problem::new("bad_request", format!("{variable:?} cannot be a variable of the environment")));
+            return Err(Problem::new(
+                Code::BadRequest,
+                format!("{variable:?} cannot be a variable of the environment"),
+            ));
         }
         env.retain(|(there, _)| *there != *variable);
         env.push((variable.into(), value.into()));
     }
     if wanted.argv.iter().any(|arg| arg.contains('\0')) || wanted.argv.first().is_some_and(String::is_empty) {
-        return Err(Problem::new("bad_request", "argv has an empty program or a zero byte"));
+        return Err(Problem::new(Code::BadRequest, "argv has an empty program or a zero byte"));
     }
     let mut argv: Vec<OsString> = wanted.argv.into_iter().map(OsString::from).collect();
     if argv.is_empty() {
@@ -193,7 +197,7 @@ async fn spec(app: &App, wanted: CreateTerminal) -> Result<Spec, Problem> {
     let home = || env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
     let cwd = match wanted.cwd {
         Some(cwd) if !cwd.is_absolute() => {
-            return Err(Problem::new("bad_cwd", format!("{} is not an absolute path", cwd.display())));
+            return Err(Problem::new(Code::BadCwd, format!("{} is not an absolute path", cwd.display())));
         }
         Some(cwd) => cwd,
         None => home().filter(|home| home.is_absolute()).unwrap_or_else(|| "/".into()),
@@ -220,7 +224,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<&[u8]>, Problem> {
     let key = headers.get("idempotency-key").map(|key| key.as_bytes());
     match key {
         Some(key) if key.is_empty() || key.len() > MAX_KEY => {
-            Err(Problem::new("bad_request", format!("an Idempotency-Key has 1 to {MAX_KEY} bytes")))
+            Err(Problem::new(Code::BadRequest, format!("an Idempotency-Key has 1 to {MAX_KEY} bytes")))
         }
         key => Ok(key),
     }

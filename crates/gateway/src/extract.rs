@@ -2,6 +2,7 @@
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::response::{IntoResponse, Response};
+use bowline_proto::problem::Code;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, header};
@@ -37,7 +38,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         let query = axum::extract::Query::try_from_uri(&parts.uri);
-        query.map(|query| Query(query.0)).map_err(|why| Problem::new("bad_request", why.body_text()))
+        query.map(|query| Query(query.0)).map_err(|why| Problem::new(Code::BadRequest, why.body_text()))
     }
 }
 
@@ -76,16 +77,16 @@ async fn body(request: Request, app: &App) -> Result<Bytes, Problem> {
     let body = match tokio::time::timeout(limits.body_within, read).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            return Err(Problem::new("too_large", format!("a body has at most {} bytes", limits.body)));
+            return Err(Problem::new(Code::TooLarge, format!("a body has at most {} bytes", limits.body)));
         }
-        Ok(Err(error)) => return Err(Problem::new("bad_request", format!("the body could not be read: {error}"))),
-        Err(_) => return Err(Problem::new("too_slow", "the body did not come in time")),
+        Ok(Err(error)) => return Err(Problem::new(Code::BadRequest, format!("the body could not be read: {error}"))),
+        Err(_) => return Err(Problem::new(Code::TooSlow, "the body did not come in time")),
     };
     let json =
         |kind: &String| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
     match kind {
         Some(kind) if !json(&kind) => {
-            Err(Problem::new("bad_request", format!("the body is application/json, not {kind:?}")))
+            Err(Problem::new(Code::BadRequest, format!("the body is application/json, not {kind:?}")))
         }
         _ => Ok(body),
     }
@@ -93,5 +94,5 @@ async fn body(request: Request, app: &App) -> Result<Bytes, Problem> {
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body)
-        .map_err(|why| Problem::new("bad_request", format!("the body is not what it should be: {why}")))
+        .map_err(|why| Problem::new(Code::BadRequest, format!("the body is not what it should be: {why}")))
 }

@@ -3,6 +3,7 @@
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bowline_proto::problem::Code;
 use http::header;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
@@ -57,7 +58,7 @@ pub(crate) fn who(app: &App, parts: &Parts) -> Result<Who, Problem> {
     let bearer = bearer(&parts.headers);
     let unknown = || match bearer {
         Some(_) => Problem::new(
-            "not_authenticated",
+            Code::NotAuthenticated,
             "the token is unknown, expired or revoked; `bowline token create` makes one",
         ),
         None => Problem::not_authenticated(),
@@ -67,7 +68,7 @@ pub(crate) fn who(app: &App, parts: &Parts) -> Result<Who, Problem> {
     }
     // Nowhere else: a ticket that leaked with an address must not make tokens.
     if let Some(ticket) = query_value(parts, "ticket").filter(|_| is_stream(parts)) {
-        let spent = || Problem::new("bad_ticket", "the ticket is spent, expired or unknown; fetch another");
+        let spent = || Problem::new(Code::BadTicket, "the ticket is spent, expired or unknown; fetch another");
         return app.auth.redeem_ticket(&ticket).map(Who::Caller).ok_or_else(spent);
     }
     if let Some(caller) = forwarded_user(app, parts)? {
@@ -97,13 +98,13 @@ fn forwarded_user(app: &App, parts: &Parts) -> Result<Option<Caller>, Problem> {
     if users.next().is_some() {
         // One of them may be the caller's own.
         let detail = format!("the header {} is there more than once: let the proxy replace it", forward.header);
-        return Err(Problem::new("not_allowed", detail));
+        return Err(Problem::new(Code::NotAllowed, detail));
     }
     let user = user.to_str().unwrap_or_default();
     if forward.users.iter().any(|known| known == user) {
         return Ok(Some(Caller::user(user, Scope::Admin)));
     }
-    Err(Problem::new("not_allowed", format!("the user {user:?} is not in the gateway's list")))
+    Err(Problem::new(Code::NotAllowed, format!("the user {user:?} is not in the gateway's list")))
 }
 
 /// A caller that may look.
@@ -118,7 +119,7 @@ pub(crate) fn caller(app: &App, parts: &Parts, needed: Scope) -> Result<Caller, 
     match who(app, parts)? {
         Who::Caller(caller) => allow(caller, needed),
         Who::Half(_) => Err(Problem::new(
-            "not_authenticated",
+            Code::NotAuthenticated,
             "a cookie alone is not enough, for other ports of this host see it: send the login's key in Bowline-Key",
         )),
     }
@@ -130,7 +131,7 @@ pub(crate) fn allow(caller: Caller, needed: Scope) -> Result<Caller, Problem> {
         return Ok(caller);
     }
     let detail = format!("this needs the scope {needed}, and the caller has {}", caller.scope());
-    Err(Problem::new("not_allowed", detail))
+    Err(Problem::new(Code::NotAllowed, detail))
 }
 
 /// Makes a scope's type an extractor.

@@ -1,5 +1,6 @@
 //! What a session printed and what it shows, over HTTP: its log as bytes, its screen as text, ANSI or JSON.
 
+use bowline_proto::problem::{Code, Retained};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::IntoParams;
 
 use crate::app::App;
@@ -67,7 +68,7 @@ pub(crate) async fn log(
     let (from, to) = (range.from.unwrap_or(start), range.to.unwrap_or(end).min(end));
     if from < start || from > end || to < from {
         let detail = format!("the log keeps bytes {start} to {end}");
-        let problem = Problem::new("out_of_range", detail).with("retained", json!({ "from": start, "to": end }));
+        let problem = Problem::new(Code::OutOfRange, detail).retained(Retained { from: start, to: end });
         return Ok(([(header::CONTENT_RANGE, format!("bytes */{end}"))], problem).into_response());
     }
     let shown = if to > from { format!("bytes {from}-{}/{end}", to - 1) } else { format!("bytes */{end}") };
@@ -133,14 +134,14 @@ impl Kept {
 async fn remembered(dir: &SessionDir, from: Option<Offset>, max: u32) -> Result<(Offset, Offset, Vec<u8>), Problem> {
     let reply = ask::ask(dir, &Request::Log { from, max }, ask::WITHIN).await.map_err(|error| match error {
         // An older process keeps it to itself.
-        ControlError::Refused { message, .. } => Problem::new("unreachable", message),
+        ControlError::Refused { message, .. } => Problem::new(Code::Unreachable, message),
         error => error.into(),
     })?;
     let part = match reply {
         Reply::Log { start, end, bytes } => control::text_to_bytes(&bytes).map(|bytes| (start, end, bytes)),
         _ => None,
     };
-    part.ok_or_else(|| Problem::new("unreachable", "the session process answered with something unexpected"))
+    part.ok_or_else(|| Problem::new(Code::Unreachable, "the session process answered with something unexpected"))
 }
 
 /// Reads piece by piece, for as long as the caller may. Bytes that the log lost meanwhile, and whoever is revoked, end the answer
@@ -212,7 +213,9 @@ pub(crate) async fn screen(
     let told = if entry.here { ask::ask_running(&entry, &request).await? } else { None };
     let shown = match told {
         Some(Reply::Screen { screen }) => screen,
-        Some(_) => return Err(Problem::new("unreachable", "the session process answered with something unexpected")),
+        Some(_) => {
+            return Err(Problem::new(Code::Unreachable, "the session process answered with something unexpected"));
+        }
         None => {
             blocking(move || {
                 let saved = archive::read_screen(&entry.dir)?;
@@ -240,9 +243,9 @@ pub(crate) async fn screen(
 impl From<ArchiveError> for Problem {
     fn from(error: ArchiveError) -> Problem {
         match error {
-            ArchiveError::Trimmed { .. } => Problem::new("out_of_range", error.to_string()),
-            ArchiveError::Kind => Problem::new("no_version", error.to_string()),
-            ArchiveError::NoScreen => Problem::new("session_gone", error.to_string()),
+            ArchiveError::Trimmed { .. } => Problem::new(Code::OutOfRange, error.to_string()),
+            ArchiveError::Kind => Problem::new(Code::NoVersion, error.to_string()),
+            ArchiveError::NoScreen => Problem::new(Code::SessionGone, error.to_string()),
             ArchiveError::Io(_) => internal(&error),
         }
     }

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bowline_proto::message::Reason;
+use bowline_proto::problem::Code;
 use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
@@ -46,8 +47,8 @@ pub(crate) async fn add_up(counted: &PrometheusHandle) {
 }
 
 /// A call or connection was refused.
-pub(crate) fn refused(code: &'static str) {
-    counter!("bowline_refusals_total", "code" => code).increment(1);
+pub(crate) fn refused(code: Code) {
+    counter!("bowline_refusals_total", "code" => code.name()).increment(1);
 }
 
 /// Bytes went from a session to a viewer.

@@ -10,10 +10,9 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{self, ContentBuilder, Ref, RefOr};
-use utoipa::{Modify, OpenApi, ToSchema};
+use utoipa::{Modify, OpenApi};
 
 use crate::guard::KEY_HEADER;
-use crate::problem::CODES;
 
 /// Everything that the gateway answers to.
 #[derive(OpenApi)]
@@ -43,26 +42,11 @@ use crate::problem::CODES;
         crate::router::show_metrics,
         crate::openapi::show,
     ),
-    components(schemas(Refusal, bowline_proto::control::ScreenFormat)),
+    components(schemas(bowline_proto::problem::Problem, bowline_proto::control::ScreenFormat)),
     security(("token" = []), ("cookie" = [], "key" = [])),
     modifiers(&Common)
 )]
 struct Document;
-
-/// A refusal, as RFC 9457 has it. The code is also in the header `Bowline-Code`.
-#[derive(ToSchema)]
-#[allow(dead_code, reason = "it describes what `problem` writes")]
-struct Refusal {
-    /// Always `about:blank`.
-    r#type: String,
-    /// The status in words.
-    title: String,
-    status: u16,
-    /// Stable, for programs.
-    code: String,
-    /// For people.
-    detail: String,
-}
 
 /// What holds for all paths alike.
 struct Common;
@@ -86,7 +70,7 @@ impl Modify for Common {
 
 /// Every response says what it is. Every refusal is a problem, and those of Host, Origin and the gateway itself may come anywhere.
 fn describe_responses(operation: &mut Operation) {
-    let problem = || ContentBuilder::new().schema(Some(Ref::from_schema_name("Refusal"))).build();
+    let problem = || ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };
         if response.description.is_empty() {
@@ -106,11 +90,7 @@ static TEXT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
 
 /// The document.
 pub(crate) fn document() -> Value {
-    let mut document = json!(Document::openapi());
-    // A type cannot say that a string is one of a table's.
-    let codes: Vec<&str> = CODES.iter().map(|(code, _)| *code).chain(["internal"]).collect();
-    document["components"]["schemas"]["Refusal"]["properties"]["code"]["enum"] = json!(codes);
-    document
+    json!(Document::openapi())
 }
 
 /// This description.

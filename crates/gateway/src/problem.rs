@@ -7,8 +7,10 @@ use bowline_host::registry::RegistryError;
 use bowline_host::remove::EndError;
 use bowline_host::rename::RenameError;
 use bowline_host::start::StartError;
+use bowline_proto::problem::{Code, Problem as Body, Retained};
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use serde_json::{Map, Value, json};
+
+use crate::extract::Json;
 
 /// The header that says that a refusal is ours, and which.
 pub const CODE_HEADER: HeaderName = HeaderName::from_static("bowline-code");
@@ -16,47 +18,17 @@ pub const CODE_HEADER: HeaderName = HeaderName::from_static("bowline-code");
 /// Why a call is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    status: StatusCode,
-    code: &'static str,
+    code: Code,
     detail: String,
     retry_after: Option<u64>,
-    more: Map<String, Value>,
+    retained: Option<Retained>,
 }
 
-/// Every code, with the status that goes with it.
-pub(crate) const CODES: [(&str, u16); 23] = [
-    ("bad_request", 400),
-    ("bad_name", 400),
-    ("bad_size", 400),
-    ("not_authenticated", 401),
-    ("not_allowed", 403),
-    ("bad_origin", 403),
-    ("bad_host", 403),
-    ("unknown_session", 404),
-    ("not_found", 404),
-    ("bad_method", 405),
-    ("too_slow", 408),
-    ("name_taken", 409),
-    ("id_reused", 409),
-    ("session_gone", 410),
-    ("too_large", 413),
-    ("out_of_range", 416),
-    ("bad_cwd", 422),
-    ("no_program", 422),
-    ("bad_ticket", 425),
-    ("no_version", 426),
-    ("too_many", 429),
-    ("unreachable", 503),
-    ("no_space", 507),
-];
-
 impl Problem {
-    /// A problem of the table; a code that is not in it is an `internal` one.
-    pub fn new(code: &str, detail: impl Into<String>) -> Problem {
-        let known = CODES.iter().find(|(known, _)| *known == code);
-        let (code, status) = known.copied().unwrap_or(("internal", 500));
-        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Problem { status, code, detail: detail.into(), retry_after: None, more: Map::new() }
+    /// A problem with this code, in these words. What a newer session process calls it is `internal` to callers.
+    pub fn new(code: Code, detail: impl Into<String>) -> Problem {
+        let code = if code == Code::Unknown { Code::Internal } else { code };
+        Problem { code, detail: detail.into(), retry_after: None, retained: None }
     }
 
     /// Try again, not sooner than in so many seconds.
@@ -65,30 +37,30 @@ impl Problem {
         self
     }
 
-    /// Something more for programs.
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
-        self.more.insert(name.to_owned(), value.into());
+    /// With what the log keeps.
+    pub fn retained(mut self, retained: Retained) -> Problem {
+        self.retained = Some(retained);
         self
     }
 
-    /// Whoever calls is not known.
+    /// The caller is not known.
     pub fn not_authenticated() -> Problem {
-        Problem::new("not_authenticated", "log in, or send a token: Authorization: Bearer TOKEN")
+        Problem::new(Code::NotAuthenticated, "log in, or send a token: Authorization: Bearer TOKEN")
     }
 
-    /// The stable code.
-    pub fn code(&self) -> &'static str {
+    /// The code, for programs.
+    pub fn code(&self) -> Code {
         self.code
     }
 
     /// The HTTP status.
     pub fn status(&self) -> StatusCode {
-        self.status
+        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// What a WebSocket that was accepted only to say this is closed with.
     pub fn close(&self) -> (u16, String) {
-        let code = match self.status.as_u16() {
+        let code = match self.code.status() {
             status @ 400..=499 => 4000 + status,
             503 | 507 => bowline_proto::close::LATER,
             _ => bowline_proto::close::INTERNAL,
@@ -100,23 +72,25 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let title = self.status.canonical_reason().unwrap_or("Error");
-        let mut body = json!({
-            "type": "about:blank", "title": title, "status": self.status.as_u16(), "code": self.code, "detail": self.detail,
-        });
-        if let Value::Object(body) = &mut body {
-            body.extend(self.more);
-        }
+        let status = self.status();
+        let body = Body {
+            r#type: "about:blank".to_owned(),
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: status.as_u16(),
+            code: self.code,
+            detail: self.detail,
+            retained: self.retained,
+        };
         crate::metrics::refused(self.code);
-        let mut response = (self.status, body.to_string()).into_response();
+        let mut response = (status, Json(body)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(CODE_HEADER, HeaderValue::from_static(self.code));
+        headers.insert(CODE_HEADER, HeaderValue::from_static(self.code.name()));
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if self.status == StatusCode::UNAUTHORIZED {
+        if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
@@ -126,11 +100,11 @@ impl IntoResponse for Problem {
 impl From<RegistryError> for Problem {
     fn from(error: RegistryError) -> Problem {
         match error {
-            RegistryError::Unknown(_) => Problem::new("unknown_session", error.to_string()),
+            RegistryError::Unknown(_) => Problem::new(Code::UnknownSession, error.to_string()),
             // That it cannot be read now does not prove that it is not there.
             RegistryError::Io { .. } | RegistryError::Damaged { .. } => {
                 tracing::error!(%error, "sessions cannot be read");
-                Problem::new("unreachable", error.to_string()).retry_after(1)
+                Problem::new(Code::Unreachable, error.to_string()).retry_after(1)
             }
         }
     }
@@ -140,12 +114,12 @@ impl From<ControlError> for Problem {
     fn from(error: ControlError) -> Problem {
         match error {
             // The program may read on at any moment.
-            ControlError::Refused { code, message } if code == "too_many" => {
-                Problem::new("too_many", message).retry_after(1)
+            ControlError::Refused { code: Code::TooMany, message } => {
+                Problem::new(Code::TooMany, message).retry_after(1)
             }
-            ControlError::Refused { code, message } => Problem::new(&code, message),
+            ControlError::Refused { code, message } => Problem::new(code, message),
             ControlError::Unreachable(_) | ControlError::Silent | ControlError::Unexpected => {
-                Problem::new("unreachable", error.to_string()).retry_after(1)
+                Problem::new(Code::Unreachable, error.to_string()).retry_after(1)
             }
         }
     }
@@ -154,8 +128,8 @@ impl From<ControlError> for Problem {
 impl From<StartError> for Problem {
     fn from(error: StartError) -> Problem {
         match error.code() {
-            "internal" => internal(&error),
-            "unreachable" => Problem::new("unreachable", error.to_string()).retry_after(1),
+            Code::Internal => internal(&error),
+            Code::Unreachable => Problem::new(Code::Unreachable, error.to_string()).retry_after(1),
             code => Problem::new(code, error.to_string()),
         }
     }
@@ -164,9 +138,9 @@ impl From<StartError> for Problem {
 impl From<EndError> for Problem {
     fn from(error: EndError) -> Problem {
         match error {
-            EndError::Elsewhere(_) => Problem::new("not_allowed", error.to_string()),
-            EndError::Stuck(_) => Problem::new("unreachable", error.to_string()).retry_after(1),
-            EndError::Alive => Problem::new("id_reused", error.to_string()),
+            EndError::Elsewhere(_) => Problem::new(Code::NotAllowed, error.to_string()),
+            EndError::Stuck(_) => Problem::new(Code::Unreachable, error.to_string()).retry_after(1),
+            EndError::Alive => Problem::new(Code::IdReused, error.to_string()),
             EndError::Files { .. } => internal(&error),
         }
     }
@@ -175,12 +149,12 @@ impl From<EndError> for Problem {
 impl From<RenameError> for Problem {
     fn from(error: RenameError) -> Problem {
         match error {
-            RenameError::Taken { .. } => Problem::new("name_taken", error.to_string()),
-            RenameError::Elsewhere(_) => Problem::new("not_allowed", error.to_string()),
-            RenameError::Ended => Problem::new("session_gone", error.to_string()),
+            RenameError::Taken { .. } => Problem::new(Code::NameTaken, error.to_string()),
+            RenameError::Elsewhere(_) => Problem::new(Code::NotAllowed, error.to_string()),
+            RenameError::Ended => Problem::new(Code::SessionGone, error.to_string()),
             RenameError::Registry(error) => error.into(),
             RenameError::Control(error) => error.into(),
-            RenameError::Hold(HoldError::Busy(_)) => Problem::new("unreachable", error.to_string()).retry_after(1),
+            RenameError::Hold(HoldError::Busy(_)) => Problem::new(Code::Unreachable, error.to_string()).retry_after(1),
             RenameError::Hold(HoldError::Io { .. }) | RenameError::Home(_) | RenameError::Files(_) => internal(&error),
         }
     }
@@ -189,7 +163,7 @@ impl From<RenameError> for Problem {
 /// Something of ours failed: the log has the reason, and so has the answer, since the caller is the owner.
 pub(crate) fn internal(error: &dyn std::error::Error) -> Problem {
     tracing::error!(%error, "a call failed");
-    Problem::new("internal", error.to_string())
+    Problem::new(Code::Internal, error.to_string())
 }
 
 #[cfg(test)]
@@ -212,7 +186,7 @@ mod tests {
         ] {
             let said = error.to_string();
             let problem = Problem::from(error);
-            assert_eq!((problem.status.as_u16(), problem.retry_after), (status, retry), "{said}");
+            assert_eq!((problem.code.status(), problem.retry_after), (status, retry), "{said}");
         }
     }
 }

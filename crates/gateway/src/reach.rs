@@ -3,6 +3,7 @@
 //! A page of somebody else's can make a browser call us, under a name that it points here (DNS rebinding) or from its own
 //! origin. So the `Host` must be one of ours, and an `Origin`, if there is one, exactly the origin that was called.
 
+use bowline_proto::problem::Code;
 use std::net::{IpAddr, SocketAddr};
 
 use http::HeaderMap;
@@ -87,7 +88,7 @@ fn check_host(settings: &Settings, local: SocketAddr, host: &str) -> Result<(), 
         let detail = format!(
             "{host:?} is not a name of this gateway; allow it with --public-url or `hosts` in the configuration"
         );
-        Problem::new("bad_host", detail)
+        Problem::new(Code::BadHost, detail)
     };
     let authority: Authority = host.parse().map_err(|_| refused())?;
     if host.contains('@') {
@@ -119,7 +120,7 @@ fn check_origin(settings: &Settings, called: &str, origin: &str) -> Result<(), P
         return Ok(());
     }
     let detail = format!("a page of {origin:?} may not call this gateway; if it is yours, give it with --public-url");
-    Err(Problem::new("bad_origin", detail))
+    Err(Problem::new(Code::BadOrigin, detail))
 }
 
 /// What the nearest proxy says: proxies in a row may each add a value, and what stands before the last, anybody can write.

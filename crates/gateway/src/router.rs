@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
+use bowline_proto::problem::Code;
 use bowline_proto::session::State as Life;
 use http::header;
 use http::request::Parts;
@@ -75,14 +76,14 @@ pub(crate) struct Health {
 )]
 pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
     if app.stop.is_cancelled() {
-        return Err(Problem::new("unreachable", "the gateway is stopping"));
+        return Err(Problem::new(Code::Unreachable, "the gateway is stopping"));
     }
     let home = app.home.clone();
     sessions::blocking(move || {
         home.ensure().map_err(|error| {
             // Strangers may ask: what is wrong, and where, is for the log.
             tracing::error!(%error, "not ready");
-            Problem::new("unreachable", "the state directory cannot be used; the gateway's log says why")
+            Problem::new(Code::Unreachable, "the state directory cannot be used; the gateway's log says why")
         })
     })
     .await?;
@@ -113,7 +114,7 @@ pub(crate) async fn show_metrics(
 }
 
 async fn wrong_method() -> Problem {
-    Problem::new("bad_method", "this path knows other methods; /openapi.json lists them")
+    Problem::new(Code::BadMethod, "this path knows other methods; /openapi.json lists them")
 }
 
 #[cfg(test)]

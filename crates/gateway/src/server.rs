@@ -1,5 +1,6 @@
 //! The sockets: accepting, the bounds that hold before a request is read, and stopping without losing a word.
 
+use bowline_proto::problem::Code;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -46,7 +47,7 @@ pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Op
             () = app.stop.cancelled() => break,
         };
         let Ok(place) = places.clone().try_acquire_owned() else {
-            crate::metrics::refused("too_many");
+            crate::metrics::refused(Code::TooMany);
             // Nobody who expects TLS could read why.
             if tls.is_none()
                 && let Ok(turn) = refusals.clone().try_acquire_owned()
@@ -96,9 +97,10 @@ async fn refuse(mut stream: TcpStream) {
 
 /// What a socket over the limit hears.
 fn full() -> String {
-    let body = r#"{"status":503,"code":"too_many","detail":"the gateway has too many open sockets"}"#;
+    let code = Code::TooMany;
+    let body = format!(r#"{{"status":503,"code":"{code}","detail":"the gateway has too many open sockets"}}"#);
     format!(
-        "HTTP/1.1 503 Service Unavailable\r\nBowline-Code: too_many\r\nRetry-After: 5\r\nConnection: close\r\n\
+        "HTTP/1.1 503 Service Unavailable\r\nBowline-Code: {code}\r\nRetry-After: 5\r\nConnection: close\r\n\
          Content-Type: application/problem+json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )

@@ -1,5 +1,6 @@
 //! Sessions over HTTP: list, change, end, restart, command; `create.rs` makes them. Each call asks the files and the session's process.
 
+use bowline_proto::problem::Code;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -37,7 +38,7 @@ pub(crate) async fn slowly<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let turn = tokio::time::timeout(TURN_WITHIN, app.slow.acquire()).await;
-    let busy = |_| Problem::new("unreachable", "too many sessions are being started or ended").retry_after(5);
+    let busy = |_| Problem::new(Code::Unreachable, "too many sessions are being started or ended").retry_after(5);
     let _turn = turn.map_err(busy)?.map_err(|error| internal(&error))?;
     blocking(work).await
 }
@@ -52,7 +53,7 @@ async fn look(app: &App, key: &str) -> Result<Result<Entry, RegistryError>, Prob
     let (home, key) = (app.home.clone(), key.to_owned());
     blocking(move || {
         if key.parse::<SessionId>().is_err() && key.parse::<SessionName>().is_err() {
-            return Err(Problem::new("bad_name", format!("{key:?} is neither an id nor a name")));
+            return Err(Problem::new(Code::BadName, format!("{key:?} is neither an id nor a name")));
         }
         Ok(registry::find(&home, &key))
     })
@@ -135,7 +136,7 @@ pub(crate) async fn change(
     Json(change): Json<Change>,
 ) -> Result<Response, Problem> {
     let name = change.name.map(|name| name.parse::<SessionName>());
-    let name = name.transpose().map_err(|why| Problem::new("bad_name", why.to_string()))?;
+    let name = name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
     let entry = find(&app, &id).await?;
     let id = entry.info.id.clone();
     match (name, change.detached_ttl) {
@@ -285,7 +286,7 @@ pub(crate) async fn command(
                 if duplicate { (StatusCode::OK, "duplicate") } else { (StatusCode::ACCEPTED, "accepted") };
             Ok((code, Json(Taken { id, seq, status })).into_response())
         }
-        Some(_) => Err(Problem::new("unreachable", "the session process answered with something unexpected")),
-        None => Err(Problem::new("session_gone", "the session has ended")),
+        Some(_) => Err(Problem::new(Code::Unreachable, "the session process answered with something unexpected")),
+        None => Err(Problem::new(Code::SessionGone, "the session has ended")),
     }
 }

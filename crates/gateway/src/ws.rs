@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use bowline_proto::problem::Code;
 use futures_util::{SinkExt, StreamExt};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -43,7 +44,7 @@ pub(crate) struct Upgrade {
 impl Upgrade {
     /// Reads a handshake. A request that is none is a mistake that stays an HTTP error for everybody.
     pub(crate) fn read(parts: &mut Parts) -> Result<Upgrade, Problem> {
-        let wrong = |what: &str| Problem::new("bad_request", format!("this is a WebSocket endpoint: {what}"));
+        let wrong = |what: &str| Problem::new(Code::BadRequest, format!("this is a WebSocket endpoint: {what}"));
         if parts.method != Method::GET {
             return Err(wrong("the method is GET"));
         }
@@ -74,7 +75,7 @@ impl Upgrade {
     pub(crate) fn check_version(&self) -> Result<(), Problem> {
         match &self.protocol {
             Some(protocol) if protocol != PROTOCOL => {
-                Err(Problem::new("no_version", format!("this end speaks {PROTOCOL}")))
+                Err(Problem::new(Code::NoVersion, format!("this end speaks {PROTOCOL}")))
             }
             _ => Ok(()),
         }
@@ -127,7 +128,7 @@ pub(crate) fn refuse_upgrade(upgrade: Upgrade, browser: bool, problem: Problem) 
     crate::metrics::refused(problem.code());
     let (code, reason) = problem.close();
     let mut response = upgrade.accept(1024, async move |socket| close(socket, code, &reason).await);
-    response.headers_mut().insert(crate::problem::CODE_HEADER, HeaderValue::from_static(problem.code()));
+    response.headers_mut().insert(crate::problem::CODE_HEADER, HeaderValue::from_static(problem.code().name()));
     response
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::frame::{self, Frame};
+use bowline_proto::problem::Code;
 use bowline_proto::session::SessionInfo;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -31,7 +32,7 @@ pub enum ControlError {
     #[error("{message}")]
     Refused {
         /// A problem code.
-        code: String,
+        code: Code,
         /// For people.
         message: String,
     },

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
 use bowline_proto::ids::SessionId;
+use bowline_proto::problem::Code;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ pub enum Report {
     /// It does not, and nothing is left of it.
     Failed {
         /// A problem code of the protocol.
-        code: String,
+        code: Code,
         /// For people.
         message: String,
     },

@@ -2,6 +2,7 @@
 //!
 //! What to start travels over a pipe, never in the arguments; readiness or the precise error comes back over another.
 
+use bowline_proto::problem::Code;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -125,7 +126,7 @@ pub enum StartError {
     #[error("{message}")]
     Refused {
         /// A problem code of the protocol.
-        code: String,
+        code: Code,
         /// For people.
         message: String,
     },
@@ -172,24 +173,24 @@ pub enum StartError {
 
 impl StartError {
     /// The protocol's code for this.
-    pub fn code(&self) -> &str {
+    pub fn code(&self) -> Code {
         match self {
-            StartError::Refused { code, .. } => code,
-            StartError::NameTaken { .. } => "name_taken",
-            StartError::Kind => "no_version",
-            StartError::Limit(_) => "bad_request",
-            StartError::Elsewhere(_) | StartError::End(EndError::Elsewhere(_)) => "not_allowed",
-            StartError::Registry(RegistryError::Unknown(_)) => "unknown_session",
+            StartError::Refused { code, .. } => *code,
+            StartError::NameTaken { .. } => Code::NameTaken,
+            StartError::Kind => Code::NoVersion,
+            StartError::Limit(_) => Code::BadRequest,
+            StartError::Elsewhere(_) | StartError::End(EndError::Elsewhere(_)) => Code::NotAllowed,
+            StartError::Registry(RegistryError::Unknown(_)) => Code::UnknownSession,
             // All of this may pass.
             StartError::Registry(RegistryError::Io { .. } | RegistryError::Damaged { .. })
             | StartError::End(EndError::Stuck(_))
             | StartError::Hold(HoldError::Busy(_))
-            | StartError::Silent(_) => "unreachable",
-            StartError::End(EndError::Alive) => "id_reused",
+            | StartError::Silent(_) => Code::Unreachable,
+            StartError::End(EndError::Alive) => Code::IdReused,
             StartError::End(EndError::Files { .. })
             | StartError::Hold(HoldError::Io { .. })
             | StartError::Home(_)
-            | StartError::Process(_) => "internal",
+            | StartError::Process(_) => Code::Internal,
         }
     }
 }

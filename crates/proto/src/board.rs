@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{ClientId, SessionId};
+use crate::problem::Code;
 use crate::session::SessionInfo;
 
 /// A message of the event stream, to the client.
@@ -46,7 +47,7 @@ pub enum BoardMessage {
     /// Something was wrong with what the client sent.
     Error {
         /// A problem code.
-        code: String,
+        code: Code,
         /// For people.
         message: String,
     },

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::Offset;
 use crate::ids::SessionName;
+use crate::problem::Code;
 use crate::session::SessionInfo;
 
 /// The signals that a `signal` command sends; each is also taken with `SIG` in front.
@@ -118,7 +119,7 @@ pub enum Reply {
     /// It could not be done.
     Error {
         /// A problem code.
-        code: String,
+        code: Code,
         /// For people.
         message: String,
     },

@@ -5,6 +5,7 @@
 //! - [`ids`], [`size`]: what things are called and how large a terminal may be;
 //! - [`session`]: how a session is described;
 //! - [`message`]: the text messages of an attach;
+//! - [`problem`]: why something is refused;
 //! - [`board`]: the messages of the event stream;
 //! - [`frame`]: how messages become bytes on a unix socket, and the binary payloads;
 //! - [`control`]: what else the owner's socket is asked;
@@ -21,6 +22,7 @@ pub mod frame;
 pub mod ids;
 pub mod link;
 pub mod message;
+pub mod problem;
 pub mod session;
 pub mod size;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::Offset;
 use crate::ids::{ClientId, Epoch};
+use crate::problem::Code;
 use crate::session::SessionInfo;
 use crate::size::Size;
 
@@ -362,14 +363,14 @@ pub enum ServerMessage {
         /// The command.
         id: String,
         /// A problem code.
-        code: String,
+        code: Code,
         /// For people.
         message: String,
     },
     /// Something was wrong with what the client sent.
     Error {
         /// A problem code.
-        code: String,
+        code: Code,
         /// For people.
         message: String,
         /// A close follows.

@@ -12,6 +12,7 @@ use crate::message::{
     Attached, ClientMessage, Cursor, Grant, Hello, Lag, Missed, Present, Reason, Scope, ServerMessage, SnapshotLength,
     Theme, Verdict, You,
 };
+use crate::problem::Code;
 use crate::session::{Call, CallKind, ExitStatus, Kind, SessionInfo, State, TerminalInfo};
 use crate::size::Size;
 
@@ -53,6 +54,10 @@ fn wire() -> String {
     declare::<Kind>(&mut out);
     declare::<State>(&mut out);
     declare::<ExitStatus>(&mut out);
+    declare::<Code>(&mut out);
+    // Unlike other words, a code of a newer server keeps its name.
+    let end = out.rfind("\"unknown\"").expect("the last of the codes");
+    out.replace_range(end.., "(string & {});\n");
     declare::<Cursor>(&mut out);
     declare::<Lag>(&mut out);
     declare::<Hello>(&mut out);

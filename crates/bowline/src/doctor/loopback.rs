@@ -1,5 +1,6 @@
 //! A whole attach through a gateway of our own, on this machine alone; and whether it keeps strangers out.
 
+use bowline_proto::problem;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -105,10 +106,13 @@ fn attach(report: &mut Report, home: &Home, address: SocketAddr) {
 /// A page of somebody else's must get nothing, whether by its name or by its origin.
 fn strangers(report: &mut Report, address: SocketAddr) {
     let own = address.to_string();
-    let refused = [("Host", "evil.test", None, "bad_host"), ("Origin", &*own, Some("http://evil.test"), "bad_origin")];
+    let refused = [
+        ("Host", "evil.test", None, problem::Code::BadHost),
+        ("Origin", &*own, Some("http://evil.test"), problem::Code::BadOrigin),
+    ];
     for (name, host, origin, code) in refused {
         match ask(address, host, origin) {
-            Ok(head) if head.starts_with("HTTP/1.1 403") && head.contains(code) => {
+            Ok(head) if head.starts_with("HTTP/1.1 403") && head.contains(code.name()) => {
                 report.ok(name, format_args!("another {name} is refused"));
             }
             Ok(head) => {

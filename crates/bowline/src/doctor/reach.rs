@@ -1,5 +1,6 @@
 //! The way that a browser goes: name, TLS, proxies, and how long those let a quiet connection be.
 
+use bowline_proto::problem;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -88,7 +89,7 @@ fn answers(report: &mut Report, address: &Address) -> bool {
         }
         Err(error) => {
             let remedy = match error.downcast_ref::<CallError>() {
-                Some(CallError::Refused { code, .. }) if code == "bad_host" => {
+                Some(CallError::Refused { code: problem::Code::BadHost, .. }) => {
                     "start the gateway with --public-url, or let the proxy pass the Host header on and list it in `hosts`"
                 }
                 Some(CallError::Untrusted { .. }) => TRUST,

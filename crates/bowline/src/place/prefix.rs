@@ -1,5 +1,6 @@
 //! Sessions by the beginning of their id or name.
 
+use bowline_proto::problem;
 use std::collections::BTreeSet;
 
 use bowline_client::remote::CallError;
@@ -56,6 +57,6 @@ fn candidates(sessions: &[Session], key: &str) -> Vec<String> {
 /// Whether it is known that no session has this id or name.
 fn is_unknown(why: &anyhow::Error) -> bool {
     let local = why.downcast_ref().is_some_and(|why| matches!(why, RegistryError::Unknown(_)));
-    let remote = why.downcast_ref().and_then(CallError::code) == Some("unknown_session");
+    let remote = why.downcast_ref().and_then(CallError::code) == Some(problem::Code::UnknownSession);
     local || remote
 }

@@ -1,5 +1,6 @@
 //! The sessions behind a gateway, over HTTP; attaching goes over a WebSocket.
 
+use bowline_proto::problem;
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ fn patiently<T>(backoff: Backoff, ask: impl Fn() -> Result<T, CallError>) -> Res
 
 /// Like [`patiently`], but for a session that is full: how long to wait for that is the caller's to say.
 fn patiently_unless_full<T>(ask: impl Fn() -> Result<T, CallError>) -> Result<T, CallError> {
-    let full = |error: &CallError| error.code() == Some("too_many");
+    let full = |error: &CallError| error.code() == Some(problem::Code::TooMany);
     patiently(AGAIN, || match ask() {
         Err(error) if full(&error) => Ok(Err(error)),
         answer => answer.map(Ok),
@@ -105,7 +106,9 @@ impl Place for There {
             .within(grace.unwrap_or_default() + END_WITHIN);
         match patiently(AGAIN, || self.gateway.call(&call)) {
             // Gone since it was found: by an earlier try whose answer was lost, or by somebody else.
-            Err(error) if matches!(error.code(), Some("unknown_session" | "session_gone")) => Ok(()),
+            Err(error) if matches!(error.code(), Some(problem::Code::UnknownSession | problem::Code::SessionGone)) => {
+                Ok(())
+            }
             ended => Ok(ended.map(drop)?),
         }
     }
@@ -113,7 +116,7 @@ impl Place for There {
     fn forget_damaged(&self, key: &str, why: anyhow::Error) -> anyhow::Result<SessionId> {
         let refused = why.downcast_ref::<CallError>().and_then(CallError::code);
         // A server says so of whatever it cannot read, and knows better when it is told to forget it.
-        let (Some("unreachable"), Ok(id)) = (refused, key.parse::<SessionId>()) else { return Err(why) };
+        let (Some(problem::Code::Unreachable), Ok(id)) = (refused, key.parse::<SessionId>()) else { return Err(why) };
         self.gateway.call(&Call::new(Method::DELETE, format!("/v1/sessions/{id}")).within(END_WITHIN))?;
         Ok(id)
     }

@@ -11,6 +11,7 @@ use bowline_host::registry;
 use bowline_host::remove::Retention;
 use bowline_host::start::{self, BodySpec, IfExists, Spec, StartError, TerminalSpec};
 use bowline_proto::ids::SessionId;
+use bowline_proto::problem::Code;
 use bowline_proto::size::Size;
 use serde_json::json;
 
@@ -86,7 +87,7 @@ fn r28_a_birth_that_stays_silent_is_ended() {
     let wanted = Spec { id: Some(id), ..spec(&world, "hung") };
     let why = start::start(&world.home(), &hangs, wanted, &Retention::default()).expect_err("nothing came to life");
     assert!(matches!(why, StartError::Silent(_)), "{why}");
-    assert_eq!(why.code(), "unreachable");
+    assert_eq!(why.code(), Code::Unreachable);
     assert!(!dir.path().exists(), "files are left");
     if let Ok(pid) = std::fs::read_to_string(&pid_file) {
         assert!(!is_alive(pid.trim().parse().unwrap()), "a process is left");
@@ -129,7 +130,7 @@ fn r21_a_restart_of_what_was_forgotten_meanwhile_says_so() {
     world.run(&["kill", &id]);
     let launcher = Launcher::new(env!("CARGO_BIN_EXE_bowline"));
     let why = start::restart(&world.home(), &launcher, &entry, None).expect_err("it is gone");
-    assert_eq!(why.code(), "unknown_session", "{why}");
+    assert_eq!(why.code(), Code::UnknownSession, "{why}");
     assert!(!entry.dir.path().exists(), "trying made a folder");
 }
 

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read};
 use std::time::Duration;
 
+use bowline_proto::problem::Code;
 use http::{HeaderMap, Method, Request};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -39,7 +40,7 @@ pub enum CallError {
     #[error("{detail}")]
     Refused {
         /// A problem code of the protocol.
-        code: String,
+        code: Code,
         /// For people.
         detail: String,
         /// The oldest byte that the log keeps, where others were asked for.
@@ -60,16 +61,16 @@ impl CallError {
     pub fn is_passing(&self) -> bool {
         match self {
             CallError::Unreachable { .. } => true,
-            CallError::Refused { code, .. } => matches!(code.as_str(), "unreachable" | "too_many"),
+            CallError::Refused { code, .. } => matches!(code, Code::Unreachable | Code::TooMany),
             CallError::Untrusted { .. } => false,
             CallError::NotOurs { status, .. } => matches!(status, 408 | 425 | 429 | 502..=504),
         }
     }
 
     /// The problem code, if the gateway itself refused.
-    pub fn code(&self) -> Option<&str> {
+    pub fn code(&self) -> Option<Code> {
         match self {
-            CallError::Refused { code, .. } => Some(code),
+            CallError::Refused { code, .. } => Some(*code),
             CallError::Unreachable { .. } | CallError::Untrusted { .. } | CallError::NotOurs { .. } => None,
         }
     }
@@ -247,7 +248,7 @@ impl Answer {
     fn into_refusal(self) -> CallError {
         let (address, status) = (self.address.clone(), self.status);
         // Success without our header is ours by its shape; a refusal is ours by this header alone.
-        let Some(code) = self.header("Bowline-Code").map(str::to_owned) else {
+        let Some(name) = self.header("Bowline-Code").map(str::to_owned) else {
             return CallError::NotOurs { address, status };
         };
         let mut body = Vec::new();
@@ -255,8 +256,8 @@ impl Answer {
         let problem = read.ok().and_then(|_| serde_json::from_slice::<Problem>(&body).ok());
         let oldest = problem.as_ref().and_then(|problem| problem.retained.as_ref()).map(|retained| retained.from);
         let words = problem.and_then(Problem::words);
-        let detail = words.unwrap_or_else(|| format!("the server refused: {code}"));
-        CallError::Refused { code, detail, oldest }
+        let detail = words.unwrap_or_else(|| format!("the server refused: {name}"));
+        CallError::Refused { code: Code::from_name(&name), detail, oldest }
     }
 }
 

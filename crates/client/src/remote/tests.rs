@@ -10,6 +10,7 @@ use bowline_proto::close::{Class, Closed, Permanent, classify};
 use bowline_proto::frame::{Binary, Frame, MAX_PAYLOAD};
 use bowline_proto::link::ClientTransmit;
 use bowline_proto::message::ClientMessage;
+use bowline_proto::problem::Code;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -269,7 +270,7 @@ fn calls_tell_a_refusal_of_ours_from_a_page_of_a_proxy_and_from_silence() {
     let refusal = "HTTP/1.1 404 Not Found\r\nBowline-Code: unknown_session\r\nContent-Length: 22\r\n\r\n{\"detail\":\"not there\"}";
     let (gateway, thread) = script(answer(refusal));
     let error = ask(&gateway).unwrap_err();
-    assert_eq!((error.code(), error.to_string().as_str()), (Some("unknown_session"), "not there"));
+    assert_eq!((error.code(), error.to_string().as_str()), (Some(Code::UnknownSession), "not there"));
     thread.join().unwrap();
     for page in
         ["HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnope", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<htm"]

@@ -1,5 +1,6 @@
 //! Logging in and out, tokens and tickets, over HTTP.
 
+use bowline_proto::problem::Code;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -47,7 +48,7 @@ impl FromRequestParts<App> for Attempt {
         let reach = reach(parts)?;
         app.login_rate.check(reach.client, Instant::now()).map_err(|wait| {
             let detail = format!("more than {} logins a minute from this address", app.settings.limits.login_rate);
-            Problem::new("too_many", detail).retry_after(wait.as_secs() + 1)
+            Problem::new(Code::TooMany, detail).retry_after(wait.as_secs() + 1)
         })?;
         Ok(Attempt(reach))
     }
@@ -211,7 +212,7 @@ pub(crate) async fn revoke_token(
     let auth = app.auth.clone();
     blocking(move || {
         if !auth.revoke(&id)? {
-            return Err(Problem::new("not_found", "no token and no browser login has this id"));
+            return Err(Problem::new(Code::NotFound, "no token and no browser login has this id"));
         }
         tracing::info!(token = id, by = caller.id(), "revoked a token or login");
         Ok(StatusCode::NO_CONTENT)
@@ -281,12 +282,12 @@ pub(crate) async fn issue_ticket(
 impl From<AuthError> for Problem {
     fn from(error: AuthError) -> Problem {
         match &error {
-            AuthError::BadName(_) => Problem::new("bad_name", error.to_string()),
-            AuthError::BadTtl | AuthError::NotALogin => Problem::new("bad_request", error.to_string()),
-            AuthError::TooManyTokens => Problem::new("too_many", error.to_string()),
-            AuthError::Busy { .. } => Problem::new("unreachable", error.to_string()).retry_after(5),
+            AuthError::BadName(_) => Problem::new(Code::BadName, error.to_string()),
+            AuthError::BadTtl | AuthError::NotALogin => Problem::new(Code::BadRequest, error.to_string()),
+            AuthError::TooManyTokens => Problem::new(Code::TooMany, error.to_string()),
+            AuthError::Busy { .. } => Problem::new(Code::Unreachable, error.to_string()).retry_after(5),
             AuthError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Problem::new("no_space", error.to_string())
+                Problem::new(Code::NoSpace, error.to_string())
             }
             AuthError::Home(_)
             | AuthError::Io { .. }
@@ -300,7 +301,7 @@ impl From<AuthError> for Problem {
 impl From<LoginError> for Problem {
     fn from(error: LoginError) -> Problem {
         match error {
-            LoginError::BadCode => Problem::new("not_authenticated", error.to_string()),
+            LoginError::BadCode => Problem::new(Code::NotAuthenticated, error.to_string()),
             LoginError::Auth(error) => error.into(),
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Terminals have no events of their own, so watching one is allowed and tells nothing.
 
+use bowline_proto::problem::Code;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -53,7 +54,7 @@ impl Asked {
         }
         if asked.wanted.0.len() > MAX_WATCHED {
             let detail = format!("at most {MAX_WATCHED} sessions are watched over SSE; a WebSocket has no such bound");
-            return Err(Problem::new("bad_request", detail));
+            return Err(Problem::new(Code::BadRequest, detail));
         }
         Ok(asked)
     }
@@ -61,7 +62,7 @@ impl Asked {
 
 fn client(parts: &Parts) -> Result<ClientId, Problem> {
     if let Some(client) = query_value(parts, "client") {
-        return client.parse().map_err(|why| Problem::new("bad_request", format!("client: {why}")));
+        return client.parse().map_err(|why| Problem::new(Code::BadRequest, format!("client: {why}")));
     }
     let mut random = [0; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(|error| internal(&error))?;
@@ -75,11 +76,11 @@ impl Wanted {
         let wanted: Option<Vec<_>> = items.map(|item| read_item(item, place)).collect();
         let wanted = wanted.ok_or_else(|| {
             let detail = format!("what to watch is ID or ID{place}EPOCH:SEQ, with {between:?} in between");
-            Problem::new("bad_request", detail)
+            Problem::new(Code::BadRequest, detail)
         })?;
         if wanted.iter().filter(|(key, _)| as_id(key).is_none()).count() > MAX_NAMED {
             let detail = format!("at most {MAX_NAMED} sessions are watched by name; there is no such bound for ids");
-            return Err(Problem::new("bad_request", detail));
+            return Err(Problem::new(Code::BadRequest, detail));
         }
         Ok(Wanted(wanted))
     }

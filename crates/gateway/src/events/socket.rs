@@ -1,5 +1,6 @@
 //! The event stream as JSON over a WebSocket.
 
+use bowline_proto::problem::Code;
 use std::time::Duration;
 
 use bowline_proto::board::{BoardClientMessage, BoardMessage};
@@ -66,7 +67,7 @@ async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<B
     let silent = |_| Ending::Close(close::SILENT, "no hello in time".to_owned());
     let said = tokio::time::timeout(app.settings.limits.hello_within, hear(socket)).await.map_err(silent)??;
     let BoardClientMessage::Hello { key } = said else {
-        return Err(Problem::new("not_authenticated", "the first message is hello, with the login's key").into());
+        return Err(Problem::new(Code::NotAuthenticated, "the first message is hello, with the login's key").into());
     };
     let caller = login.with_key(&key).ok_or_else(Problem::not_authenticated)?;
     let caller = guard::allow(caller, Scope::Read)?;
@@ -185,7 +186,7 @@ fn read(message: Option<Result<Message, Error>>) -> Result<Option<BoardClientMes
     if message.is_ping() || message.is_pong() {
         return Ok(None);
     }
-    let malformed = |why: String| Ending::from(Problem::new("bad_request", why));
+    let malformed = |why: String| Ending::from(Problem::new(Code::BadRequest, why));
     let text = message.as_text().ok_or_else(|| malformed("messages are JSON texts".to_owned()))?;
     serde_json::from_str(text).map(Some).map_err(|why| malformed(why.to_string()))
 }

@@ -114,7 +114,7 @@ fn every_path_says_how_it_refuses_and_who_may_call() {
             );
             for (status, response) in responses.iter().filter(|(status, _)| !status.starts_with(['1', '2'])) {
                 let content = &response["content"]["application/problem+json"]["schema"]["$ref"];
-                assert_eq!(content, "#/components/schemas/Refusal", "{method} {path} {status}");
+                assert_eq!(content, "#/components/schemas/Problem", "{method} {path} {status}");
             }
             assert!(responses.contains_key("default"), "{method} {path}");
             let open = operation["security"] == serde_json::json!([{}]);

@@ -14,6 +14,7 @@ mod socket;
 mod terminal;
 mod viewers;
 
+use bowline_proto::problem::Code;
 use std::fs;
 use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -71,22 +72,22 @@ enum BirthError {
 
 impl BirthError {
     /// The protocol's code.
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            BirthError::NoSpace { .. } => "no_space",
-            BirthError::Spawn(SpawnError::Cwd { .. }) => "bad_cwd",
-            BirthError::Spawn(SpawnError::Program { .. }) => "no_program",
+            BirthError::NoSpace { .. } => Code::NoSpace,
+            BirthError::Spawn(SpawnError::Cwd { .. }) => Code::BadCwd,
+            BirthError::Spawn(SpawnError::Program { .. }) => Code::NoProgram,
             // Whoever has it may be about to go, or to be whole.
-            BirthError::Alive => "unreachable",
-            BirthError::Exists => "id_reused",
-            BirthError::Forgotten => "unknown_session",
-            BirthError::Kind => "no_version",
-            BirthError::Order(_) => "bad_request",
+            BirthError::Alive => Code::Unreachable,
+            BirthError::Exists => Code::IdReused,
+            BirthError::Forgotten => Code::UnknownSession,
+            BirthError::Kind => Code::NoVersion,
+            BirthError::Order(_) => Code::BadRequest,
             BirthError::Home(_)
             | BirthError::Files { .. }
             | BirthError::TakenBack
             | BirthError::Spawn(_)
-            | BirthError::System(_) => "internal",
+            | BirthError::System(_) => Code::Internal,
         }
     }
 }
@@ -99,7 +100,7 @@ pub fn run() -> ExitCode {
         .and_then(|(order, umask)| birth(&order, umask));
     let last = match &born {
         Ok(_) => Report::Ready,
-        Err(error) => Report::Failed { code: error.code().into(), message: error.to_string() },
+        Err(error) => Report::Failed { code: error.code(), message: error.to_string() },
     };
     // Whoever asked may be gone; the session lives all the same.
     let _ = report(&last);

@@ -1,5 +1,6 @@
 //! Control requests: what the owner's tools ask of a session over its socket.
 
+use bowline_proto::problem::Code;
 use std::time::Duration;
 
 use bowline_host::remove::{DEFAULT_GRACE, MAX_GRACE};
@@ -29,9 +30,9 @@ impl Session {
                 Some(Reply::Ending)
             }
             Ok(Request::Set { name, detached_ttl }) => Some(self.set(name, detached_ttl)),
-            Ok(Request::Unknown) => Some(error("bad_request", "this session process does not know that request")),
+            Ok(Request::Unknown) => Some(error(Code::BadRequest, "this session process does not know that request")),
             Ok(request) => self.body.handle_request(&mut self.core, id, request),
-            Err(why) => Some(error("bad_request", &why.to_string())),
+            Err(why) => Some(error(Code::BadRequest, &why.to_string())),
         };
         if let Some(reply) = reply {
             self.answer(id, &reply);
@@ -55,7 +56,7 @@ impl Session {
         // A reply over the frame limit (a huge screen) is refused rather than sent in a form that cannot be read.
         let mut text = serde_json::to_string(reply).unwrap_or_default();
         if text.len() > frame::MAX_PAYLOAD {
-            let refusal = error("too_large", "the answer is larger than a frame; ask for less scrollback");
+            let refusal = error(Code::TooLarge, "the answer is larger than a frame; ask for less scrollback");
             text = serde_json::to_string(&refusal).unwrap_or_default();
         }
         frame::put_text(&mut frames, &text);
@@ -72,14 +73,14 @@ impl Session {
 
     fn set(&mut self, name: Option<SessionName>, detached_ttl: Option<u64>) -> Reply {
         if detached_ttl.is_some_and(|ttl| ttl > MAX_TTL) {
-            return error("bad_request", "a session waits for a viewer at most ten years; 0 is for ever");
+            return error(Code::BadRequest, "a session waits for a viewer at most ten years; 0 is for ever");
         }
         let core = &mut self.core;
         let mut meta = core.meta.clone();
         meta.name = name.or(meta.name);
         meta.detached_ttl = detached_ttl.unwrap_or(meta.detached_ttl);
         if let Err(why) = meta.write(&core.dir.meta()) {
-            return error("no_space", &format!("the change could not be written: {why}"));
+            return error(Code::NoSpace, &format!("the change could not be written: {why}"));
         }
         core.info.name.clone_from(&meta.name);
         core.meta = meta;
@@ -88,6 +89,6 @@ impl Session {
     }
 }
 
-pub(super) fn error(code: &str, message: &str) -> Reply {
-    Reply::Error { code: code.into(), message: message.into() }
+pub(super) fn error(code: Code, message: &str) -> Reply {
+    Reply::Error { code, message: message.into() }
 }

@@ -1,5 +1,6 @@
 /** A refusal of the server, or a request that did not reach it. */
 import type { Closed } from "../core/close.js";
+import type { Code } from "../core/wire.js";
 
 /** Why a request failed: a problem of the server's (RFC 9457), or `status` 0 when no answer came. */
 export class ApiError extends Error {
@@ -7,7 +8,7 @@ export class ApiError extends Error {
   /** The HTTP status; 0 when no answer came. */
   readonly status: number;
   /** A stable problem code, such as `unknown_session`; `http` for an answer that is not Bowline's, `unreachable` for none. */
-  readonly code: string;
+  readonly code: Code;
   /** It carried `Bowline-Code`, or a problem with a code: the refusal is ours, not some proxy's. */
   readonly ours: boolean;
   /** `Retry-After`, in milliseconds. */
@@ -15,7 +16,7 @@ export class ApiError extends Error {
 
   constructor(
     status: number,
-    code: string,
+    code: Code,
     message: string,
     more: { ours?: boolean; retryAfter?: number | undefined; cause?: unknown } = {},
   ) {

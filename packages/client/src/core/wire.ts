@@ -95,6 +95,9 @@ export type ExitStatus = {
   signal: string | null,
 };
 
+/** A stable code for programs. */
+export type Code = "bad_request" | "bad_name" | "bad_size" | "input_hole" | "not_authenticated" | "not_allowed" | "bad_origin" | "bad_host" | "unknown_session" | "not_found" | "bad_method" | "too_slow" | "name_taken" | "id_reused" | "session_gone" | "too_large" | "out_of_range" | "bad_cwd" | "no_program" | "bad_ticket" | "no_version" | "too_many" | "internal" | "unreachable" | "no_space" | (string & {});
+
 /** A place in one life of a session. */
 export type Cursor = {
   /** The life. */
@@ -295,12 +298,12 @@ export type ServerMessage = { "type": "attached" } & Attached | { "type": "resiz
   /** The command. */
   id: string,
   /** A problem code. */
-  code: string,
+  code: Code,
   /** For people. */
   message: string,
 } | { "type": "error",
   /** A problem code. */
-  code: string,
+  code: Code,
   /** For people. */
   message: string,
   /** A close follows. */
@@ -341,7 +344,7 @@ export type BoardMessage = { "type": "welcome",
   id: SessionId,
 } | { "type": "error",
   /** A problem code. */
-  code: string,
+  code: Code,
   /** For people. */
   message: string,
 } | { "type": "ping",

@@ -1,5 +1,6 @@
 //! What the server says: output by its place, snapshots whole, and everything else passed on.
 
+use crate::problem::Code;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -83,7 +84,7 @@ impl Client {
             }
             ServerMessage::Error { ref code, .. } => {
                 // The server lost track of this stream; `attached` on the next connection says where it is.
-                let hole = code == "input_hole";
+                let hole = *code == Code::InputHole;
                 self.events.push_back(ClientEvent::Message(message));
                 if hole {
                     self.give_up(close::MALFORMED, "a hole in the input");

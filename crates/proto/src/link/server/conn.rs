@@ -1,5 +1,6 @@
 //! One transport connection: is the other end there, what must it hear first, and who is it.
 
+use crate::problem::Code;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ impl Owed {
     pub(super) fn next_notice(&mut self) -> Option<ServerMessage> {
         match std::mem::take(&mut self.dropped) {
             0 => self.notices.pop_front(),
-            n => Some(error("too_many", format!("{n} notices were dropped"), false)),
+            n => Some(error(Code::TooMany, format!("{n} notices were dropped"), false)),
         }
     }
 }
@@ -115,7 +116,7 @@ impl Conn {
     }
 
     /// Tells the other end about a problem; the same words are not queued twice.
-    pub(super) fn complain(&mut self, code: &str, message: String, fatal: bool) {
+    pub(super) fn complain(&mut self, code: Code, message: String, fatal: bool) {
         let error = error(code, message, fatal);
         if self.errors.back() != Some(&error) && self.errors.len() <= MISTAKES as usize {
             self.errors.push_back(error);
@@ -123,7 +124,7 @@ impl Conn {
     }
 
     /// Counts a mistake. False when it was one too many.
-    pub(super) fn forgive(&mut self, code: &str, message: String) -> bool {
+    pub(super) fn forgive(&mut self, code: Code, message: String) -> bool {
         self.mistakes += 1;
         let forgiven = self.mistakes <= MISTAKES;
         self.complain(code, message, !forgiven);
@@ -175,6 +176,6 @@ impl Conn {
     }
 }
 
-pub(super) fn error(code: &str, message: String, fatal: bool) -> ServerMessage {
-    ServerMessage::Error { code: code.to_owned(), message, fatal }
+pub(super) fn error(code: Code, message: String, fatal: bool) -> ServerMessage {
+    ServerMessage::Error { code, message, fatal }
 }

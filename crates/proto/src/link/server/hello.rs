@@ -1,5 +1,6 @@
 //! The first message of a connection: who is it, may it, and whose size rules now.
 
+use crate::problem::Code;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ struct Peek {
 }
 
 /// Why a hello is refused: close code, problem code, words.
-struct Refused(u16, &'static str, String);
+struct Refused(u16, Code, String);
 
 impl Server {
     pub(super) fn greet(&mut self, id: ConnId, text: &str) {
@@ -30,10 +31,10 @@ impl Server {
     }
 
     /// Says why, then closes.
-    pub(super) fn refuse(&mut self, id: ConnId, code: u16, problem: &str, message: String) {
+    pub(super) fn refuse(&mut self, id: ConnId, code: u16, problem: Code, message: String) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
         conn.complain(problem, message, true);
-        self.close(id, code, problem);
+        self.close(id, code, problem.name());
     }
 
     fn attach(&mut self, id: ConnId, hello: Hello) {
@@ -42,7 +43,7 @@ impl Server {
         let granted = hello.grant.is_none_or(|grant| grant.write);
         if !granted && known.is_some_and(|known| known.writer) {
             // Everybody here sees everybody's id. Whoever may only look must not push a writer out with it.
-            return self.refuse(id, close::NOT_ALLOWED, "not_allowed", "this client id is a writer's".to_owned());
+            return self.refuse(id, close::NOT_ALLOWED, Code::NotAllowed, "this client id is a writer's".to_owned());
         }
         if hello.conn < last_dial {
             return self.close(id, close::SUPERSEDED, "a newer connection of this client is here");
@@ -127,7 +128,7 @@ impl Server {
 }
 
 fn read_hello(text: &str) -> Result<Hello, Refused> {
-    let malformed = |message: String| Refused(close::MALFORMED, "bad_request", message);
+    let malformed = |message: String| Refused(close::MALFORMED, Code::BadRequest, message);
     if text.len() > TEXT {
         return Err(malformed(format!("a hello of {} bytes is too long", text.len())));
     }
@@ -136,7 +137,7 @@ fn read_hello(text: &str) -> Result<Hello, Refused> {
         return Err(malformed("the first message is hello".to_owned()));
     }
     if peek.version.is_number() && peek.version != VERSION {
-        return Err(Refused(close::NO_VERSION, "no_version", format!("this end speaks version {VERSION}")));
+        return Err(Refused(close::NO_VERSION, Code::NoVersion, format!("this end speaks version {VERSION}")));
     }
     match serde_json::from_str(text) {
         Ok(ClientMessage::Hello(hello)) if hello.theme.as_ref().is_none_or(is_theme) => Ok(hello),

@@ -1,5 +1,6 @@
 //! What a connection says, once it is open: text and input, each checked before it has an effect.
 
+use crate::problem::Code;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -32,21 +33,21 @@ impl Server {
             Frame::Text(text) if !greeted => self.greet(id, text),
             Frame::Text(text) => self.read_text(id, text),
             Frame::Binary(_) if !greeted => {
-                self.refuse(id, close::MALFORMED, "bad_request", "the first message is hello".to_owned());
+                self.refuse(id, close::MALFORMED, Code::BadRequest, "the first message is hello".to_owned());
             }
             Frame::Binary(payload) => match Binary::decode(payload) {
                 Ok(Binary::Input(offset, bytes)) => self.read_input(id, offset, bytes),
                 Ok(Binary::Output(..) | Binary::Snapshot(_)) => {
-                    self.mistake(id, "bad_request", "only input comes from a client".to_owned());
+                    self.mistake(id, Code::BadRequest, "only input comes from a client".to_owned());
                 }
-                Err(why) => self.mistake(id, "bad_request", why.to_string()),
+                Err(why) => self.mistake(id, Code::BadRequest, why.to_string()),
             },
         }
     }
 
     fn read_text(&mut self, id: ConnId, text: &str) {
         if text.len() > TEXT {
-            return self.mistake(id, "too_large", format!("a message of {} bytes is too long", text.len()));
+            return self.mistake(id, Code::TooLarge, format!("a message of {} bytes is too long", text.len()));
         }
         if text.starts_with(ACK_START)
             && let Ok(Ack { output }) = serde_json::from_str(text)
@@ -55,13 +56,13 @@ impl Server {
         }
         match serde_json::from_str(text) {
             Ok(message) => self.read_message(id, message),
-            Err(why) => self.mistake(id, "bad_request", format!("malformed message: {why}")),
+            Err(why) => self.mistake(id, Code::BadRequest, format!("malformed message: {why}")),
         }
     }
 
     fn read_message(&mut self, id: ConnId, message: ClientMessage) {
         match message {
-            ClientMessage::Hello(_) => self.mistake(id, "bad_request", "hello was said already".to_owned()),
+            ClientMessage::Hello(_) => self.mistake(id, Code::BadRequest, "hello was said already".to_owned()),
             ClientMessage::Ack { output } => self.read_ack(id, output),
             ClientMessage::Resize(size) => self.read_resize(id, size, false),
             ClientMessage::ClaimSize(size) => self.read_resize(id, size, true),
@@ -75,16 +76,16 @@ impl Server {
                 let Some(viewer) = self.viewer(id) else { return };
                 let refusal = match () {
                     () if command_id.len() > COMMAND_ID => {
-                        return self.mistake(id, "bad_request", "a command's id is too long".to_owned());
+                        return self.mistake(id, Code::BadRequest, "a command's id is too long".to_owned());
                     }
-                    () if !viewer.write => Some(("not_allowed", "this viewer may not write")),
-                    () if viewer.commands >= COMMANDS => Some(("too_many", "too many commands wait for an answer")),
+                    () if !viewer.write => Some((Code::NotAllowed, "this viewer may not write")),
+                    () if viewer.commands >= COMMANDS => Some((Code::TooMany, "too many commands wait for an answer")),
                     () => None,
                 };
                 match refusal {
                     Some((code, message)) => viewer.owed.notice(ServerMessage::Rejected {
                         id: command_id,
-                        code: code.to_owned(),
+                        code,
                         message: message.to_owned(),
                     }),
                     None => {
@@ -106,7 +107,7 @@ impl Server {
         let now = self.now;
         let Some(viewer) = self.viewer(id) else { return };
         if !viewer.announced || !viewer.stream.ack(output, now) {
-            return self.mistake(id, "bad_request", format!("output {output} was acknowledged before it was sent"));
+            return self.mistake(id, Code::BadRequest, format!("output {output} was acknowledged before it was sent"));
         }
         let serial = viewer.serial;
         if let Some(known) = self.typing.get_mut(serial) {
@@ -121,7 +122,7 @@ impl Server {
         viewer.window = Some(size);
         let (write, client) = (viewer.write, viewer.client.clone());
         if !write && claim {
-            return self.complain(id, "not_allowed", "this viewer may not own the size");
+            return self.complain(id, Code::NotAllowed, "this viewer may not own the size");
         }
         if !write {
             return;
@@ -142,10 +143,10 @@ impl Server {
         let Some(viewer) = self.viewer(id) else { return };
         let (serial, announced, write) = (viewer.serial, viewer.announced, viewer.write);
         if !write {
-            return self.complain(id, "not_allowed", "this viewer may not type");
+            return self.complain(id, Code::NotAllowed, "this viewer may not type");
         }
         if !announced {
-            return self.mistake(id, "bad_request", "input before attached".to_owned());
+            return self.mistake(id, Code::BadRequest, "input before attached".to_owned());
         }
         if self.tape.exit.is_some() {
             return;
@@ -160,18 +161,18 @@ impl Server {
             Typed::Taken => {}
             Typed::Hole { .. } if told => {}
             Typed::Hole { expected } => {
-                self.complain(id, "input_hole", &format!("expected input from offset {expected}, not {offset}"));
+                self.complain(id, Code::InputHole, &format!("expected input from offset {expected}, not {offset}"));
             }
             Typed::TooLong => {
                 let message = format!("an input frame holds at most {INPUT_FRAME} bytes");
-                self.refuse(id, close::TOO_BIG, "too_large", message);
+                self.refuse(id, close::TOO_BIG, Code::TooLarge, message);
             }
             Typed::OverWindow => {
                 let message = format!("at most {INPUT_WINDOW} bytes of input may be unacknowledged");
-                self.refuse(id, close::POLICY, "too_large", message);
+                self.refuse(id, close::POLICY, Code::TooLarge, message);
             }
             Typed::QueueFull => {
-                self.refuse(id, close::LATER, "too_many", "the terminal does not read its input".to_owned());
+                self.refuse(id, close::LATER, Code::TooMany, "the terminal does not read its input".to_owned());
             }
         }
     }
@@ -180,14 +181,14 @@ impl Server {
         self.conns.get_mut(&id).and_then(|conn| conn.viewer.as_mut())
     }
 
-    fn complain(&mut self, id: ConnId, code: &str, message: &str) {
+    fn complain(&mut self, id: ConnId, code: Code, message: &str) {
         if let Some(conn) = self.conns.get_mut(&id) {
             conn.complain(code, message.to_owned(), false);
         }
     }
 
     /// Says what was wrong; after too many, closes.
-    fn mistake(&mut self, id: ConnId, code: &str, message: String) {
+    fn mistake(&mut self, id: ConnId, code: Code, message: String) {
         if self.conns.get_mut(&id).is_some_and(|conn| !conn.forgive(code, message)) {
             self.close(id, close::MALFORMED, "too many mistakes");
         }

@@ -7,6 +7,7 @@ use bowline_proto::Offset;
 use bowline_proto::config::COMMAND_ID;
 use bowline_proto::control::{self, Reply, Request, SIGNALS};
 use bowline_proto::message::ServerMessage;
+use bowline_proto::problem::Code;
 use rustix::process::Signal;
 use serde::Deserialize;
 use serde_json::Value;
@@ -32,7 +33,7 @@ enum TerminalCommand {
 
 /// Why a command was refused, for good.
 struct Refusal {
-    code: &'static str,
+    code: Code,
     message: String,
 }
 
@@ -49,10 +50,10 @@ impl Terminal {
             Request::Command { id, command } => Some(match self.command(core, id, &command) {
                 ServerMessage::Accepted { id, seq, duplicate } => Reply::Accepted { id, seq, duplicate },
                 ServerMessage::Rejected { code, message, .. } => Reply::Error { code, message },
-                _ => error("internal", "a command got a strange answer"),
+                _ => error(Code::Internal, "a command got a strange answer"),
             }),
             Request::Status { .. } | Request::End { .. } | Request::Set { .. } | Request::Unknown => {
-                Some(error("bad_request", "a terminal does not answer that request"))
+                Some(error(Code::BadRequest, "a terminal does not answer that request"))
             }
         }
     }
@@ -72,7 +73,7 @@ impl Terminal {
         let read = match self.log.read(from.unwrap_or(start), &mut bytes) {
             Ok(Read::Data(n)) => n,
             Ok(Read::CaughtUp | Read::Trimmed { .. } | Read::Ahead { .. }) => 0,
-            Err(why) => return error("internal", &format!("the log cannot be read: {why}")),
+            Err(why) => return error(Code::Internal, &format!("the log cannot be read: {why}")),
         };
         Reply::Log { start, end, bytes: control::bytes_to_text(&bytes[..read]) }
     }
@@ -81,43 +82,43 @@ impl Terminal {
     pub(super) fn command(&mut self, core: &mut Core, id: String, command: &Value) -> ServerMessage {
         match self.try_command(core, &id, command) {
             Ok((seq, duplicate)) => ServerMessage::Accepted { id, seq, duplicate },
-            Err(Refusal { code, message }) => ServerMessage::Rejected { id, code: code.into(), message },
+            Err(Refusal { code, message }) => ServerMessage::Rejected { id, code, message },
         }
     }
 
     fn try_command(&mut self, core: &mut Core, id: &str, command: &Value) -> Result<(u64, bool), Refusal> {
         let refuse = |code, message: String| Refusal { code, message };
         if id.is_empty() || id.len() > COMMAND_ID {
-            return Err(refuse("bad_request", format!("a command's id has 1 to {COMMAND_ID} bytes")));
+            return Err(refuse(Code::BadRequest, format!("a command's id has 1 to {COMMAND_ID} bytes")));
         }
         let digest = fnv1a(command.to_string().as_bytes());
         if let Some((_, before, seq)) = self.history.commands.iter().rfind(|(seen, _, _)| seen == id) {
             return if *before == digest {
                 Ok((*seq, true))
             } else {
-                Err(refuse("id_reused", "another command had this id".into()))
+                Err(refuse(Code::IdReused, "another command had this id".into()))
             };
         }
         if core.info.exit.is_some() {
-            return Err(refuse("session_gone", "the session has ended".into()));
+            return Err(refuse(Code::SessionGone, "the session has ended".into()));
         }
-        let parsed = TerminalCommand::deserialize(command).map_err(|why| refuse("bad_request", why.to_string()))?;
+        let parsed = TerminalCommand::deserialize(command).map_err(|why| refuse(Code::BadRequest, why.to_string()))?;
         match parsed {
             TerminalCommand::Input { text } => {
                 if text.len() > MAX_TEXT {
-                    return Err(refuse("too_large", format!("at most {MAX_TEXT} bytes of text at once")));
+                    return Err(refuse(Code::TooLarge, format!("at most {MAX_TEXT} bytes of text at once")));
                 }
                 // Far less than the queue takes: viewers' keys have room behind it.
                 if self.link.input().len() + text.len() > MAX_TEXT {
-                    return Err(refuse("too_many", "the program has not read what was sent before".into()));
+                    return Err(refuse(Code::TooMany, "the program has not read what was sent before".into()));
                 }
                 let seq = self.accept(core, id, digest)?;
-                self.link.handle_typed(text.as_bytes()).map_err(|full| refuse("too_many", full.to_string()))?;
+                self.link.handle_typed(text.as_bytes()).map_err(|full| refuse(Code::TooMany, full.to_string()))?;
                 Ok((seq, false))
             }
             TerminalCommand::Signal { name } => {
                 let signal = signal_named(&name)
-                    .ok_or_else(|| refuse("bad_request", format!("{name:?} is not a signal that can be sent")))?;
+                    .ok_or_else(|| refuse(Code::BadRequest, format!("{name:?} is not a signal that can be sent")))?;
                 let seq = self.accept(core, id, digest)?;
                 // The foreground group, as a key would; the program itself where there is none.
                 let target = self.pty.foreground().unwrap_or_else(|| self.pty.child());
@@ -129,7 +130,8 @@ impl Terminal {
 
     fn accept(&mut self, core: &mut Core, id: &str, digest: u64) -> Result<u64, Refusal> {
         let event = Event::Command { id: id.to_owned(), digest };
-        let refuse = |why| Refusal { code: "no_space", message: format!("the command could not be recorded: {why}") };
+        let refuse =
+            |why| Refusal { code: Code::NoSpace, message: format!("the command could not be recorded: {why}") };
         let seq = self.try_record(core, event).map_err(refuse)?;
         // Recorded, it counts: a refusal now would be followed by a repeat that is taken for a duplicate.
         if let Err(error) = core.journal.sync() {
