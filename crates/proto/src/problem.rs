@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::Offset;
 
 /// Each code with its name in JSON and the HTTP status that goes with it.
+// The name is a `tt`: the derive of `ToSchema` does not see through a `literal`.
 macro_rules! codes {
-    ($($(#[$doc:meta])+ $code:ident = $name:literal, $status:literal;)+) => {
+    ($($(#[$doc:meta])+ $code:ident = $name:tt, $status:literal;)+) => {
         /// A stable code for programs.
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
