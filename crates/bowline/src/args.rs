@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bowline_host::start::IfExists;
+use bowline_proto::api::IfExists;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::SessionName;
 use bowline_proto::size::Size;

@@ -4,12 +4,11 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use bowline_client::remote::call::Call;
-use bowline_gateway::auth::{self, Auth, CODE_LIFE, Secret};
+use bowline_gateway::auth::{self, Auth, CODE_LIFE};
 use bowline_gateway::running::Running;
 use bowline_host::home::Home;
+use bowline_proto::api::{CodeReply, Secret};
 use http::Method;
-use serde::Deserialize;
-use serde_json::json;
 
 use crate::failure::{Code, Failure, of_admin};
 use crate::{place, qr, units};
@@ -50,16 +49,10 @@ pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// A one-time code that was made.
-#[derive(Deserialize)]
-struct Made {
-    code: Secret,
-}
-
 /// A code of another machine's gateway.
 fn code_there(server: &str) -> anyhow::Result<Secret> {
-    let made = place::gateway(server)?.call(&Call::new(Method::POST, "/v1/codes").body(json!({})));
-    Ok(made.map_err(of_admin)?.json::<Made>()?.code)
+    let made = place::gateway(server)?.call(&Call::new(Method::POST, "/v1/codes"));
+    Ok(made.map_err(of_admin)?.json::<CodeReply>()?.code)
 }
 
 fn running(home: &Home) -> Result<String, Failure> {

@@ -1,5 +1,7 @@
 //! `bowline send`: type into a session, or signal its program, without attaching.
 
+use bowline_proto::api::CommandAccepted;
+use bowline_proto::message::TerminalCommand;
 use bowline_proto::problem;
 use std::io::Read;
 use std::process::ExitCode;
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{self, Code, Failure};
 use crate::keys::Key;
-use crate::place::{Accepted, Place, Session};
+use crate::place::{Place, Session};
 use crate::{args, attach, ls, units};
 
 /// The most text of one command. As JSON it may be six times as long, which still fits a frame and a request's body; and a
@@ -31,7 +33,9 @@ pub(crate) fn run(verb: &args::Send, place: &dyn Place) -> anyhow::Result<ExitCo
         return Err(Failure::new(Code::Other, message, format!("`bowline restart {label}` starts it again")).into());
     }
     let accepted = match &verb.signal {
-        Some(signal) => place.command(&session, &fresh_id()?, &json!({"type": "signal", "name": signal}))?,
+        Some(signal) => {
+            place.command(&session, &fresh_id()?, &json!(TerminalCommand::Signal { name: signal.clone() }))?
+        }
         None => {
             let keys = keys(verb, place, &session);
             let mut typist = Typist { place, session: &session, wait: verb.wait, typed: 0 };
@@ -81,7 +85,7 @@ struct Typist<'a> {
 
 impl Typist<'_> {
     /// Types all that there is to read; gives the answer to the last piece.
-    fn send(&mut self, mut text: impl Read) -> anyhow::Result<Accepted> {
+    fn send(&mut self, mut text: impl Read) -> anyhow::Result<CommandAccepted> {
         let (mut piece, mut last) = (Vec::with_capacity(PIECE), None);
         loop {
             let room = PIECE - piece.len();
@@ -118,9 +122,9 @@ impl Typist<'_> {
     }
 
     /// Types a piece as soon as the program has read enough of what came before.
-    fn type_piece(&self, text: &str) -> anyhow::Result<Accepted> {
+    fn type_piece(&self, text: &str) -> anyhow::Result<CommandAccepted> {
         // One id for all tries: whatever became of the others, the piece is typed once.
-        let (id, command) = (fresh_id()?, json!({"type": "input", "text": text}));
+        let (id, command) = (fresh_id()?, json!(TerminalCommand::Input { text: text.to_owned() }));
         let (since, mut tries) = (Instant::now(), 0);
         loop {
             match self.place.command(self.session, &id, &command) {

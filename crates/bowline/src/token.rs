@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use bowline_client::remote::Gateway;
 use bowline_client::remote::call::Call;
-use bowline_gateway::auth::{Auth, Scope, TokenInfo, TokenKind};
+use bowline_gateway::auth::Auth;
 use bowline_host::home::Home;
+use bowline_proto::api::{NewToken, TokenInfo, TokenKind, TokenList, TokenReply, TokenScope};
 use bowline_proto::ids::SessionId;
 use clap::Subcommand;
 use http::Method;
-use serde::Deserialize;
 use serde_json::json;
 use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::failure::{Code, Failure, of_admin};
 use crate::{place, table, units};
@@ -43,7 +44,7 @@ enum Verb {
         name: String,
         /// What it allows: read (look), write (also type, start and end), admin (also tokens)
         #[arg(long)]
-        scope: Scope,
+        scope: TokenScope,
         /// How long it works, such as 12h or 30d [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = units::duration)]
         ttl: Option<Duration>,
@@ -69,7 +70,7 @@ pub(crate) fn run(token: Token, server: Option<&str>) -> anyhow::Result<ExitCode
     };
     match token.verb {
         Verb::Create { name, scope, ttl } => println!("{}", keeper.create(&name, scope, ttl)?),
-        Verb::Ls { json: true } => println!("{}", json!({ "tokens": keeper.list()? })),
+        Verb::Ls { json: true } => println!("{}", json!(TokenList { tokens: keeper.list()? })),
         Verb::Ls { json: false } => list(&keeper.list()?),
         Verb::Revoke { ids } => return Ok(revoke(&keeper, &ids)),
     }
@@ -89,27 +90,15 @@ enum Keeper {
     There(Gateway),
 }
 
-/// A token that was made.
-#[derive(Deserialize)]
-struct Made {
-    token: String,
-}
-
-/// What there is.
-#[derive(Deserialize)]
-struct Listed {
-    tokens: Vec<TokenInfo>,
-}
-
 impl Keeper {
-    fn create(&self, name: &str, scope: Scope, ttl: Option<Duration>) -> anyhow::Result<String> {
+    fn create(&self, name: &str, scope: TokenScope, ttl: Option<Duration>) -> anyhow::Result<String> {
         match self {
             Keeper::Here(auth) => Ok(auth.create_token(name, scope, ttl)?.token.reveal().to_owned()),
             // Asked once: a second one after a lost answer would leave a token that nobody has.
             Keeper::There(gateway) => {
-                let body = json!({ "name": name, "scope": scope, "ttl": ttl.map(|ttl| ttl.as_secs()) });
-                let made = gateway.call(&Call::new(Method::POST, "/v1/tokens").body(body)).map_err(of_admin)?;
-                Ok(made.json::<Made>()?.token)
+                let body = NewToken { name: name.to_owned(), scope, ttl: ttl.map(|ttl| ttl.as_secs()) };
+                let made = gateway.call(&Call::new(Method::POST, "/v1/tokens").body(&body)).map_err(of_admin)?;
+                Ok(made.json::<TokenReply>()?.token.reveal().to_owned())
             }
         }
     }
@@ -118,7 +107,7 @@ impl Keeper {
         match self {
             Keeper::Here(auth) => Ok(auth.tokens()),
             Keeper::There(gateway) => {
-                Ok(gateway.call(&Call::get("/v1/tokens")).map_err(of_admin)?.json::<Listed>()?.tokens)
+                Ok(gateway.call(&Call::get("/v1/tokens")).map_err(of_admin)?.json::<TokenList>()?.tokens)
             }
         }
     }
@@ -154,6 +143,8 @@ fn list(tokens: &[TokenInfo]) {
 fn row(token: &TokenInfo) -> [String; 7] {
     let now = OffsetDateTime::now_utc();
     let show = |span: time::Duration| units::show_duration(span.try_into().unwrap_or_default());
+    let since = |at: &str| OffsetDateTime::parse(at, &Rfc3339).map_or_else(|_| "?".into(), |at| show(now - at));
+    let until = |at: &str| OffsetDateTime::parse(at, &Rfc3339).map_or_else(|_| "?".into(), |at| show(at - now));
     [
         token.id.clone(),
         match token.kind {
@@ -161,9 +152,9 @@ fn row(token: &TokenInfo) -> [String; 7] {
             TokenKind::Login => "browser".into(),
         },
         token.scope.to_string(),
-        show(now - token.created),
-        token.used.map_or_else(|| "-".into(), |used| format!("{} ago", show(now - used))),
-        token.expires.map_or_else(|| "-".into(), |expires| format!("in {}", show(expires - now))),
+        since(&token.created),
+        token.used.as_deref().map_or_else(|| "-".into(), |used| format!("{} ago", since(used))),
+        token.expires.as_deref().map_or_else(|| "-".into(), |expires| format!("in {}", until(expires))),
         token.name.clone(),
     ]
 }

@@ -3,6 +3,7 @@
 //! The link's machines are in the session and in the client; here frames become messages and back. The gateway takes part
 //! in two things only: it says in the hello what the caller may do, and it turns the session's last word into a close.
 
+use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -24,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
 use crate::app::{App, Place};
-use crate::auth::{Caller, HalfLogin, Scope};
+use crate::auth::{Caller, HalfLogin};
 use crate::extract::Key;
 use crate::guard::{self, Who};
 use crate::problem::Problem;
@@ -108,7 +109,7 @@ async fn admit(app: &App, parts: &Parts, upgrade: &Upgrade, id: String) -> Resul
 }
 
 async fn let_in(app: &App, caller: Caller, id: &str) -> Result<Admission, Problem> {
-    let caller = guard::allow(caller, Scope::Read)?;
+    let caller = guard::allow(caller, TokenScope::Read)?;
     let place = app.take_place(&caller)?;
     let entry = find(app, id).await?;
     if !entry.here {
@@ -210,7 +211,7 @@ async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<G
             }
         }
     };
-    let grant = json!({ "write": caller.allows(Scope::Write) });
+    let grant = json!({ "write": caller.allows(TokenScope::Write) });
     hello.insert("grant".to_owned(), grant);
     let dir = entry.dir.clone();
     let session = connect(app, *entry).await?;

@@ -1,5 +1,6 @@
 //! A session is made over HTTP: what was asked for, checked and completed, and once for each `Idempotency-Key`.
 
+use bowline_proto::api::{Checked, NewSession, NewTerminal};
 use bowline_proto::problem::Code;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,15 +9,11 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bowline_host::registry::{self, Entry, RegistryError};
-use bowline_host::start::{self, BodySpec, IfExists, Spec, TerminalSpec};
-use bowline_proto::ids::{SessionId, SessionName};
+use bowline_host::start::{self, BodySpec, Spec, TerminalSpec};
+use bowline_proto::ids::SessionId;
 use bowline_proto::session::SessionInfo;
-use bowline_proto::size::Size;
 use http::{HeaderMap, StatusCode, header};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
-use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::ask;
@@ -30,65 +27,9 @@ const MAX_KEY: usize = 256;
 /// How long a repeat waits for the first request's session to be whole.
 const WHOLE_WITHIN: Duration = Duration::from_secs(10);
 
-/// What to make.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub(crate) enum Create {
-    /// A program on a terminal.
-    Terminal(CreateTerminal),
-}
-
-/// A program on a terminal.
-// It is written again for the digest of a key. What nobody asked for is not in that, so that a repeat has the same one also
-// after an upgrade to a version that knows more fields.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub(crate) struct CreateTerminal {
-    /// 1 to 64 of `A-Z a-z 0-9 . _ -`, and a letter or digit first.
-    #[serde(skip_serializing_if = "is_default")]
-    name: Option<String>,
-    /// The program and its arguments; the login shell if empty.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
-    #[schema(value_type = Option<Vec<String>>)]
-    argv: Vec<String>,
-    /// An absolute path; the home directory if absent.
-    #[serde(skip_serializing_if = "is_default")]
-    #[schema(value_type = Option<String>)]
-    cwd: Option<PathBuf>,
-    /// Variables beside those of a login.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
-    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
-    env: std::collections::BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "is_default")]
-    #[schema(value_type = Option<Size>)]
-    size: Option<Value>,
-    /// What to do when a running session has the name.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
-    #[schema(value_type = Option<IfExists>)]
-    if_exists: IfExists,
-    /// Seconds without a viewer after which it ends; 0 for never.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
-    #[schema(value_type = Option<u64>)]
-    detached_ttl: u64,
-    /// Bytes of output that it keeps.
-    #[serde(skip_serializing_if = "is_default")]
-    log_size: Option<u64>,
-    /// Lines that it keeps above the screen.
-    #[serde(skip_serializing_if = "is_default")]
-    scrollback: Option<u32>,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-/// What is null is as if it were left out.
-fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(value: D) -> Result<T, D::Error> {
-    Option::deserialize(value).map(Option::unwrap_or_default)
-}
-
 /// Makes a session.
 #[utoipa::path(
-    post, path = "/v1/sessions", tag = "sessions", operation_id = "create_session", request_body = Create,
+    post, path = "/v1/sessions", tag = "sessions", operation_id = "create_session", request_body = NewSession,
     params(("Idempotency-Key" = Option<String>, Header, description = "A repeat with the same key returns the first session")),
     responses(
         (status = 201, description = "Made, now or by an earlier request with the same key", body = SessionInfo, headers(("Location" = String, description = "The session"))),
@@ -107,7 +48,7 @@ pub(crate) async fn create(
     State(app): State<App>,
     Writer(caller): Writer,
     headers: HeaderMap,
-    Json(Create::Terminal(wanted)): Json<Create>,
+    Json(NewSession::Terminal(wanted)): Json<NewSession>,
 ) -> Result<Response, Problem> {
     let key = idempotency_key(&headers)?.map(|key| derive(caller.id(), key));
     let digest = digest(&wanted).map_err(|error| internal(&error))?;
@@ -170,11 +111,10 @@ async fn first(app: &App, id: &SessionId) -> Result<Option<Entry>, Problem> {
     }
 }
 
-async fn spec(app: &App, wanted: CreateTerminal) -> Result<Spec, Problem> {
-    let name = wanted.name.map(|name| name.parse::<SessionName>());
-    let name = name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
-    let size =
-        wanted.size.map(Size::deserialize).transpose().map_err(|why| Problem::new(Code::BadSize, why.to_string()))?;
+async fn spec(app: &App, wanted: NewTerminal) -> Result<Spec, Problem> {
+    let bad = |code| move |why: serde_json::Error| Problem::new(code, why.to_string());
+    let name = wanted.name.map(Checked::get).transpose().map_err(bad(Code::BadName))?;
+    let size = wanted.size.map(Checked::get).transpose().map_err(bad(Code::BadSize))?;
     let defaults = &app.settings.sessions;
     let mut env = app.environment.get().await.clone();
     for (variable, value) in wanted.env {
@@ -195,7 +135,7 @@ async fn spec(app: &App, wanted: CreateTerminal) -> Result<Spec, Problem> {
         argv.extend(defaults.shell.clone().map(OsString::from));
     }
     let home = || env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
-    let cwd = match wanted.cwd {
+    let cwd = match wanted.cwd.map(PathBuf::from) {
         Some(cwd) if !cwd.is_absolute() => {
             return Err(Problem::new(Code::BadCwd, format!("{} is not an absolute path", cwd.display())));
         }
@@ -239,7 +179,7 @@ fn derive(caller: &str, key: &[u8]) -> SessionId {
 }
 
 /// By this, a repeat is told from another request with the same key.
-fn digest(wanted: &CreateTerminal) -> serde_json::Result<String> {
+fn digest(wanted: &NewTerminal) -> serde_json::Result<String> {
     let digest = Sha256::digest(serde_json::to_vec(wanted)?);
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -251,14 +191,9 @@ mod tests {
     /// A key is remembered for as long as its session, over upgrades.
     #[test]
     fn r28_a_digest_has_only_what_was_asked_for() {
-        let digest = |wanted: Value| digest(&serde_json::from_value(wanted).unwrap()).unwrap();
+        let digest = |wanted: serde_json::Value| digest(&serde_json::from_value(wanted).unwrap()).unwrap();
         let hash = |text: &str| Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         assert_eq!(digest(serde_json::json!({})), hash("{}"));
-        let nothing = serde_json::json!({
-            "name": null, "argv": [], "cwd": null, "env": {}, "size": null, "if_exists": null, "detached_ttl": 0,
-            "log_size": null, "scrollback": null,
-        });
-        assert_eq!(digest(nothing), hash("{}"));
         assert_eq!(digest(serde_json::json!({ "name": "a", "argv": ["b"] })), hash(r#"{"name":"a","argv":["b"]}"#));
     }
 }

@@ -3,13 +3,14 @@
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
 use http::header;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 
 use crate::app::App;
-use crate::auth::{Caller, HalfLogin, Scope, TOKEN_PREFIX};
+use crate::auth::{Caller, HalfLogin, TOKEN_PREFIX};
 use crate::problem::Problem;
 use crate::reach::{Ends, Reach};
 use crate::ws;
@@ -102,7 +103,7 @@ fn forwarded_user(app: &App, parts: &Parts) -> Result<Option<Caller>, Problem> {
     }
     let user = user.to_str().unwrap_or_default();
     if forward.users.iter().any(|known| known == user) {
-        return Ok(Some(Caller::user(user, Scope::Admin)));
+        return Ok(Some(Caller::user(user, TokenScope::Admin)));
     }
     Err(Problem::new(Code::NotAllowed, format!("the user {user:?} is not in the gateway's list")))
 }
@@ -115,7 +116,7 @@ pub(crate) struct Writer(pub(crate) Caller);
 pub(crate) struct Admin(pub(crate) Caller);
 
 /// A caller of at least this scope, from a plain call.
-pub(crate) fn caller(app: &App, parts: &Parts, needed: Scope) -> Result<Caller, Problem> {
+pub(crate) fn caller(app: &App, parts: &Parts, needed: TokenScope) -> Result<Caller, Problem> {
     match who(app, parts)? {
         Who::Caller(caller) => allow(caller, needed),
         Who::Half(_) => Err(Problem::new(
@@ -126,7 +127,7 @@ pub(crate) fn caller(app: &App, parts: &Parts, needed: Scope) -> Result<Caller, 
 }
 
 /// The caller, if its scope is enough.
-pub(crate) fn allow(caller: Caller, needed: Scope) -> Result<Caller, Problem> {
+pub(crate) fn allow(caller: Caller, needed: TokenScope) -> Result<Caller, Problem> {
     if caller.allows(needed) {
         return Ok(caller);
     }
@@ -145,7 +146,7 @@ macro_rules! extracts {
         }
     )*};
 }
-extracts!(Reader: Scope::Read, Writer: Scope::Write, Admin: Scope::Admin);
+extracts!(Reader: TokenScope::Read, Writer: TokenScope::Write, Admin: TokenScope::Admin);
 
 /// A cookie's value.
 fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

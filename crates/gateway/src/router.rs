@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
+use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
 use bowline_proto::session::State as Life;
 use http::header;
@@ -14,7 +15,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Scope;
 use crate::extract::Json;
 use crate::problem::Problem;
 use crate::{assets, attach, auth, create, events, guard, history, metrics, openapi, sessions};
@@ -104,7 +104,7 @@ pub(crate) async fn show_metrics(
     counted: PrometheusHandle,
 ) -> Result<Response, Problem> {
     if !app.settings.open_metrics {
-        guard::caller(&app, &parts, Scope::Read)?;
+        guard::caller(&app, &parts, TokenScope::Read)?;
     }
     let home = app.home.clone();
     let entries = sessions::blocking(move || Ok(bowline_host::registry::list_files(&home)?)).await?;

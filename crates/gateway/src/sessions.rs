@@ -8,13 +8,13 @@ use axum::response::{IntoResponse, Response};
 use bowline_host::control::ControlError;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::{remove, rename, start};
+use bowline_proto::api::{Checked, CommandAccepted, NewCommand, Restart, SessionChange, SessionList};
 use bowline_proto::control::{Reply, Request};
-use bowline_proto::ids::{Epoch, SessionId, SessionName};
+use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::SessionInfo;
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::ask;
@@ -60,23 +60,17 @@ async fn look(app: &App, key: &str) -> Result<Result<Entry, RegistryError>, Prob
     .await
 }
 
-/// All sessions.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Listed {
-    sessions: Vec<SessionInfo>,
-}
-
 /// Every session there is, oldest first.
 #[utoipa::path(
     get, path = "/v1/sessions", tag = "sessions", operation_id = "list_sessions",
     responses(
-        (status = 200, body = Listed),
+        (status = 200, body = SessionList),
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: this needs the scope `read`"),
     )
 )]
 pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Response, Problem> {
-    Ok(Json(Listed { sessions: all(&app).await? }).into_response())
+    Ok(Json(SessionList { sessions: all(&app).await? }).into_response())
 }
 
 /// Every session, described.
@@ -106,18 +100,9 @@ async fn describe(app: &App, id: &str) -> Result<Response, Problem> {
     Ok(Json(ask::describe(find(app, id).await?).await).into_response())
 }
 
-/// What to change.
-#[derive(Debug, Deserialize, ToSchema)]
-pub(crate) struct Change {
-    /// A new name.
-    name: Option<String>,
-    /// Seconds without a viewer after which it ends; 0 for never.
-    detached_ttl: Option<u64>,
-}
-
 /// Renames a session, or sets how long it waits for a viewer.
 #[utoipa::path(
-    patch, path = "/v1/sessions/{id}", tag = "sessions", operation_id = "change_session", request_body = Change, params(("id" = String, Path, description = "The session's id or name")),
+    patch, path = "/v1/sessions/{id}", tag = "sessions", operation_id = "change_session", request_body = SessionChange, params(("id" = String, Path, description = "The session's id or name")),
     responses(
         (status = 200, body = SessionInfo),
         (status = 400, description = "`bad_request`, `bad_name`"),
@@ -133,10 +118,9 @@ pub(crate) async fn change(
     State(app): State<App>,
     _: Writer,
     Key(id): Key,
-    Json(change): Json<Change>,
+    Json(change): Json<SessionChange>,
 ) -> Result<Response, Problem> {
-    let name = change.name.map(|name| name.parse::<SessionName>());
-    let name = name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
+    let name = change.name.map(Checked::get).transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
     let entry = find(&app, &id).await?;
     let id = entry.info.id.clone();
     match (name, change.detached_ttl) {
@@ -200,13 +184,6 @@ pub(crate) async fn end(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Which life is meant.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-pub(crate) struct Restart {
-    /// The life that ended; if it is not the last one any more, the session stays as it is now.
-    epoch: Option<Epoch>,
-}
-
 /// Gives an exited or lost session a new life.
 #[utoipa::path(
     post, path = "/v1/sessions/{id}/restart", tag = "sessions", operation_id = "restart_session", request_body = Option<Restart>, params(("id" = String, Path, description = "The session's id or name")),
@@ -234,32 +211,12 @@ pub(crate) async fn restart(
     Ok(Json(ask::describe(entry).await).into_response())
 }
 
-/// Something to do once.
-#[derive(Debug, Deserialize, ToSchema)]
-pub(crate) struct Command {
-    /// Chosen by the caller, 1 to 64 bytes: a repeat is told from another command by it.
-    id: String,
-    /// `{"type":"input","text"}` or `{"type":"signal","name"}`.
-    #[schema(value_type = Object)]
-    command: Value,
-}
-
-/// A command that was taken.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Taken {
-    id: String,
-    /// Its place in the session's events.
-    seq: u64,
-    /// `accepted`, or `duplicate` for a repeat.
-    status: &'static str,
-}
-
 /// Does something once.
 #[utoipa::path(
-    post, path = "/v1/sessions/{id}/commands", tag = "sessions", operation_id = "command_session", request_body = Command, params(("id" = String, Path, description = "The session's id or name")),
+    post, path = "/v1/sessions/{id}/commands", tag = "sessions", operation_id = "command_session", request_body = NewCommand, params(("id" = String, Path, description = "The session's id or name")),
     responses(
-        (status = 202, description = "Accepted", body = Taken),
-        (status = 200, description = "Accepted before", body = Taken),
+        (status = 202, description = "Accepted", body = CommandAccepted),
+        (status = 200, description = "Accepted before", body = CommandAccepted),
         (status = 400, description = "`bad_request`, `bad_name`"),
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: this needs the scope `write`, or it is another machine's session"),
@@ -276,15 +233,14 @@ pub(crate) async fn command(
     State(app): State<App>,
     _: Writer,
     Key(id): Key,
-    Json(command): Json<Command>,
+    Json(command): Json<NewCommand>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
     let request = Request::Command { id: command.id, command: command.command };
     match ask::ask_running(&entry, &request).await? {
         Some(Reply::Accepted { id, seq, duplicate }) => {
-            let (code, status) =
-                if duplicate { (StatusCode::OK, "duplicate") } else { (StatusCode::ACCEPTED, "accepted") };
-            Ok((code, Json(Taken { id, seq, status })).into_response())
+            let code = if duplicate { StatusCode::OK } else { StatusCode::ACCEPTED };
+            Ok((code, Json(CommandAccepted::new(id, seq, duplicate))).into_response())
         }
         Some(_) => Err(Problem::new(Code::Unreachable, "the session process answered with something unexpected")),
         None => Err(Problem::new(Code::SessionGone, "the session has ended")),

@@ -2,6 +2,7 @@
 //!
 //! What to start travels over a pipe, never in the arguments; readiness or the precise error comes back over another.
 
+use bowline_proto::api::IfExists;
 use bowline_proto::problem::Code;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -94,20 +95,6 @@ pub struct TerminalSpec {
     pub log_size: u64,
     /// Lines to keep above the visible ones.
     pub history: u32,
-}
-
-/// What to do when a running session has the name already.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum IfExists {
-    /// Refuse.
-    #[default]
-    Fail,
-    /// Take that one if it was started with the same command and directory, refuse otherwise.
-    Return,
-    /// End that one and start afresh.
-    Restart,
 }
 
 /// The session that a start led to.

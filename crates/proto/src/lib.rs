@@ -6,6 +6,7 @@
 //! - [`session`]: how a session is described;
 //! - [`message`]: the text messages of an attach;
 //! - [`problem`]: why something is refused;
+//! - [`api`]: the bodies of the HTTP API;
 //! - [`board`]: the messages of the event stream;
 //! - [`frame`]: how messages become bytes on a unix socket, and the binary payloads;
 //! - [`control`]: what else the owner's socket is asked;
@@ -13,6 +14,7 @@
 //! - [`close`], [`backoff`]: what the end of a connection means, and how long to wait for the next;
 //! - [`config`]: every bound, and what happens on reaching it.
 
+pub mod api;
 pub mod backoff;
 pub mod board;
 pub mod close;

@@ -146,6 +146,23 @@ pub enum ClientMessage {
     Unknown,
 }
 
+/// A command to a terminal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TerminalCommand {
+    /// Type this.
+    Input {
+        /// The text.
+        text: String,
+    },
+    /// Send a signal to the program in the foreground.
+    Signal {
+        /// Such as `INT`, also with `SIG` in front.
+        name: String,
+    },
+}
+
 /// The server's answer to a hello.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]

@@ -1,4 +1,4 @@
-//! The TypeScript client's wire types are written from the ones here; this test fails when they differ.
+//! The TypeScript client's types for messages and HTTP bodies are written from the ones here; this test fails when they differ.
 //!
 //! `BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire` writes them anew.
 
@@ -6,17 +6,21 @@ use std::fmt::Write as _;
 
 use ts_rs::{Config, TS};
 
+use crate::api::{
+    CodeReply, CommandAccepted, CommandStatus, IfExists, Login, LoginReply, NewCommand, NewTerminal, NewToken, Restart,
+    Secret, SessionChange, TicketReply, TokenInfo, TokenKind, TokenList, TokenReply, TokenScope,
+};
 use crate::board::{BoardClientMessage, BoardMessage};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
 use crate::message::{
     Attached, ClientMessage, Cursor, Grant, Hello, Lag, Missed, Present, Reason, Scope, ServerMessage, SnapshotLength,
-    Theme, Verdict, You,
+    TerminalCommand, Theme, Verdict, You,
 };
-use crate::problem::Code;
+use crate::problem::{Code, Problem, Retained};
 use crate::session::{Call, CallKind, ExitStatus, Kind, SessionInfo, State, TerminalInfo};
 use crate::size::Size;
 
-const HEADER: &str = "\
+const MESSAGES: &str = "\
 /**
  * The messages of the wire, as TypeScript types.
  *
@@ -28,6 +32,17 @@ const HEADER: &str = "\
  */
 ";
 
+const BODIES: &str = "\
+/**
+ * The bodies of the HTTP API, as TypeScript types.
+ *
+ * Written from the Rust types in crates/proto; do not edit. To write it anew:
+ *
+ *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
+ */
+import type { Code, Epoch, SessionName, Size } from \"../core/wire.js\";
+";
+
 /// One type, with its words.
 fn declare<T: TS>(out: &mut String) {
     let config = Config::new().with_large_int("number");
@@ -37,8 +52,8 @@ fn declare<T: TS>(out: &mut String) {
     writeln!(out, "\n{docs}export {decl}").expect("a string takes everything");
 }
 
-fn wire() -> String {
-    let mut out = HEADER.to_owned();
+fn messages() -> String {
+    let mut out = MESSAGES.to_owned();
     declare::<SessionId>(&mut out);
     declare::<SessionName>(&mut out);
     declare::<Epoch>(&mut out);
@@ -64,6 +79,7 @@ fn wire() -> String {
     declare::<Grant>(&mut out);
     declare::<Theme>(&mut out);
     declare::<ClientMessage>(&mut out);
+    declare::<TerminalCommand>(&mut out);
     declare::<Attached>(&mut out);
     declare::<Verdict>(&mut out);
     declare::<Reason>(&mut out);
@@ -78,19 +94,45 @@ fn wire() -> String {
     out
 }
 
+fn bodies() -> String {
+    let mut out = BODIES.to_owned();
+    declare::<NewTerminal>(&mut out);
+    declare::<IfExists>(&mut out);
+    declare::<SessionChange>(&mut out);
+    declare::<Restart>(&mut out);
+    declare::<NewCommand>(&mut out);
+    declare::<CommandAccepted>(&mut out);
+    declare::<CommandStatus>(&mut out);
+    declare::<Secret>(&mut out);
+    declare::<Login>(&mut out);
+    declare::<LoginReply>(&mut out);
+    declare::<TokenScope>(&mut out);
+    declare::<NewToken>(&mut out);
+    declare::<TokenReply>(&mut out);
+    declare::<TokenList>(&mut out);
+    declare::<TokenInfo>(&mut out);
+    declare::<TokenKind>(&mut out);
+    declare::<CodeReply>(&mut out);
+    declare::<TicketReply>(&mut out);
+    declare::<Problem>(&mut out);
+    declare::<Retained>(&mut out);
+    out
+}
+
 #[test]
 #[allow(clippy::disallowed_methods, reason = "blessing is asked for from outside")]
-fn the_typescript_wire_types_are_these() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packages/client/src/core/wire.ts");
-    let now = wire();
-    if std::env::var_os("BOWLINE_BLESS").is_some() {
-        std::fs::write(path, now).expect("the wire types are written");
-        return;
+fn the_typescript_types_are_these() {
+    for (file, now) in [("core/wire.ts", messages()), ("api/bodies.ts", bodies())] {
+        let path = format!("{}/../../packages/client/src/{file}", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("BOWLINE_BLESS").is_some() {
+            std::fs::write(path, now).expect("the types are written");
+            continue;
+        }
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            committed == now,
+            "packages/client/src/{file} differs from the Rust types. Write it anew, and read the difference:\n\
+             BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire"
+        );
     }
-    let committed = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        committed == now,
-        "packages/client/src/core/wire.ts differs from the Rust types. Write it anew, and read the difference:\n\
-         BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire"
-    );
 }

@@ -9,6 +9,7 @@
  */
 export { Api } from "./api/api.js";
 export { ApiError } from "./api/error.js";
+export type * from "./api/bodies.js";
 export type * from "./api/types.js";
 export type * from "./connection/environment.js";
 export { EventsConnection, type EventsCallbacks, type EventsOptions } from "./connection/events.js";

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use bowline_client::remote;
 use bowline_gateway::Gateway;
-use bowline_gateway::auth::{Auth, NewToken, Scope};
+use bowline_gateway::auth::Auth;
 use bowline_gateway::settings::{SessionDefaults, Settings};
 use bowline_host::home::Home;
 use bowline_host::launch::Launcher;
 use bowline_host::remove::Retention;
+use bowline_proto::api::{TokenReply, TokenScope};
 
 use super::probe::Trial;
 use super::report::Report;
@@ -26,13 +27,13 @@ const KEEP_ALL: Retention = Retention { max_age: Duration::MAX, max_bytes: u64::
 /// A token that is revoked when dropped.
 pub(super) struct Token {
     auth: Auth,
-    token: NewToken,
+    token: TokenReply,
 }
 
 impl Token {
     pub(super) fn new(home: &Home) -> anyhow::Result<Token> {
         let auth = Auth::open(home)?;
-        let token = auth.create_token("doctor", Scope::Write, Some(TOKEN_LIFE))?;
+        let token = auth.create_token("doctor", TokenScope::Write, Some(TOKEN_LIFE))?;
         Ok(Token { auth, token })
     }
 

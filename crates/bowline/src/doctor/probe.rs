@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 use bowline_client::remote::call::Call;
 use bowline_client::remote::{Gateway, Remote};
 use bowline_client::transport::{Dial, Transport};
+use bowline_proto::api::{NewSession, NewTerminal};
 use bowline_proto::close::Closed;
 use bowline_proto::config::ClientConfig;
 use bowline_proto::ids::{ClientId, SessionId};
 use bowline_proto::link::{Client, ClientEvent};
+use bowline_proto::session::SessionInfo;
 use http::Method;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::{Value, json};
 
 /// How long making a session may take, and seeing what it prints.
 const WITHIN: Duration = Duration::from_secs(15);
@@ -30,12 +31,15 @@ impl Trial {
     /// Makes a session that prints something and stays.
     pub(super) fn start(gateway: &Gateway) -> Result<Trial, String> {
         let argv = ["/bin/sh", "-c", "printf 'all is %s' well; exec cat"];
-        let size = json!({ "cols": 80, "rows": 24 });
-        let body = json!({ "kind": "terminal", "argv": argv, "cwd": "/", "size": size, "detached_ttl": LEFT_FOR });
-        let made = gateway.call(&Call::new(Method::POST, "/v1/sessions").body(body).within(WITHIN));
-        let made: Value = made.and_then(|answer| answer.json()).map_err(|error| error.to_string())?;
-        let id =
-            made["id"].as_str().and_then(|id| id.parse().ok()).ok_or("the gateway made a session without an id")?;
+        let session = NewSession::Terminal(NewTerminal {
+            argv: argv.map(str::to_owned).into(),
+            cwd: Some("/".to_owned()),
+            detached_ttl: LEFT_FOR,
+            ..NewTerminal::default()
+        });
+        let made = gateway.call(&Call::new(Method::POST, "/v1/sessions").body(&session).within(WITHIN));
+        let made: SessionInfo = made.and_then(|answer| answer.json()).map_err(|error| error.to_string())?;
+        let id = made.id;
         Ok(Trial { gateway: gateway.clone(), id })
     }
 

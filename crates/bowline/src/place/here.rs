@@ -13,6 +13,7 @@ use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::remove::{self, Retention};
 use bowline_host::rename;
 use bowline_host::start;
+use bowline_proto::api::CommandAccepted;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::{SessionInfo, State};
@@ -21,7 +22,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::inotify;
 use serde_json::Value;
 
-use super::{Accepted, End, Log, Piece, Place, Pruned, Session};
+use super::{End, Log, Piece, Place, Pruned, Session};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
 use crate::{args, new};
@@ -87,7 +88,7 @@ impl Place for Here {
         Ok(rename::rename(&self.home, &self.entry(session)?, name, None)?)
     }
 
-    fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<Accepted> {
+    fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<CommandAccepted> {
         let dir = self.entry(session)?.dir;
         let request = Request::Command { id: id.to_owned(), command: command.clone() };
         let ask = || Control::connect(&dir)?.request(&request, DEADLINE);
@@ -96,7 +97,7 @@ impl Place for Here {
             other => other?,
         };
         let Reply::Accepted { id, seq, duplicate } = reply else { return Err(ControlError::Unexpected.into()) };
-        Ok(Accepted { id, seq, status: if duplicate { "duplicate" } else { "accepted" }.to_owned() })
+        Ok(CommandAccepted::new(id, seq, duplicate))
     }
 
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String> {

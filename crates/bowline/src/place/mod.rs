@@ -8,6 +8,7 @@ mod there;
 use std::time::Duration;
 
 use bowline_client::transport::Dial;
+use bowline_proto::api::CommandAccepted;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::SessionInfo;
@@ -39,15 +40,6 @@ impl Session {
     }
 }
 
-/// A command was taken.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Accepted {
-    pub(crate) id: String,
-    pub(crate) seq: u64,
-    /// `accepted`, or `duplicate` when it had been taken before.
-    pub(crate) status: String,
-}
-
 /// A place with sessions.
 pub(crate) trait Place: Sync {
     /// All sessions, oldest first.
@@ -74,7 +66,7 @@ pub(crate) trait Place: Sync {
     /// Gives one another name.
     fn rename(&self, session: &Session, name: &SessionName) -> anyhow::Result<()>;
     /// Has something done once, however often the way to it fails, or this is called with the same id.
-    fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<Accepted>;
+    fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<CommandAccepted>;
     /// What one shows, or showed last.
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String>;
     /// What one has printed.

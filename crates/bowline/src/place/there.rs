@@ -1,5 +1,8 @@
 //! The sessions behind a gateway, over HTTP; attaching goes over a WebSocket.
 
+use bowline_proto::api::{
+    Checked, CommandAccepted, NewCommand, NewSession, NewTerminal, Restart, SessionChange, SessionList,
+};
 use bowline_proto::problem;
 use std::cell::RefCell;
 use std::time::Duration;
@@ -12,11 +15,10 @@ use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::State;
 use http::Method;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::{Accepted, End, Log, Piece, Place, Pruned, Session};
+use super::{End, Log, Piece, Place, Pruned, Session};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
 use crate::{args, new, send, units};
@@ -31,11 +33,6 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Another machine, by its gateway.
 pub(super) struct There {
     gateway: Gateway,
-}
-
-#[derive(Deserialize)]
-struct List {
-    sessions: Vec<Session>,
 }
 
 impl There {
@@ -78,7 +75,14 @@ fn path(session: &Session, rest: &str) -> String {
 
 impl Place for There {
     fn list(&self) -> anyhow::Result<Vec<Session>> {
-        Ok(self.gateway.call(&Call::get("/v1/sessions"))?.json::<List>()?.sessions)
+        Ok(self
+            .gateway
+            .call(&Call::get("/v1/sessions"))?
+            .json::<SessionList>()?
+            .sessions
+            .into_iter()
+            .map(|info| Session { info })
+            .collect())
     }
 
     fn find_exact(&self, key: &str) -> anyhow::Result<Session> {
@@ -92,13 +96,13 @@ impl Place for There {
 
     fn start(&self, verb: args::New, _config: &Config) -> anyhow::Result<Session> {
         let key = send::fresh_id()?;
-        Ok(self.do_once(&Call::new(Method::POST, "/v1/sessions").body(order(verb)?).key(&key))?)
+        Ok(self.do_once(&Call::new(Method::POST, "/v1/sessions").body(&new_session(verb)?).key(&key))?)
     }
 
     fn restart(&self, session: &Session) -> anyhow::Result<Session> {
         // The epoch makes a second try harmless: it finds another one, and gets the session as it is.
-        let body = json!({"epoch": session.info.epoch});
-        Ok(self.do_once(&Call::new(Method::POST, path(session, "/restart")).body(body))?)
+        let body = Restart { epoch: Some(session.info.epoch.clone()) };
+        Ok(self.do_once(&Call::new(Method::POST, path(session, "/restart")).body(&body))?)
     }
 
     fn end(&self, session: &Session, grace: Option<Duration>, keep: bool) -> anyhow::Result<()> {
@@ -122,13 +126,14 @@ impl Place for There {
     }
 
     fn rename(&self, session: &Session, name: &SessionName) -> anyhow::Result<()> {
-        let call = Call::new(Method::PATCH, path(session, "")).body(json!({"name": name}));
+        let call = Call::new(Method::PATCH, path(session, ""))
+            .body(&SessionChange { name: Some(Checked::Good(name.clone())), ..SessionChange::default() });
         Ok(patiently(AGAIN, || self.gateway.call(&call)).map(drop)?)
     }
 
-    fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<Accepted> {
-        let body = json!({"id": id, "command": command});
-        let call = Call::new(Method::POST, path(session, "/commands")).body(body);
+    fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<CommandAccepted> {
+        let body = NewCommand { id: id.to_owned(), command: command.clone() };
+        let call = Call::new(Method::POST, path(session, "/commands")).body(&body);
         Ok(patiently_unless_full(|| self.gateway.call(&call)?.json())?)
     }
 
@@ -158,40 +163,25 @@ impl Place for There {
 }
 
 /// What a new session shall be. Its directory and environment are the server's, but for what is given.
-fn order(verb: args::New) -> anyhow::Result<Value> {
+fn new_session(verb: args::New) -> anyhow::Result<NewSession> {
     let text = |text: std::ffi::OsString| {
         text.into_string().map_err(|bad| {
             let message = format!("{} is not UTF-8, which is all that a server takes", bad.display());
             Failure::new(Code::Usage, message, "run bowline on that machine")
         })
     };
-    let mut order = Map::new();
-    let mut put = |name: &str, value: Value| drop(order.insert(name.to_owned(), value));
-    put("kind", json!("terminal"));
-    put("size", json!(verb.size.or_else(new::terminal_size).unwrap_or_default()));
-    put("if_exists", json!(bowline_host::start::IfExists::from(verb.if_exists)));
-    if let Some(name) = verb.name {
-        put("name", json!(name));
-    }
-    if !verb.argv.is_empty() {
-        put("argv", json!(verb.argv.into_iter().map(text).collect::<Result<Vec<_>, _>>()?));
-    }
-    if let Some(cwd) = verb.cwd {
-        put("cwd", json!(text(cwd.into_os_string())?));
-    }
-    if !verb.env.is_empty() {
-        put("env", verb.env.into_iter().map(|(name, value)| (name, json!(value))).collect::<Map<_, _>>().into());
-    }
-    if let Some(ttl) = verb.ttl {
-        put("detached_ttl", json!(units::whole_seconds(ttl)));
-    }
-    if let Some(bytes) = verb.log_size {
-        put("log_size", json!(bytes));
-    }
-    if let Some(lines) = verb.scrollback {
-        put("scrollback", json!(lines));
-    }
-    Ok(order.into())
+    let size = verb.size.or_else(new::terminal_size).unwrap_or_default();
+    Ok(NewSession::Terminal(NewTerminal {
+        name: verb.name.map(Checked::Good),
+        argv: verb.argv.into_iter().map(text).collect::<Result<_, _>>()?,
+        cwd: verb.cwd.map(|cwd| text(cwd.into_os_string())).transpose()?,
+        env: verb.env.into_iter().collect(),
+        size: Some(Checked::Good(size)),
+        if_exists: verb.if_exists.into(),
+        detached_ttl: verb.ttl.map(units::whole_seconds).unwrap_or_default(),
+        log_size: verb.log_size,
+        scrollback: verb.scrollback,
+    }))
 }
 
 /// The query of a session's end.

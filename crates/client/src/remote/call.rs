@@ -3,11 +3,11 @@
 use std::io::{ErrorKind, Read};
 use std::time::Duration;
 
-use bowline_proto::problem::Code;
+use bowline_proto::problem::{Code, Problem};
 use http::{HeaderMap, Method, Request};
-use serde::Deserialize;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use ureq::Body;
 
 use super::gateway::Gateway;
@@ -98,8 +98,8 @@ impl Call {
     }
 
     /// With this JSON.
-    pub fn body(self, body: Value) -> Call {
-        Call { body: Some(body), ..self }
+    pub fn body(self, body: &impl Serialize) -> Call {
+        Call { body: Some(json!(body)), ..self }
     }
 
     /// With an `Idempotency-Key`.
@@ -120,26 +120,6 @@ pub struct Answer {
     status: u16,
     headers: HeaderMap,
     body: Body,
-}
-
-/// RFC 9457, as far as it matters here.
-#[derive(Deserialize)]
-struct Problem {
-    detail: Option<String>,
-    title: Option<String>,
-    retained: Option<Retained>,
-}
-
-/// What the log keeps.
-#[derive(Deserialize)]
-struct Retained {
-    from: u64,
-}
-
-impl Problem {
-    fn words(self) -> Option<String> {
-        self.detail.or(self.title)
-    }
 }
 
 impl Gateway {
@@ -254,8 +234,8 @@ impl Answer {
         let mut body = Vec::new();
         let read = self.reader().take(MAX_PROBLEM).read_to_end(&mut body);
         let problem = read.ok().and_then(|_| serde_json::from_slice::<Problem>(&body).ok());
-        let oldest = problem.as_ref().and_then(|problem| problem.retained.as_ref()).map(|retained| retained.from);
-        let words = problem.and_then(Problem::words);
+        let oldest = problem.as_ref().and_then(|problem| problem.retained).map(|retained| retained.from);
+        let words = problem.and_then(explanation);
         let detail = words.unwrap_or_else(|| format!("the server refused: {name}"));
         CallError::Refused { code: Code::from_name(&name), detail, oldest }
     }
@@ -263,5 +243,9 @@ impl Answer {
 
 /// The words for people in a problem's body.
 pub(super) fn problem_words(body: &[u8]) -> Option<String> {
-    serde_json::from_slice::<Problem>(body).ok()?.words()
+    explanation(serde_json::from_slice(body).ok()?)
+}
+
+fn explanation(problem: Problem) -> Option<String> {
+    [problem.detail, problem.title].into_iter().find(|text| !text.is_empty())
 }

@@ -1,19 +1,19 @@
 //! Who makes a call.
 
+use bowline_proto::api::TokenScope;
 use std::fmt;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::Auth;
-use super::scope::Scope;
 use super::secret::Digest;
 
 /// Who makes a call, and how much they may do. Cheap to clone; holding one keeps its login from growing idle.
 #[derive(Clone, Debug)]
 pub struct Caller {
     id: Arc<str>,
-    scope: Scope,
+    scope: TokenScope,
     kind: Kind,
     life: Arc<Life>,
 }
@@ -37,12 +37,12 @@ impl Life {
 }
 
 impl Caller {
-    pub(super) fn new(id: &str, scope: Scope, kind: Kind, life: Arc<Life>) -> Caller {
+    pub(super) fn new(id: &str, scope: TokenScope, kind: Kind, life: Arc<Life>) -> Caller {
         Caller { id: id.into(), scope, kind, life }
     }
 
     /// A user that a trusted proxy names. There is nothing here to revoke: the proxy decides.
-    pub fn user(name: &str, scope: Scope) -> Caller {
+    pub fn user(name: &str, scope: TokenScope) -> Caller {
         // Ids of tokens and logins have no colon, so no user is taken for one.
         Caller::new(&format!("user:{name}"), scope, Kind::User, Arc::default())
     }
@@ -53,12 +53,12 @@ impl Caller {
     }
 
     /// How much they may do.
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> TokenScope {
         self.scope
     }
 
     /// Whether they may do what needs this scope.
-    pub fn allows(&self, needed: Scope) -> bool {
+    pub fn allows(&self, needed: TokenScope) -> bool {
         self.scope >= needed
     }
 

@@ -1,5 +1,6 @@
 //! Logging in and out, tokens and tickets, over HTTP.
 
+use bowline_proto::api::{CodeReply, Login, LoginReply, NewToken, TicketReply, TokenList, TokenReply};
 use bowline_proto::problem::Code;
 use std::io;
 use std::time::{Duration, Instant};
@@ -9,12 +10,10 @@ use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
-use serde::{Deserialize, Serialize};
-use time::OffsetDateTime;
-use time::serde::rfc3339;
+use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{AuthError, LoginError, Scope, Secret, TokenInfo};
+use super::{AuthError, LoginError};
 use crate::app::App;
 use crate::extract::{Json, Key, OptionalJson};
 use crate::guard::{Admin, Reader};
@@ -66,24 +65,9 @@ fn reach(parts: &Parts) -> Result<Reach, Problem> {
     found.ok_or_else(|| internal(&io::Error::other("the request passed no check of Host and Origin")))
 }
 
-/// A one-time code, from the fragment of a login link.
-#[derive(Debug, Deserialize, ToSchema)]
-pub(crate) struct LoginRequest {
-    #[schema(value_type = String)]
-    code: Secret,
-}
-
-/// What the page keeps; the cookie comes in a header.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LoginReply {
-    /// To be sent as `Bowline-Key` with every call, and as `key` in the hello of a WebSocket.
-    #[schema(value_type = String)]
-    key: Secret,
-}
-
 /// Log a browser in.
 #[utoipa::path(
-    post, path = "/v1/login", tag = "auth", security(()), request_body = LoginRequest,
+    post, path = "/v1/login", tag = "auth", security(()), request_body = Login,
     responses(
         (status = 200, body = LoginReply, headers(("Set-Cookie" = String))),
         (status = 401, description = "`not_authenticated`: the code was used, is too old or is unknown"),
@@ -95,7 +79,7 @@ pub(crate) async fn login(
     State(app): State<App>,
     Attempt(reach): Attempt,
     headers: HeaderMap,
-    Json(LoginRequest { code }): Json<LoginRequest>,
+    Json(Login { code }): Json<Login>,
 ) -> Result<Response, Problem> {
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     let (auth, label) = (app.auth.clone(), agent.unwrap_or("a browser").to_owned());
@@ -130,13 +114,6 @@ fn cookie(app: &App, reach: &Reach, value: &str, seconds: u32) -> String {
     format!("{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
 }
 
-/// Everything that can be revoked.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TokenList {
-    /// Tokens and browser logins, the oldest first.
-    tokens: Vec<TokenInfo>,
-}
-
 /// List tokens, and browsers that have logged in.
 #[utoipa::path(
     get, path = "/v1/tokens", tag = "auth",
@@ -150,29 +127,9 @@ pub(crate) async fn list_tokens(State(app): State<App>, _: Admin) -> Response {
     Json(TokenList { tokens: app.auth.tokens() }).into_response()
 }
 
-/// A token to make.
-#[derive(Debug, Deserialize, ToSchema)]
-pub(crate) struct TokenRequest {
-    /// What it is for: 1 to 64 of `A-Z a-z 0-9 . _ -`.
-    name: String,
-    scope: Scope,
-    /// Seconds for which it works; until it is revoked if absent.
-    ttl: Option<u64>,
-}
-
-/// A token that was made.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TokenReply {
-    /// By which it is listed and revoked.
-    id: String,
-    /// Shown this once.
-    #[schema(value_type = String)]
-    token: Secret,
-}
-
 /// Make a token.
 #[utoipa::path(
-    post, path = "/v1/tokens", tag = "auth", request_body = TokenRequest,
+    post, path = "/v1/tokens", tag = "auth", request_body = NewToken,
     responses(
         (status = 201, body = TokenReply),
         (status = 400, description = "`bad_request`, `bad_name`"),
@@ -185,12 +142,12 @@ pub(crate) struct TokenReply {
 pub(crate) async fn create_token(
     State(app): State<App>,
     Admin(caller): Admin,
-    Json(wanted): Json<TokenRequest>,
+    Json(wanted): Json<NewToken>,
 ) -> Result<Response, Problem> {
     let (auth, ttl) = (app.auth.clone(), wanted.ttl.map(Duration::from_secs));
     let made = blocking(move || Ok(auth.create_token(&wanted.name, wanted.scope, ttl)?)).await?;
     tracing::info!(token = made.id, by = caller.id(), "made a token");
-    Ok((StatusCode::CREATED, Json(TokenReply { id: made.id, token: made.token })).into_response())
+    Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 
 /// Revoke a token or a browser login, and close its connections.
@@ -220,18 +177,6 @@ pub(crate) async fn revoke_token(
     .await
 }
 
-/// A code that logs one browser in.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CodeReply {
-    /// For the fragment of a login link: `URL/#login=CODE`. It works once.
-    #[schema(value_type = String)]
-    code: Secret,
-    /// Until when.
-    #[serde(with = "rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
-    expires: OffsetDateTime,
-}
-
 /// Make a code that logs one browser in.
 #[utoipa::path(
     post, path = "/v1/codes", tag = "auth",
@@ -246,24 +191,12 @@ pub(crate) async fn create_code(State(app): State<App>, Admin(caller): Admin) ->
     let auth = app.auth.clone();
     let made = blocking(move || Ok(auth.new_code()?)).await?;
     tracing::info!(by = caller.id(), "made a login code");
-    Ok((StatusCode::CREATED, Json(CodeReply { code: made.code, expires: made.expires })).into_response())
+    Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 
 /// Nothing yet.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(crate) struct TicketRequest {}
-
-/// A ticket.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TicketReply {
-    /// To be sent as `?ticket=`, once.
-    #[schema(value_type = String)]
-    ticket: Secret,
-    /// Until when.
-    #[serde(with = "rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
-    expires: OffsetDateTime,
-}
 
 /// Get a ticket for a WebSocket or event stream that can send neither cookie nor header.
 #[utoipa::path(
@@ -275,8 +208,7 @@ pub(crate) async fn issue_ticket(
     Reader(caller): Reader,
     OptionalJson(TicketRequest {}): OptionalJson<TicketRequest>,
 ) -> Result<Response, Problem> {
-    let ticket = app.auth.issue_ticket(&caller)?;
-    Ok(Json(TicketReply { ticket: ticket.ticket, expires: ticket.expires }).into_response())
+    Ok(Json(app.auth.issue_ticket(&caller)?).into_response())
 }
 
 impl From<AuthError> for Problem {

@@ -94,7 +94,7 @@ impl Answer {
     }
 }
 
-fn bearer(auth: &Auth, scope: Scope) -> (String, String) {
+fn bearer(auth: &Auth, scope: TokenScope) -> (String, String) {
     let made = auth.create_token("t", scope, None).unwrap();
     (made.id, format!("Bearer {}", made.token.reveal()))
 }
@@ -191,7 +191,7 @@ async fn r50_an_authorization_that_is_not_ours_is_in_nobodys_way() {
         door.call(Method::GET, "/v1/tokens", &headers, Value::Null).await
     };
     let browser = door.browser().await;
-    let (_, token) = bearer(&door.auth, Scope::Read);
+    let (_, token) = bearer(&door.auth, TokenScope::Read);
     for theirs in ["Basic YW5uOnNlY3JldA==", "Bearer eyJhbGciOiJIUzI1NiJ9.e30.x", "Bearer", ""] {
         assert_eq!(list(theirs, &borrow(&browser)).await.status, StatusCode::OK, "{theirs}");
         assert_eq!(list(theirs, &[("x-forwarded-user", "ann")]).await.status, StatusCode::OK, "{theirs}");
@@ -207,7 +207,7 @@ async fn r50_an_authorization_that_is_not_ours_is_in_nobodys_way() {
 async fn r48_tokens_are_made_listed_and_revoked_by_an_admin_alone() {
     let door = Door::new(|_| {});
     let wanted = json!({ "name": "ci", "scope": "write", "ttl": 3600 });
-    for scope in [Scope::Read, Scope::Write] {
+    for scope in [TokenScope::Read, TokenScope::Write] {
         let (id, token) = bearer(&door.auth, scope);
         let headers = [("authorization", token.as_str())];
         assert!(door.call(Method::GET, "/v1/tokens", &headers, Value::Null).await.is(403, "not_allowed"));
@@ -220,7 +220,7 @@ async fn r48_tokens_are_made_listed_and_revoked_by_an_admin_alone() {
     let made = door.post("/v1/tokens", &headers, wanted).await;
     assert_eq!(made.status, StatusCode::CREATED);
     let caller = door.auth.bearer(made.body["token"].as_str().unwrap()).unwrap();
-    assert_eq!((made.body["id"].as_str().unwrap(), Scope::Write), (caller.id(), caller.scope()));
+    assert_eq!((made.body["id"].as_str().unwrap(), TokenScope::Write), (caller.id(), caller.scope()));
     let path = format!("/v1/tokens/{}", caller.id());
     assert_eq!(door.call(Method::DELETE, &path, &headers, Value::Null).await.status, StatusCode::NO_CONTENT);
     assert!(caller.is_revoked());
@@ -239,7 +239,7 @@ async fn r48_tokens_are_made_listed_and_revoked_by_an_admin_alone() {
 #[tokio::test]
 async fn r48_a_ticket_has_its_makers_scope_and_ends_with_it() {
     let door = Door::new(|_| {});
-    let (id, token) = bearer(&door.auth, Scope::Read);
+    let (id, token) = bearer(&door.auth, TokenScope::Read);
     let headers = [("authorization", token.as_str())];
     let mut tickets = Vec::new();
     for body in [json!({}), Value::Null] {
@@ -251,7 +251,7 @@ async fn r48_a_ticket_has_its_makers_scope_and_ends_with_it() {
     let path = format!("/v1/tokens?ticket={}", tickets[0]);
     let refused = door.call(Method::GET, &path, &[], Value::Null).await;
     assert!(refused.is(401, "not_authenticated"), "a ticket opens streams and nothing else");
-    assert_eq!(door.auth.redeem_ticket(&tickets[0]).unwrap().scope(), Scope::Read);
+    assert_eq!(door.auth.redeem_ticket(&tickets[0]).unwrap().scope(), TokenScope::Read);
     assert!(door.auth.redeem_ticket(&tickets[0]).is_none(), "it is spent");
     door.auth.revoke(&id).unwrap();
     assert!(door.auth.redeem_ticket(&tickets[1]).is_none(), "its maker is gone");
@@ -266,7 +266,7 @@ async fn r48_a_browser_logs_out() {
     assert_eq!(answer.status, StatusCode::NO_CONTENT);
     assert!(answer.cookie.contains("=; ") && answer.cookie.contains("Max-Age=0"), "{}", answer.cookie);
     assert!(door.post("/v1/logout", &borrow(&browser), Value::Null).await.is(401, "not_authenticated"));
-    let (_, token) = bearer(&door.auth, Scope::Admin);
+    let (_, token) = bearer(&door.auth, TokenScope::Admin);
     let refused = door.post("/v1/logout", &[("authorization", &token)], Value::Null).await;
     assert!(refused.is(400, "bad_request"), "{}", refused.body);
 }

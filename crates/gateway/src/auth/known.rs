@@ -1,5 +1,6 @@
 //! What this process knows of the file, and who is here by it.
 
+use bowline_proto::api::TokenScope;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -7,7 +8,6 @@ use time::OffsetDateTime;
 
 use super::caller::{Caller, Kind, Life};
 use super::records::Records;
-use super::scope::Scope;
 use super::store::Stamp;
 
 /// The records as last read, the lives of callers, and uses that are not written yet.
@@ -46,7 +46,7 @@ impl Known {
     }
 
     /// A caller by this token or login, which was just used.
-    pub(super) fn caller(&mut self, id: &str, scope: Scope, kind: Kind, now: OffsetDateTime) -> Caller {
+    pub(super) fn caller(&mut self, id: &str, scope: TokenScope, kind: Kind, now: OffsetDateTime) -> Caller {
         self.uses.insert(id.to_owned(), now);
         let life = self.lives.entry(id.to_owned()).or_default();
         Caller::new(id, scope, kind, life.clone())

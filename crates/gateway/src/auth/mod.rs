@@ -10,7 +10,6 @@ mod error;
 mod known;
 mod rate;
 mod records;
-mod scope;
 mod secret;
 mod store;
 mod ticket;
@@ -26,9 +25,7 @@ pub use error::{AuthError, LoginError};
 pub use rate::LoginRate;
 pub(crate) use rate::network;
 pub use records::{CODE_LIFE, LOGIN_IDLE};
-pub use scope::{BadScope, Scope};
-pub use secret::Secret;
-pub use ticket::{TICKET_LIFE, Ticket};
+pub use ticket::TICKET_LIFE;
 
 use std::fmt;
 use std::io;
@@ -37,16 +34,15 @@ use std::time::{Duration, Instant};
 
 use bowline_host::files::write_durable;
 use bowline_host::home::Home;
+use bowline_proto::api::{CodeReply, Secret, TicketReply, TokenInfo, TokenKind, TokenReply, TokenScope};
 use bowline_proto::ids::{SessionId, SessionName};
-use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use time::serde::rfc3339;
-use utoipa::ToSchema;
+use time::format_description::well_known::Rfc3339;
 
 use caller::Kind;
 use known::Known;
 use records::{CodeRecord, LoginRecord, MAX_TOKENS, TokenRecord};
-use secret::{Digest, random_id};
+use secret::{Digest, random_id, random_secret};
 use store::Store;
 use ticket::Tickets;
 
@@ -74,15 +70,6 @@ struct Inner {
 /// Tells the time.
 type Clock = Box<dyn Fn() -> OffsetDateTime + Send + Sync>;
 
-/// A one-time code for a browser's first visit.
-#[derive(Clone, Debug)]
-pub struct Code {
-    /// The code.
-    pub code: Secret,
-    /// Until when it can be used.
-    pub expires: OffsetDateTime,
-}
-
 /// What a browser gets for a code: a cookie, and a key that it keeps in the page's own origin.
 #[derive(Clone, Debug)]
 pub struct Login {
@@ -92,50 +79,6 @@ pub struct Login {
     pub cookie: Secret,
     /// The key that goes with it.
     pub key: Secret,
-}
-
-/// A token that was just made. This is the only time that it can be seen.
-#[derive(Clone, Debug)]
-pub struct NewToken {
-    /// Its id, by which it is listed and revoked.
-    pub id: String,
-    /// The token.
-    pub token: Secret,
-}
-
-/// A token or a browser's login, as far as it is nobody's secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TokenInfo {
-    /// Its id.
-    pub id: String,
-    /// What it is.
-    pub kind: TokenKind,
-    /// The token's name, or how the browser described itself.
-    pub name: String,
-    /// How much it allows.
-    pub scope: Scope,
-    /// When it was made.
-    #[serde(with = "rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
-    pub created: OffsetDateTime,
-    /// When it ends by itself.
-    #[serde(with = "rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub expires: Option<OffsetDateTime>,
-    /// When it was last used, to within a day.
-    #[serde(with = "rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub used: Option<OffsetDateTime>,
-}
-
-/// What can be revoked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TokenKind {
-    /// A token for a program.
-    Token,
-    /// A browser that has logged in.
-    Login,
 }
 
 /// The link that logs a browser in. The code is in the fragment, which a browser sends to no server, so it is in no log.
@@ -184,14 +127,14 @@ impl Auth {
     fn login_caller(&self, id: &str) -> Option<Caller> {
         let (mut known, now) = self.known();
         known.records.logins.get(id).filter(|record| !record.is_over(now))?;
-        Some(known.caller(id, Scope::Admin, Kind::Login, now))
+        Some(known.caller(id, TokenScope::Admin, Kind::Login, now))
     }
 
     /// A ticket with which this caller can come once more, without cookie or header.
-    pub fn issue_ticket(&self, caller: &Caller) -> Result<Ticket, AuthError> {
-        let ticket = Secret::random()?;
+    pub fn issue_ticket(&self, caller: &Caller) -> Result<TicketReply, AuthError> {
+        let ticket = random_secret()?;
         self.tickets().add(&ticket, caller, Instant::now());
-        Ok(Ticket { ticket, expires: self.now() + TICKET_LIFE })
+        Ok(TicketReply { ticket, expires: rfc3339(self.now() + TICKET_LIFE) })
     }
 
     /// The caller who got this ticket. It is spent by this.
@@ -203,14 +146,14 @@ impl Auth {
     }
 
     /// A one-time code, for ten minutes. Any process can make one for a gateway that runs.
-    pub fn new_code(&self) -> Result<Code, AuthError> {
-        let (code, expires) = (Secret::random()?, self.now() + CODE_LIFE);
+    pub fn new_code(&self) -> Result<CodeReply, AuthError> {
+        let (code, expires) = (random_secret()?, self.now() + CODE_LIFE);
         let record = CodeRecord { digest: Digest::of(code.reveal()), expires };
         self.change(|records| {
             records.add_code(record);
             Ok::<_, AuthError>(())
         })?;
-        Ok(Code { code, expires })
+        Ok(CodeReply { code, expires: rfc3339(expires) })
     }
 
     /// Uses a code up and logs a browser in, in one step on the disk: the code works once, whatever dies meanwhile.
@@ -221,8 +164,8 @@ impl Auth {
             known.records.find_code(code, now).ok_or(LoginError::BadCode)?;
             (known.all_used(now), now)
         };
-        let (id, key) = (random_id()?, Secret::random()?);
-        let cookie = Secret::new(format!("{id}.{}", Secret::random()?.reveal()));
+        let (id, key) = (random_id()?, random_secret()?);
+        let cookie = Secret::new(format!("{id}.{}", random_secret()?.reveal()));
         let record = LoginRecord {
             label: label.chars().filter(|c| !c.is_control()).take(MAX_LABEL).collect(),
             cookie: Digest::of(cookie.reveal()),
@@ -248,13 +191,13 @@ impl Auth {
     }
 
     /// Makes a token, for ever or for as long as `ttl`.
-    pub fn create_token(&self, name: &str, scope: Scope, ttl: Option<Duration>) -> Result<NewToken, AuthError> {
+    pub fn create_token(&self, name: &str, scope: TokenScope, ttl: Option<Duration>) -> Result<TokenReply, AuthError> {
         let name = name.parse::<SessionName>()?.to_string();
         if ttl.is_some_and(|ttl| ttl < Duration::from_secs(1) || ttl > MAX_TTL) {
             return Err(AuthError::BadTtl);
         }
         let (id, created) = (random_id()?, self.now());
-        let token = Secret::new(format!("{TOKEN_PREFIX}{id}_{}", Secret::random()?.reveal()));
+        let token = Secret::new(format!("{TOKEN_PREFIX}{id}_{}", random_secret()?.reveal()));
         let (digest, expires) = (Digest::of(token.reveal()), ttl.map(|ttl| created + ttl));
         let record = TokenRecord { name, scope, digest, created, expires, used: None };
         self.change(|records| {
@@ -264,34 +207,40 @@ impl Auth {
             records.tokens.insert(id.clone(), record);
             Ok(())
         })?;
-        Ok(NewToken { id, token })
+        Ok(TokenReply { id, token })
     }
 
     /// All tokens and logins, the oldest first.
     pub fn tokens(&self) -> Vec<TokenInfo> {
         let (known, now) = self.known();
         let good = |id: &&String| known.records.is_good(id, now);
-        let tokens = known.records.tokens.iter().filter(|(id, _)| good(id)).map(|(id, token)| TokenInfo {
-            id: id.clone(),
-            kind: TokenKind::Token,
-            name: token.name.clone(),
-            scope: token.scope,
-            created: token.created,
-            expires: token.expires,
-            used: known.used(id, now).max(token.used),
+        let tokens = known.records.tokens.iter().filter(|(id, _)| good(id)).map(|(id, token)| {
+            let info = TokenInfo {
+                id: id.clone(),
+                kind: TokenKind::Token,
+                name: token.name.clone(),
+                scope: token.scope,
+                created: rfc3339(token.created),
+                expires: token.expires.map(rfc3339),
+                used: known.used(id, now).max(token.used).map(rfc3339),
+            };
+            (token.created, info)
         });
-        let logins = known.records.logins.iter().filter(|(id, _)| good(id)).map(|(id, login)| TokenInfo {
-            id: id.clone(),
-            kind: TokenKind::Login,
-            name: login.label.clone(),
-            scope: Scope::Admin,
-            created: login.created,
-            expires: Some(login.expires()),
-            used: known.used(id, now).max(Some(login.used)),
+        let logins = known.records.logins.iter().filter(|(id, _)| good(id)).map(|(id, login)| {
+            let info = TokenInfo {
+                id: id.clone(),
+                kind: TokenKind::Login,
+                name: login.label.clone(),
+                scope: TokenScope::Admin,
+                created: rfc3339(login.created),
+                expires: Some(rfc3339(login.expires())),
+                used: known.used(id, now).max(Some(login.used)).map(rfc3339),
+            };
+            (login.created, info)
         });
-        let mut all: Vec<TokenInfo> = tokens.chain(logins).collect();
-        all.sort_by_key(|info| info.created);
-        all
+        let mut all: Vec<(OffsetDateTime, TokenInfo)> = tokens.chain(logins).collect();
+        all.sort_by_key(|(created, _)| *created);
+        all.into_iter().map(|(_, info)| info).collect()
     }
 
     /// Ends a token or a login, its callers and their tickets; whether there was one.
@@ -367,4 +316,9 @@ fn instance(home: &Home, store: &Store) -> Result<SessionId, AuthError> {
     let id = random_id()?;
     write_durable(&path, id.as_bytes()).map_err(io)?;
     Ok(id.parse()?)
+}
+
+/// A moment as the API shows it.
+fn rfc3339(at: OffsetDateTime) -> String {
+    at.format(&Rfc3339).unwrap_or_default()
 }

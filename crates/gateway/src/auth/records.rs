@@ -1,5 +1,6 @@
 //! What is kept of tokens, browser logins and login codes: names, times and digests, never a secret.
 
+use bowline_proto::api::TokenScope;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -7,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::serde::rfc3339;
 
-use super::scope::Scope;
 use super::secret::Digest;
 
 /// Tokens there can be; another one is refused.
@@ -41,7 +41,7 @@ pub(super) struct Records {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TokenRecord {
     pub(super) name: String,
-    pub(super) scope: Scope,
+    pub(super) scope: TokenScope,
     pub(super) digest: Digest,
     #[serde(with = "rfc3339")]
     pub(super) created: OffsetDateTime,

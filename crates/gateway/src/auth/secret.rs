@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bowline_proto::api::Secret;
 use bowline_proto::ids::SessionId;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -12,32 +13,9 @@ use subtle::ConstantTimeEq;
 
 use super::AuthError;
 
-/// Text that opens something. It shows itself only to `reveal`, so no log line can hold it by accident.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl Secret {
-    /// 256 random bits in letters that need no escaping in a URL, a header or a cookie.
-    pub(super) fn random() -> Result<Secret, AuthError> {
-        Ok(Secret(URL_SAFE_NO_PAD.encode(random::<32>()?)))
-    }
-
-    /// A secret of this text.
-    pub(super) fn new(text: String) -> Secret {
-        Secret(text)
-    }
-
-    /// The secret itself, for the one who is to have it.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(hidden)")
-    }
+/// 256 random bits in letters that need no escaping in a URL, a header or a cookie.
+pub(super) fn random_secret() -> Result<Secret, AuthError> {
+    Ok(Secret::new(URL_SAFE_NO_PAD.encode(random::<32>()?)))
 }
 
 /// What is kept of a secret: its SHA-256.
@@ -96,7 +74,7 @@ mod tests {
 
     #[test]
     fn r48_a_digest_knows_its_secret_and_survives_a_file() {
-        let (secret, other) = (Secret::random().unwrap(), Secret::random().unwrap());
+        let (secret, other) = (random_secret().unwrap(), random_secret().unwrap());
         assert_eq!(secret.reveal().len(), 43, "256 bits");
         let written = serde_json::to_string(&Digest::of(secret.reveal())).unwrap();
         let digest: Digest = serde_json::from_str(&written).unwrap();

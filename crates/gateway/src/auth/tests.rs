@@ -54,7 +54,7 @@ impl World {
     }
 }
 
-fn token(auth: &Auth, scope: Scope) -> NewToken {
+fn token(auth: &Auth, scope: TokenScope) -> TokenReply {
     auth.create_token("t", scope, None).unwrap()
 }
 
@@ -76,11 +76,11 @@ fn random(secret: &Secret) -> &str {
 fn r48_a_token_made_elsewhere_works_at_once_and_allows_what_its_scope_does() {
     let world = World::new();
     let (gateway, command) = (world.open(), world.open());
-    let made = token(&command, Scope::Write);
+    let made = token(&command, TokenScope::Write);
     let caller = gateway.bearer(made.token.reveal()).unwrap();
-    assert_eq!((caller.id(), caller.scope()), (made.id.as_str(), Scope::Write));
-    assert!(caller.allows(Scope::Read) && caller.allows(Scope::Write) && !caller.allows(Scope::Admin));
-    let other = token(&command, Scope::Read);
+    assert_eq!((caller.id(), caller.scope()), (made.id.as_str(), TokenScope::Write));
+    assert!(caller.allows(TokenScope::Read) && caller.allows(TokenScope::Write) && !caller.allows(TokenScope::Admin));
+    let other = token(&command, TokenScope::Read);
     let mixed = made.token.reveal().replace(&made.id, &other.id);
     let cut = &made.token.reveal()[..made.token.reveal().len() - 1];
     for wrong in ["", "bwl_", "bwl__", &made.id, &mixed, cut, &format!("{}x", made.token.reveal())] {
@@ -94,7 +94,7 @@ fn r48_a_login_needs_its_cookie_and_its_own_key() {
     let auth = world.open();
     let (one, two) = (login(&auth), login(&auth));
     let caller = enter(&auth, &one).unwrap();
-    assert_eq!((caller.id(), caller.scope()), (one.id.as_str(), Scope::Admin));
+    assert_eq!((caller.id(), caller.scope()), (one.id.as_str(), TokenScope::Admin));
     let half = auth.cookie(one.cookie.reveal()).unwrap();
     assert!(half.with_key(two.key.reveal()).is_none() && half.with_key("").is_none());
     assert!(auth.cookie(one.key.reveal()).is_none() && auth.cookie(&format!("{}.x", one.id)).is_none());
@@ -139,11 +139,11 @@ fn r48_a_code_lives_for_ten_minutes() {
 fn r48_revoking_ends_callers_and_their_tickets_at_once() {
     let world = World::new();
     let auth = world.open();
-    let (gone, kept) = (token(&auth, Scope::Read), token(&auth, Scope::Read));
+    let (gone, kept) = (token(&auth, TokenScope::Read), token(&auth, TokenScope::Read));
     let caller = auth.bearer(gone.token.reveal()).unwrap();
     let copy = caller.clone();
     let other = auth.bearer(kept.token.reveal()).unwrap();
-    let tickets: Vec<Ticket> = (0..3).map(|_| auth.issue_ticket(&caller).unwrap()).collect();
+    let tickets: Vec<TicketReply> = (0..3).map(|_| auth.issue_ticket(&caller).unwrap()).collect();
     assert_eq!(auth.redeem_ticket(tickets[0].ticket.reveal()).unwrap().id(), gone.id);
     assert!(auth.redeem_ticket(tickets[0].ticket.reveal()).is_none(), "it is spent");
     assert!(auth.revoke(&gone.id).unwrap());
@@ -157,7 +157,7 @@ fn r48_revoking_ends_callers_and_their_tickets_at_once() {
 async fn r48_a_watching_gateway_notices_a_revocation_by_the_command_line() {
     let world = World::new();
     let (gateway, command) = (world.open(), world.open());
-    let caller = gateway.bearer(token(&command, Scope::Read).token.reveal()).unwrap();
+    let caller = gateway.bearer(token(&command, TokenScope::Read).token.reveal()).unwrap();
     let watching = tokio::spawn(gateway.watch());
     command.revoke(caller.id()).unwrap();
     let revoked = tokio::time::timeout(Duration::from_secs(30), caller.revoked()).await;
@@ -171,7 +171,7 @@ async fn r48_a_token_that_expires_ends_who_is_connected_by_it() {
     let clock = move || datetime!(2026-11-15 18:00 UTC) + start.elapsed();
     let auth = Auth::open_with(&world.home(), Box::new(clock), LOCK_WITHIN).unwrap();
     let hour = Duration::from_secs(3600);
-    let made = auth.create_token("short", Scope::Read, Some(hour)).unwrap();
+    let made = auth.create_token("short", TokenScope::Read, Some(hour)).unwrap();
     let caller = auth.bearer(made.token.reveal()).unwrap();
     let watching = tokio::spawn(auth.watch());
     caller.revoked().await;
@@ -225,9 +225,9 @@ fn r48_logging_out_ends_the_login_and_nothing_else() {
     let caller = enter(&auth, &one).unwrap();
     auth.logout(&caller).unwrap();
     assert!(caller.is_revoked() && enter(&auth, &one).is_none() && enter(&auth, &two).is_some());
-    let program = auth.bearer(token(&auth, Scope::Admin).token.reveal()).unwrap();
+    let program = auth.bearer(token(&auth, TokenScope::Admin).token.reveal()).unwrap();
     assert!(matches!(auth.logout(&program), Err(AuthError::NotALogin)));
-    let user = Caller::user("ann", Scope::Admin);
+    let user = Caller::user("ann", TokenScope::Admin);
     assert!(matches!(auth.logout(&user), Err(AuthError::NotALogin)));
     let ticket = auth.issue_ticket(&user).unwrap();
     assert_eq!(auth.redeem_ticket(ticket.ticket.reveal()).unwrap().id(), "user:ann");
@@ -237,7 +237,7 @@ fn r48_logging_out_ends_the_login_and_nothing_else() {
 fn r48_what_there_is_is_listed_without_its_secrets() {
     let world = World::new();
     let auth = world.open();
-    let made = auth.create_token("ci", Scope::Read, Some(DAY)).unwrap();
+    let made = auth.create_token("ci", TokenScope::Read, Some(DAY)).unwrap();
     world.pass(Duration::from_secs(60));
     let login = login(&auth);
     let json = serde_json::to_value(auth.tokens()).unwrap();
@@ -259,12 +259,12 @@ fn r48_what_is_asked_of_a_token_is_checked() {
     let world = World::new();
     let auth = world.open();
     for bad in ["", "a b", "é", &"x".repeat(65)] {
-        assert!(matches!(auth.create_token(bad, Scope::Read, None), Err(AuthError::BadName(_))), "{bad}");
+        assert!(matches!(auth.create_token(bad, TokenScope::Read, None), Err(AuthError::BadName(_))), "{bad}");
     }
     for bad in [Duration::ZERO, Duration::from_secs(u64::MAX)] {
-        assert!(matches!(auth.create_token("t", Scope::Read, Some(bad)), Err(AuthError::BadTtl)));
+        assert!(matches!(auth.create_token("t", TokenScope::Read, Some(bad)), Err(AuthError::BadTtl)));
     }
-    assert!(auth.create_token("t", Scope::Read, Some(MAX_TTL)).is_ok());
+    assert!(auth.create_token("t", TokenScope::Read, Some(MAX_TTL)).is_ok());
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn r48_numbers_are_bounded() {
     let world = World::new();
     let auth = world.open();
     let first = auth.new_code().unwrap();
-    let codes: Vec<Code> = (0..MAX_CODES).map(|_| auth.new_code().unwrap()).collect();
+    let codes: Vec<CodeReply> = (0..MAX_CODES).map(|_| auth.new_code().unwrap()).collect();
     assert!(matches!(auth.login(first.code.reveal(), ""), Err(LoginError::BadCode)), "the oldest code went");
     assert!(auth.login(codes[0].code.reveal(), "").is_ok());
 
@@ -281,8 +281,14 @@ fn r48_numbers_are_bounded() {
     auth.change(|records| {
         for n in 0..MAX_TOKENS {
             let digest = Digest::of(&n.to_string());
-            let record =
-                TokenRecord { name: "n".into(), scope: Scope::Read, digest, created: now, expires: None, used: None };
+            let record = TokenRecord {
+                name: "n".into(),
+                scope: TokenScope::Read,
+                digest,
+                created: now,
+                expires: None,
+                used: None,
+            };
             records.tokens.insert(format!("{n:012}"), record);
         }
         for n in 0..MAX_LOGINS {
@@ -293,7 +299,7 @@ fn r48_numbers_are_bounded() {
         Ok::<_, AuthError>(())
     })
     .unwrap();
-    assert!(matches!(auth.create_token("t", Scope::Read, None), Err(AuthError::TooManyTokens)));
+    assert!(matches!(auth.create_token("t", TokenScope::Read, None), Err(AuthError::TooManyTokens)));
     assert_eq!(auth.0.known.lock().unwrap().records.logins.len(), MAX_LOGINS);
     let connected = enter(&auth, &one).unwrap();
     world.pass(Duration::from_secs(60));
@@ -306,7 +312,7 @@ fn r48_numbers_are_bounded() {
 fn r48_r51_files_hold_no_secret_and_are_the_owners_alone() {
     let world = World::new();
     let auth = world.open();
-    let (made, login, code) = (token(&auth, Scope::Admin), login(&auth), auth.new_code().unwrap());
+    let (made, login, code) = (token(&auth, TokenScope::Admin), login(&auth), auth.new_code().unwrap());
     let secrets = [random(&made.token), random(&login.cookie), random(&login.key), random(&code.code)];
     let mut seen = 0;
     for entry in fs::read_dir(world.home().state()).unwrap().map(Result::unwrap) {
@@ -325,7 +331,7 @@ fn r48_r51_files_hold_no_secret_and_are_the_owners_alone() {
 fn r48_a_damaged_file_is_named_and_left_alone() {
     let world = World::new();
     let auth = world.open();
-    let made = token(&auth, Scope::Admin);
+    let made = token(&auth, TokenScope::Admin);
     let good = fs::read(world.file()).unwrap();
     for damage in [&b""[..], b"{", b"{\"version\":1}", &good[..good.len() / 2], b"[]"] {
         fs::write(world.file(), damage).unwrap();
@@ -349,9 +355,9 @@ fn r48_a_damaged_file_is_named_and_left_alone() {
 fn many_processes_change_the_file_and_none_loses_anything() {
     let world = World::new();
     let gateway = world.open();
-    let made: Vec<NewToken> = std::thread::scope(|scope| {
+    let made: Vec<TokenReply> = std::thread::scope(|scope| {
         let making: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| [token(&world.open(), Scope::Read), token(&gateway, Scope::Write)]))
+            .map(|_| scope.spawn(|| [token(&world.open(), TokenScope::Read), token(&gateway, TokenScope::Write)]))
             .collect();
         making.into_iter().flat_map(|made| made.join().unwrap()).collect()
     });
@@ -367,7 +373,7 @@ fn r52_who_never_lets_go_of_the_lock_is_not_waited_for_without_end() {
     assert!(matches!(world.try_open(), Err(AuthError::Busy { .. })), "the first one has to write");
     drop(stuck);
     let auth = world.open();
-    let (code, made) = (auth.new_code().unwrap(), token(&auth, Scope::Read));
+    let (code, made) = (auth.new_code().unwrap(), token(&auth, TokenScope::Read));
     let stuck = world.stuck();
     let auth = world.open();
     assert!(auth.bearer(made.token.reveal()).is_some(), "whoever only reads waits for nobody");
@@ -388,7 +394,7 @@ fn r48_a_token_ends_in_time_also_while_nothing_can_be_written() {
     // Longer than anything here: only that the lock is let go ends the wait.
     world.lock_within = Duration::from_secs(24 * 3600);
     let auth = world.open();
-    let (login, short) = (login(&auth), auth.create_token("short", Scope::Read, Some(2 * DAY)).unwrap());
+    let (login, short) = (login(&auth), auth.create_token("short", TokenScope::Read, Some(2 * DAY)).unwrap());
     let caller = auth.bearer(short.token.reveal()).unwrap();
     let stuck = world.stuck();
     world.pass(DAY);
@@ -425,7 +431,7 @@ fn r48_each_state_directory_has_its_own_cookie() {
 fn r49_nothing_shows_a_secret_when_it_is_printed() {
     let world = World::new();
     let auth = world.open();
-    let (made, login, code) = (token(&auth, Scope::Admin), login(&auth), auth.new_code().unwrap());
+    let (made, login, code) = (token(&auth, TokenScope::Admin), login(&auth), auth.new_code().unwrap());
     let half = auth.cookie(login.cookie.reveal()).unwrap();
     let caller = auth.bearer(made.token.reveal()).unwrap();
     let ticket = auth.issue_ticket(&caller).unwrap();

@@ -1,12 +1,11 @@
 //! Tickets: for a WebSocket or event stream that can send neither cookie nor header.
 
+use bowline_proto::api::Secret;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use time::OffsetDateTime;
-
 use super::caller::Caller;
-use super::secret::{Digest, Secret};
+use super::secret::Digest;
 
 /// How long a ticket can be used.
 pub const TICKET_LIFE: Duration = Duration::from_secs(30);
@@ -14,15 +13,6 @@ pub const TICKET_LIFE: Duration = Duration::from_secs(30);
 const MAX_OF_CALLER: usize = 64;
 /// Tickets of all callers; another one ends the oldest.
 const MAX: usize = 4096;
-
-/// A ticket for its caller.
-#[derive(Clone, Debug)]
-pub struct Ticket {
-    /// What stands after `?ticket=`. It is in a URL, which is why it works once and not for long.
-    pub ticket: Secret,
-    /// Until when.
-    pub expires: OffsetDateTime,
-}
 
 /// The tickets that wait to be used, oldest first. They are in memory only: a client whose ticket is lost fetches another.
 #[derive(Debug, Default)]
@@ -66,17 +56,17 @@ impl Tickets {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scope::Scope;
     use super::*;
+    use bowline_proto::api::TokenScope;
 
     fn user(name: &str) -> Caller {
-        Caller::user(name, Scope::Write)
+        Caller::user(name, TokenScope::Write)
     }
 
     #[test]
     fn r48_a_ticket_works_once_and_for_30_seconds() {
         let (mut tickets, now) = (Tickets::default(), Instant::now());
-        let secrets: Vec<Secret> = (0..3).map(|_| Secret::random().unwrap()).collect();
+        let secrets: Vec<Secret> = (0..3).map(|_| super::super::secret::random_secret().unwrap()).collect();
         secrets.iter().for_each(|secret| tickets.add(secret, &user("ann"), now));
         assert!(tickets.take("", now).is_none());
         assert_eq!(tickets.take(secrets[1].reveal(), now).unwrap().id(), "user:ann");
@@ -90,12 +80,12 @@ mod tests {
     #[test]
     fn r48_tickets_are_bounded_for_each_caller_and_in_all() {
         let (mut tickets, now) = (Tickets::default(), Instant::now());
-        let other = Secret::random().unwrap();
+        let other = super::super::secret::random_secret().unwrap();
         tickets.add(&other, &user("ann"), now);
-        let first = Secret::random().unwrap();
+        let first = super::super::secret::random_secret().unwrap();
         tickets.add(&first, &user("bob"), now);
         for _ in 0..MAX_OF_CALLER {
-            tickets.add(&Secret::random().unwrap(), &user("bob"), now);
+            tickets.add(&super::super::secret::random_secret().unwrap(), &user("bob"), now);
         }
         assert_eq!(tickets.0.len(), MAX_OF_CALLER + 1);
         assert!(tickets.take(first.reveal(), now).is_none(), "bob's oldest went");

@@ -7,13 +7,14 @@ mod sse;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use bowline_proto::api::TokenScope;
 use bowline_proto::board::BoardMessage;
 use bowline_proto::ids::ClientId;
 use http::header;
 use http::request::Parts;
 
 use crate::app::{App, Place};
-use crate::auth::{Caller, HalfLogin, Scope};
+use crate::auth::{Caller, HalfLogin};
 use crate::board::Subscription;
 use crate::guard::{self, Who};
 use crate::metrics;
@@ -66,7 +67,7 @@ pub(crate) async fn events(State(app): State<App>, request: Request) -> Response
 
 async fn admit_sse(app: &App, parts: &Parts) -> Result<Response, Problem> {
     check_rate(app, parts)?;
-    let caller = guard::caller(app, parts, Scope::Read)?;
+    let caller = guard::caller(app, parts, TokenScope::Read)?;
     let asked = Asked::of_sse(parts)?;
     Ok(sse::respond(app, Told::open(app, caller, asked).await?))
 }
@@ -83,7 +84,7 @@ async fn admit_socket(app: &App, parts: &Parts, upgrade: &Upgrade) -> Result<Adm
     check_rate(app, parts)?;
     upgrade.check_version()?;
     let caller = match guard::who(app, parts)? {
-        Who::Caller(caller) => guard::allow(caller, Scope::Read)?,
+        Who::Caller(caller) => guard::allow(caller, TokenScope::Read)?,
         Who::Half(login) => return Ok(Admission::Half(login, Asked::of_socket(parts)?)),
     };
     Ok(Admission::Whole(Box::new(Told::open(app, caller, Asked::of_socket(parts)?).await?)))

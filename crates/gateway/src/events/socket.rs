@@ -1,5 +1,6 @@
 //! The event stream as JSON over a WebSocket.
 
+use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
 use std::time::Duration;
 
@@ -13,7 +14,6 @@ use tokio_websockets::{Error, Message};
 
 use super::{Admission, Told, text};
 use crate::app::App;
-use crate::auth::Scope;
 use crate::problem::Problem;
 use crate::relay::close_of;
 use crate::ws::{self, Pongs, Socket};
@@ -70,7 +70,7 @@ async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<B
         return Err(Problem::new(Code::NotAuthenticated, "the first message is hello, with the login's key").into());
     };
     let caller = login.with_key(&key).ok_or_else(Problem::not_authenticated)?;
-    let caller = guard::allow(caller, Scope::Read)?;
+    let caller = guard::allow(caller, TokenScope::Read)?;
     Ok(Box::new(Told::open(app, caller, asked).await?))
 }
 

@@ -4,11 +4,12 @@ use std::pin::pin;
 
 use bowline_host::home::Home;
 use bowline_host::log::Log;
+use bowline_proto::api::TokenScope;
 use bowline_proto::ids::SessionId;
 use futures_util::StreamExt;
 
 use super::*;
-use crate::auth::{Auth, Scope};
+use crate::auth::Auth;
 
 /// A log may be long, and read slowly: a token that leaked must not read it to its end.
 #[tokio::test]
@@ -22,7 +23,7 @@ async fn r48_whoever_is_revoked_reads_no_more_of_a_log() {
     (0..end / 1024).for_each(|_| written.append(&[b'x'; 1024]).unwrap());
     let log = Kept::File(Arc::new(LogFile::open(&dir).unwrap()));
 
-    let made = auth.create_token("t", Scope::Read, None).unwrap();
+    let made = auth.create_token("t", TokenScope::Read, None).unwrap();
     let read = |to| pieces(auth.bearer(made.token.reveal()).unwrap(), log.clone(), 0, to);
     let (mut cut, mut whole) = (pin!(read(end)), pin!(read(PIECE)));
     for reader in [&mut cut, &mut whole] {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_gateway::auth::Scope;
+use bowline_proto::api::TokenScope;
 use serde_json::json;
 
 use super::client::{Sse, Ws};
@@ -13,7 +13,7 @@ const CLIENT: &str = "00000000-0000-4000-8000-00000000000a";
 #[test]
 fn r2_what_is_malformed_is_a_400_for_programs_and_a_4400_for_browsers() {
     let world = World::new();
-    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let origin = format!("http://{}", world.address);
     let auth = ("Authorization", bearer.as_str());
     for query in ["?client=", "?client=me", "?client=00000000-0000-4000-8000-00000000000A", "?watch=-x", "?watch=a@b:c"]
@@ -31,7 +31,7 @@ fn r2_what_is_malformed_is_a_400_for_programs_and_a_4400_for_browsers() {
 #[test]
 fn r1_a_name_that_nobody_has_cannot_be_watched() {
     let world = World::new();
-    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let origin = format!("http://{}", world.address);
     let auth = ("Authorization", bearer.as_str());
     let sse = Sse::open(world.address, "?watch=nobody", &[auth]);
@@ -44,7 +44,7 @@ fn r1_a_name_that_nobody_has_cannot_be_watched() {
 #[test]
 fn r46_a_client_id_is_kept_or_minted() {
     let world = World::new();
-    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let auth = ("Authorization", bearer.as_str());
     let mut sse = Sse::open(world.address, &format!("?client={CLIENT}"), &[auth]);
     assert_eq!(sse.message()["client"], CLIENT);
@@ -76,7 +76,7 @@ fn r48_strangers_are_refused() {
 #[test]
 fn r48_a_ticket_opens_a_stream_once() {
     let world = World::new();
-    let (token, _) = world.token(Scope::Read);
+    let (token, _) = world.token(TokenScope::Read);
     let caller = world.auth.bearer(&token).unwrap();
     let query = format!("?ticket={}", world.auth.issue_ticket(&caller).unwrap().ticket.reveal());
     let mut sse = Sse::open(world.address, &query, &[]);
@@ -133,7 +133,7 @@ fn r48_a_cookie_whose_key_does_not_come_is_not_waited_for() {
 #[test]
 fn r52_streams_are_bounded_for_each_token() {
     let world = World::with(|limits| limits.streams_per_token = 2);
-    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let auth = ("Authorization", bearer.as_str());
     let mut first = Ws::open(world.address, "", &[auth]).ok().unwrap();
     first.message();

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use bowline_gateway::auth::Scope;
+use bowline_proto::api::TokenScope;
 use serde_json::{Value, json};
 
 use super::client::{Said, Sse, Ws};
 use super::world::{PATIENCE, World};
 
 fn both(world: &World) -> (Sse, Ws, String) {
-    let (token, id) = world.token(Scope::Read);
+    let (token, id) = world.token(TokenScope::Read);
     let bearer = format!("Bearer {token}");
     let auth = [("Authorization", bearer.as_str())];
     (Sse::open(world.address, "", &auth), Ws::open(world.address, "", &auth).ok().unwrap(), id)
@@ -60,7 +60,7 @@ fn r46_both_forms_say_the_same() {
 #[test]
 fn r46_a_watched_terminal_tells_nothing_and_keeps_its_place() {
     let world = World::new();
-    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let auth = ("Authorization", bearer.as_str());
     let watch = "?watch=aaaaaaaaaaaa@9f3c61d2:7,bbbbbbbbbbbb";
     let mut sse = Sse::open(world.address, watch, &[auth]);
@@ -77,7 +77,7 @@ fn r46_a_watched_terminal_tells_nothing_and_keeps_its_place() {
 fn r46_a_session_is_watched_by_its_name_too() {
     let world = World::new();
     let (one, two) = (world.ended(1), world.ended(2));
-    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let auth = ("Authorization", bearer.as_str());
     let mut sse = Sse::open(world.address, "?watch=s2,s1@9f3c61d2:7", &[auth]);
     let Some(Said::Event { id, .. }) = sse.next() else { panic!("no welcome") };
@@ -132,7 +132,7 @@ fn r46_each_side_answers_pings_and_silence_is_death() {
 fn r46_a_client_that_only_answers_stays_however_much_is_told() {
     let world = World::with(|limits| limits.heartbeat = Duration::from_secs(1));
     let mut session = world.ended(1);
-    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let mut ws = Ws::open(world.address, "", &[("Authorization", &bearer)]).ok().unwrap();
     let (mut pinged, mut told) = (0, 0);
     // Longer than it would wait in silence.
@@ -199,7 +199,7 @@ fn r46_a_subscriber_that_reads_nothing_is_cut_and_delays_nobody() {
         limits.streams_per_token = 2;
     });
     let mut sessions: Vec<_> = (0..200).map(|n| world.ended_of(n, &"x".repeat(4096))).collect();
-    let bearer = format!("Bearer {}", world.token(Scope::Read).0);
+    let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let auth = [("Authorization", bearer.as_str())];
     let mut stopped = Sse::open(world.address, "", &auth);
     let mut reading = Sse::open(world.address, "", &auth);

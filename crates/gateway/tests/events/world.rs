@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bowline_gateway::Gateway;
-use bowline_gateway::auth::{Auth, Scope};
+use bowline_gateway::auth::Auth;
 use bowline_gateway::settings::{Limits, SessionDefaults, Settings};
 use bowline_host::events::Event;
 use bowline_host::history::History;
@@ -12,6 +12,7 @@ use bowline_host::home::{Home, SessionDir};
 use bowline_host::machine::{this_boot, this_host};
 use bowline_host::meta::Meta;
 use bowline_host::remove::Retention;
+use bowline_proto::api::TokenScope;
 use bowline_proto::ids::{Epoch, SessionId};
 use bowline_proto::size::Size;
 use tempfile::TempDir;
@@ -66,7 +67,7 @@ impl World {
     }
 
     /// A token of this scope, with its id.
-    pub(crate) fn token(&self, scope: Scope) -> (String, String) {
+    pub(crate) fn token(&self, scope: TokenScope) -> (String, String) {
         let made = self.auth.create_token("test", scope, None).unwrap();
         (made.token.reveal().to_owned(), made.id)
     }

@@ -6,17 +6,20 @@ import type { ClientId, SessionInfo } from "../core/wire.js";
 import { ApiError } from "./error.js";
 import { type Call, Http } from "./http.js";
 import type {
-  ApiOptions,
-  Auth,
-  FetchResponse,
-  LogPart,
-  NewSession,
+  Login,
+  LoginReply,
+  NewTerminal,
+  NewToken,
+  Restart,
   SessionChange,
+  TicketReply,
   TokenInfo,
-  TokenScope,
-} from "./types.js";
+  TokenList,
+  TokenReply,
+} from "./bodies.js";
+import type { ApiOptions, Auth, FetchResponse, LogPart } from "./types.js";
 
-const tokenList = object({
+const tokenList = object<TokenList>({
   tokens: list(
     object<TokenInfo>({
       id: text,
@@ -58,7 +61,7 @@ export class Api {
   }
 
   /** Starts a terminal session. With a `key`, a repeat returns the first one. */
-  create(session: NewSession, key?: string): Promise<SessionInfo> {
+  create(session: NewTerminal, key?: string): Promise<SessionInfo> {
     const headers = key === undefined ? {} : { "Idempotency-Key": key };
     return this.#json("POST", "v1/sessions", sessionInfo, { body: { kind: "terminal", ...session }, headers });
   }
@@ -75,9 +78,8 @@ export class Api {
 
   /** A lost or exited session lives again. With `epoch`, only that life is restarted. */
   restart(session: string, epoch?: string): Promise<SessionInfo> {
-    return this.#json("POST", `${pathOf(session)}/restart`, sessionInfo, {
-      body: epoch === undefined ? {} : { epoch },
-    });
+    const body: Restart = epoch === undefined ? {} : { epoch };
+    return this.#json("POST", `${pathOf(session)}/restart`, sessionInfo, { body });
   }
 
   /** The screen now, as text or ANSI. */
@@ -97,8 +99,9 @@ export class Api {
   }
 
   /** Exchanges a one-time code for a cookie and a key, and uses them from now on. Keep the key in the origin's own storage. */
-  async login(code: string): Promise<{ key: string }> {
-    const { key } = await this.#json("POST", "v1/login", object({ key: text }), { body: { code } });
+  async login(code: string): Promise<LoginReply> {
+    const body: Login = { code };
+    const { key } = await this.#json("POST", "v1/login", object<LoginReply>({ key: text }), { body });
     this.auth = { kind: "browser", key };
     return { key };
   }
@@ -111,7 +114,8 @@ export class Api {
 
   /** A single-use ticket for one dial. */
   async ticket(): Promise<string> {
-    return (await this.#json("POST", "v1/tickets", object({ ticket: text }), { body: {} })).ticket;
+    return (await this.#json("POST", "v1/tickets", object<Pick<TicketReply, "ticket">>({ ticket: text }), { body: {} }))
+      .ticket;
   }
 
   /** The tokens and the browsers that logged in, without their secrets. */
@@ -120,8 +124,8 @@ export class Api {
   }
 
   /** A new token; its secret is shown this once. */
-  createToken(token: { name: string; scope: TokenScope; ttl?: number }): Promise<{ id: string; token: string }> {
-    return this.#json("POST", "v1/tokens", object({ id: text, token: text }), { body: token });
+  createToken(token: NewToken): Promise<TokenReply> {
+    return this.#json("POST", "v1/tokens", object<TokenReply>({ id: text, token: text }), { body: token });
   }
 
   /** Ends a token or a login, and its connections. */

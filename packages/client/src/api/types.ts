@@ -1,5 +1,4 @@
-/** The shapes of the HTTP API. */
-import type { Size } from "../core/wire.js";
+/** What the HTTP API is called with, and what it gives, beside the bodies in `bodies.ts`. */
 
 /** How requests and dials are let in. */
 export type Auth =
@@ -46,43 +45,6 @@ export interface FetchResponse {
   readonly headers: { get(name: string): string | null };
   text(): Promise<string>;
   arrayBuffer(): Promise<ArrayBuffer>;
-}
-
-/** A new terminal session. */
-export interface NewSession {
-  readonly name?: string;
-  /** The program and its arguments; the login shell by default. */
-  readonly argv?: readonly string[];
-  readonly cwd?: string;
-  readonly env?: Readonly<Record<string, string>>;
-  readonly size?: Size;
-  /** What to do when the name is taken; `fail` by default. */
-  readonly if_exists?: "fail" | "return" | "restart";
-  /** Seconds without a viewer after which it ends; never by default. */
-  readonly detached_ttl?: number;
-}
-
-/** What may change in a session. */
-export interface SessionChange {
-  readonly name?: string;
-  /** Seconds without a viewer after which it ends; 0 for never. */
-  readonly detached_ttl?: number;
-}
-
-/** What a token may do. */
-export type TokenScope = "read" | "write" | "admin";
-
-/** A token or a browser that logged in, as the list shows it. */
-export interface TokenInfo {
-  readonly id: string;
-  readonly kind: "token" | "login";
-  /** The token's name, or how the browser described itself. */
-  readonly name: string;
-  readonly scope: TokenScope;
-  readonly created: string;
-  readonly expires: string | null;
-  /** When it was last used, to within a day. */
-  readonly used: string | null;
 }
 
 /** Part of a session's log. */

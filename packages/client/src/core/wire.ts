@@ -168,6 +168,15 @@ export type ClientMessage = { "type": "hello" } & Hello | { "type": "ack",
   n: number,
 };
 
+/** A command to a terminal. */
+export type TerminalCommand = { "type": "input",
+  /** The text. */
+  text: string,
+} | { "type": "signal",
+  /** Such as `INT`, also with `SIG` in front. */
+  name: string,
+};
+
 /** The server's answer to a hello. */
 export type Attached = {
   /** The session as it is now. */

@@ -7,6 +7,7 @@ use bowline_proto::Offset;
 use bowline_proto::config::COMMAND_ID;
 use bowline_proto::control::{self, Reply, Request, SIGNALS};
 use bowline_proto::message::ServerMessage;
+use bowline_proto::message::TerminalCommand;
 use bowline_proto::problem::Code;
 use rustix::process::Signal;
 use serde::Deserialize;
@@ -22,14 +23,6 @@ use crate::emulator::Ask;
 const MAX_TEXT: usize = 256 << 10;
 /// The most of the log that one answer has.
 const MAX_PIECE: usize = 128 << 10;
-
-/// What a command may do to a terminal.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum TerminalCommand {
-    Input { text: String },
-    Signal { name: String },
-}
 
 /// Why a command was refused, for good.
 struct Refusal {
