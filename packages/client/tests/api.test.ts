@@ -151,7 +151,7 @@ describe("refusals", () => {
 
   test("R14: a request that hangs is given up", async () => {
     const fetch: Fetch = (_, { signal }) =>
-      new Promise((_, reject) => (signal as AbortSignal).addEventListener("abort", () => reject(new Error("aborted"))));
+      new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
     const it = new Api({ base: "http://host/", auth: { kind: "none" }, fetch, timeout: 1 });
     await expect(it.sessions()).rejects.toMatchObject({ status: 0, message: expect.stringContaining("no answer") });
   });
@@ -160,7 +160,7 @@ describe("refusals", () => {
     const fetch: Fetch = async (_, { signal }) => {
       const start = (body: ReadableStreamDefaultController) => {
         body.enqueue(Uint8Array.from([0x7b]));
-        (signal as AbortSignal).addEventListener("abort", () => body.error(new Error("aborted")));
+        signal.addEventListener("abort", () => body.error(new Error("aborted")));
       };
       return new Response(new ReadableStream({ start }));
     };

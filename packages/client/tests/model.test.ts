@@ -292,7 +292,8 @@ class Play {
     }
     // R11: nobody looks, and nothing called for it: one try a minute.
     const quiet = this.#asked.map(({ at }) => at).filter((at) => at > (this.#quietSince ?? Infinity));
-    if (quiet.some((at, i) => i > 0 && at - quiet[i - 1]! < 60_000)) expect.fail(`hidden, and dialled at ${quiet}`);
+    if (quiet.some((at, i) => i > 0 && at - quiet[i - 1]! < 60_000))
+      expect.fail(`hidden, and dialled at ${quiet.join()}`);
   }
 
   /** The world is well again: everything arrives, once, and then it is left without a trace. */

@@ -23,9 +23,9 @@ beforeEach(async () => {
       return;
     }
     server.handleUpgrade(request, socket, head, (ws) => {
-      ws.on("message", (data, isBinary) => {
-        if (!isBinary && String(data) === "bye") ws.close(4410, "forgotten");
-        else ws.send(data as Buffer, { binary: isBinary });
+      ws.on("message", (data: Buffer, isBinary) => {
+        if (!isBinary && data.toString() === "bye") ws.close(4410, "forgotten");
+        else ws.send(data, { binary: isBinary });
       });
     });
   });

@@ -1,14 +1,14 @@
 /** R24, law 9: a viewer's terminal answers nothing; held to the real parser of xterm.js. */
 import xterm from "@xterm/headless";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Hooked, type Mute, mute } from "../src/terminal/mute.ts";
+import { type Mute, mute } from "../src/terminal/mute.ts";
 
 let term: InstanceType<typeof xterm.Terminal>;
 let hooks: Mute;
 
 function open(cols = 20, rows = 4) {
   term = new xterm.Terminal({ cols, rows, allowProposedApi: true });
-  hooks = mute(term as unknown as Hooked);
+  hooks = mute(term);
   let said = "";
   term.onData((data) => {
     if (!hooks.isAnswer(data)) said += data;

@@ -115,8 +115,7 @@ describe("R16: input on its way", () => {
     const taker = () => ({
       state: { name: state },
       input: (data: string | Uint8Array) =>
-        (state === "open" ? ((got += new TextDecoder().decode(data as Uint8Array)), data.length) : "full") as
-          number | "full",
+        state === "open" ? ((got += new TextDecoder().decode(data as Uint8Array)), data.length) : "full",
     });
     const typing = new Typing(taker, () => expect.unreachable());
     typing.type("abc");

@@ -103,12 +103,12 @@ async function refusal(response: FetchResponse): Promise<ApiError> {
   const header = response.headers.get("Bowline-Code");
   let problem: { code?: unknown; detail?: unknown; title?: unknown } = {};
   try {
-    problem = Object(JSON.parse(await response.text()));
+    problem = Object(JSON.parse(await response.text())) as typeof problem;
   } catch {
     // Not a problem document; the status has to do.
   }
   const code = header ?? (typeof problem.code === "string" ? problem.code : "http");
-  const message = [problem.detail, problem.title].find((words) => typeof words === "string") as string | undefined;
+  const message = [problem.detail, problem.title].find((words) => typeof words === "string");
   const words = message ?? `HTTP status ${response.status}`;
   return new ApiError(response.status, code, words, { ours: header !== null, retryAfter });
 }

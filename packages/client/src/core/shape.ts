@@ -79,7 +79,7 @@ export type Fields<T> = { [K in keyof T]-?: object extends Pick<T, K> ? Shape<T[
 
 /** An object with these fields; others are left out, and so are those that are undefined. */
 export function object<T extends object>(fields: Fields<T>): Shape<T> {
-  const entries = Object.entries(fields) as [string, Shape<unknown>][];
+  const entries = Object.entries<Shape<unknown>>(fields);
   return (value) => {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return wrong("an object", value);
     const out: Record<string, unknown> = {};
@@ -115,6 +115,6 @@ function at<T>(name: string, shape: Shape<T>, value: unknown): T {
 }
 
 function wrong(what: string, value: unknown): never {
-  const shown = value === undefined ? "nothing" : (JSON.stringify(value) ?? String(value)).slice(0, 60);
+  const shown = value === undefined ? "nothing" : (JSON.stringify(value) ?? typeof value).slice(0, 60);
   throw new ShapeError(`${what} is expected, not ${shown}`);
 }

@@ -157,5 +157,5 @@ export class World implements Lifecycle {
 
 /** Lets promises run: nothing here chains more than a few of them. */
 export async function settle(): Promise<void> {
-  for (let i = 0; i < 10; i++) await undefined;
+  for (let i = 0; i < 10; i++) await Promise.resolve();
 }

@@ -57,11 +57,11 @@ const store = openStore("local");
 export function readSettings(stored: string | undefined, defaults: Settings = DEFAULTS): Settings {
   let found: Record<string, unknown> = {};
   try {
-    found = Object(JSON.parse(stored ?? "{}"));
+    found = Object(JSON.parse(stored ?? "{}")) as typeof found;
   } catch {
     // Somebody else's, or damaged: the defaults are as good.
   }
-  const right = Object.entries(defaults).map(([name, value]) => [
+  const right = Object.entries(defaults).map(([name, value]: [string, unknown]) => [
     name,
     typeof found[name] === typeof value ? found[name] : value,
   ]);

@@ -7,12 +7,12 @@
 /** Makes styles that scripts write as markup work under `style-src 'self'`. Once, before the first terminal. */
 export function adoptStyles(page: Document = document): void {
   const create = page.createElement.bind(page);
-  page.createElement = ((name: string, options?: ElementCreationOptions) => {
+  page.createElement = (name: string, options?: ElementCreationOptions) => {
     const element = create(name === "style" ? "template" : name, options);
     if (name === "style") return adopted(page, element);
     if (name === "span") element.setAttribute = styled;
     return element;
-  }) as typeof page.createElement;
+  };
 }
 
 /** `setAttribute`, but for the style. */

@@ -28,7 +28,7 @@ function loseAnswer(): void {
   let lost = false;
   window.fetch = async (...args) => {
     const answer = await real(...args);
-    if (lost || args[1]?.method !== "POST" || !String(args[0]).endsWith("/v1/sessions")) return answer;
+    if (lost || args[1]?.method !== "POST" || !answer.url.endsWith("/v1/sessions")) return answer;
     lost = true;
     throw new TypeError("the line is cut");
   };

@@ -108,7 +108,7 @@ test("R22: after 10 MB of output a reload shows the exact end of it, whatever ca
       const active = terminal?.buffer.active;
       const shown =
         active &&
-        Array.from({ length: terminal!.rows }, (_, row) => active.getLine(active.baseY + row)?.translateToString(true));
+        Array.from({ length: terminal.rows }, (_, row) => active.getLine(active.baseY + row)?.translateToString(true));
       if (shown?.includes("END")) performance.mark("painted");
       else requestAnimationFrame(look);
     };

@@ -15,7 +15,7 @@ export async function until<T>(
   const deadline = Date.now() + patience;
   for (;;) {
     const found = await fact();
-    if (found !== undefined && found !== null && found !== false) return found as NonNullable<T>;
+    if (found !== undefined && found !== null && found !== false) return found;
     if (Date.now() > deadline) throw new Error(`never came true: ${what}\n${String(await more())}`);
     await new Promise((next) => setTimeout(next, EVERY));
   }
