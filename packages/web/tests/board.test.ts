@@ -2,7 +2,7 @@
 import type { SessionInfo } from "@bowline/client";
 import { describe, expect, it } from "vitest";
 import { ago, commandOf, kindOf, lifeOf, nameOf, partsOf, shortPath } from "../src/board/order.ts";
-import { look, meet, needOf, readSeen, receive } from "../src/board/seen.ts";
+import { look, meet, needOf, readSeen, receive } from "../src/state/seen.ts";
 
 function session(more: Partial<SessionInfo> = {}): SessionInfo {
   return {

@@ -1,6 +1,6 @@
 /** Places in the app and login codes, as they are in an address. */
 import { describe, expect, it } from "vitest";
-import { hrefOf, loginCode, parseRoute, pastedCode, type Route } from "../src/app/route.ts";
+import { hrefOf, loginCode, parseRoute, pastedCode, type Route } from "../src/state/route.ts";
 
 describe("places", () => {
   it("go to an address and back", () => {

@@ -1,7 +1,7 @@
 /** The board's order and words. */
 import type { SessionInfo } from "@bowline/client";
+import { isOver, type Need, needOf, type SeenBoard } from "../state/seen.ts";
 import { exitWords } from "../terminal/words.ts";
-import { isOver, type Need, needOf, type SeenBoard } from "./seen.ts";
 
 /** A session on the board. */
 export interface Entry {

@@ -11,9 +11,9 @@ import {
   type You,
 } from "@bowline/client";
 import { browserEnvironment, reloadedFrom } from "@bowline/client/browser";
-import { clampFont, keepSettings, settings } from "../app/device.svelte.ts";
-import { gateway } from "../app/gateway.svelte.ts";
-import { notice } from "../app/notices.svelte.ts";
+import { clampFont, keepSettings, settings } from "../state/device.svelte.ts";
+import { gateway } from "../state/gateway.svelte.ts";
+import { notice } from "../state/notices.svelte.ts";
 import { copy } from "./clipboard.ts";
 import { afterKey, bytesOf, type Modifiers, modified, type Named } from "./keys.ts";
 import { type ClipboardRequest, CLIPBOARD_LIMIT } from "./osc52.ts";

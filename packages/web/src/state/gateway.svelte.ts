@@ -10,11 +10,9 @@ import {
 } from "@bowline/client";
 import { browserEnvironment } from "@bowline/client/browser";
 import { SvelteMap } from "svelte/reactivity";
-import { nameOf, needWords } from "../board/order.ts";
-import { look, meet, needOf, readSeen, receive, type SeenBoard } from "../board/seen.ts";
-import { deviceStore, keptAs, settings } from "./device.svelte.ts";
+import { deviceStore, keptAs } from "./device.svelte.ts";
 import { notice } from "./notices.svelte.ts";
-import { hrefOf } from "./route.ts";
+import { look, meet, type Need, needOf, readSeen, receive, type SeenBoard } from "./seen.ts";
 import { checkShell } from "./shell.ts";
 
 /** Several gateways may be below one origin, each with its own login and sessions. */
@@ -44,6 +42,8 @@ class Gateway {
   viewed: string | undefined = $state();
   /** Called after a login: connections that wait for one go on. */
   readonly onLogin = new Set<() => void>();
+  /** Called when a session that is not in view begins to need the user. */
+  onNeed: (session: SessionInfo, need: Need) => void = () => {};
   #events: EventsConnection | undefined;
   /** Sessions that cannot be read, by id. */
   readonly #left = new Set<string>();
@@ -225,8 +225,7 @@ class Gateway {
     if (this.viewed === session.id && document.visibilityState === "visible") return this.lookAt(session);
     const need = needOf(session, seen);
     const fresh = !before || before.call?.at !== session.call?.at || before.state !== session.state;
-    if (!need || !fresh || (need.kind === "bell" && !settings.bellNotice)) return;
-    notice(nameOf(session), { body: needWords(need, session), href: hrefOf({ name: "session", id: session.id }) });
+    if (need && fresh) this.onNeed(session, need);
   }
 
   #keepSeen(seen: SeenBoard): void {
