@@ -1,7 +1,7 @@
 /** The start: the login code leaves the address bar before anything else, then the app appears. */
 import { mount } from "svelte";
 import App from "./app/App.svelte";
-import { nameOf, needWords } from "./board/order.ts";
+import { nameOf, needWords } from "./session/words.ts";
 import { settings } from "./state/device.svelte.ts";
 import { gateway } from "./state/gateway.svelte.ts";
 import { notice } from "./state/notices.svelte.ts";

@@ -1,6 +1,18 @@
-/** States, ends and unsent keys in plain words. */
+/** Sessions, states, ends and unsent keys in plain words. */
 import { describe, expect, it } from "vitest";
-import { exitWords, goneWords, othersWords, stateWords, unsentWords } from "../src/terminal/words.ts";
+import {
+  ago,
+  commandOf,
+  exitWords,
+  goneWords,
+  lifeOf,
+  nameOf,
+  othersWords,
+  shortPath,
+  stateWords,
+  unsentWords,
+} from "../src/session/words.ts";
+import { session } from "./session.ts";
 
 describe("R10: states in plain words", () => {
   it("say when the next try is", () => {
@@ -44,5 +56,30 @@ describe("R10: states in plain words", () => {
 
   it("R26: count the others", () => {
     expect([0, 1, 2].map(othersWords)).toEqual(["", "1 other here", "2 others here"]);
+  });
+});
+
+describe("R54: sessions in plain words", () => {
+  it("calls a session by its name, else by its command", () => {
+    expect(nameOf(session({ name: "build" }))).toBe("build");
+    expect(nameOf(session())).toBe("bash");
+    expect(commandOf(session({ argv: ["-zsh"] }))).toBe("zsh");
+    expect(commandOf(session({ argv: ["/bin/sh", "-c", "make test"] }))).toBe("make test");
+  });
+
+  it("says how it lives, where and since when", () => {
+    expect(lifeOf(session())).toBe("Running");
+    expect(lifeOf(session({ state: "exited", exit: { code: 2, signal: null } }))).toBe("Exited with code 2");
+    expect(["/home/dev/app", "/root", "/rootless", "/srv"].map(shortPath)).toEqual(["~/app", "~", "/rootless", "/srv"]);
+    const now = Date.parse("2026-11-15T18:00:00Z");
+    const before = (seconds: number) => ago(new Date(now - seconds * 1000).toISOString(), now);
+    expect([1, 60, 3600, 7200 * 2, 86400 * 3].map(before)).toEqual([
+      "just now",
+      "1 min ago",
+      "60 min ago",
+      "4 h ago",
+      "3 d ago",
+    ]);
+    expect([ago(undefined, now), ago("nonsense", now)]).toEqual(["", ""]);
   });
 });
