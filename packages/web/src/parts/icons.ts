@@ -9,13 +9,10 @@ export const PATHS = {
   close: "M5 5l10 10M15 5 5 15",
   up: "M5 12.5 10 7.5l5 5",
   down: "M5 7.5l5 5 5-5",
-  settings: "M3 6h8M15 6h2M3 14h2M9 14h8M13 4v4M7 12v4",
   bell: "M5 14V9a5 5 0 0 1 10 0v5l1.5 1.5h-13L5 14ZM8.5 17.5h3",
-  expand: "M12 4h4v4M16 4l-5 5M8 16H4v-4M4 16l5-5",
   people:
     "M7.5 10a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM2.5 16.5c0-2.8 2.2-4.5 5-4.5s5 1.7 5 4.5M13 4.3a3 3 0 0 1 0 5.4M15 12.5c1.6.7 2.5 2 2.5 4",
   restart: "M15.5 6.5A6.5 6.5 0 1 0 16.5 11M16 3v4h-4",
-  keyboard: "M2.5 5.5h15v9h-15zM5.5 8.5h.01M8.5 8.5h.01M11.5 8.5h.01M14.5 8.5h.01M6.5 11.5h7",
   compose: "M4 16h12M4 12.5 12.5 4 16 7.5 7.5 16H4Z",
   paste: "M7 4H5v13h10V4h-2M7.5 2.5h5v3h-5z",
 } as const;
