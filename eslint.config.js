@@ -5,6 +5,16 @@ import svelte from "eslint-plugin-svelte";
 import globals from "globals";
 import ts from "typescript-eslint";
 
+/** The folders of the web app, each with those that it may import. docs/ARCHITECTURE.md says what is in them. */
+const folders = {
+  parts: [],
+  state: [],
+  session: ["parts", "state"],
+  board: ["parts", "state", "session"],
+  terminal: ["parts", "state", "session"],
+  app: ["parts", "state", "session", "board", "terminal"],
+};
+
 export default defineConfig(
   globalIgnores(["target/", "fuzz/", "crates/", "**/dist/", "packages/client/src/core/wire.ts"]),
   { linterOptions: { reportUnusedDisableDirectives: "error" } },
@@ -38,6 +48,18 @@ export default defineConfig(
     files: ["packages/web/src/worker.ts"],
     languageOptions: { parserOptions: { projectService: false, project: "packages/web/tsconfig.worker.json" } },
   },
+  Object.entries(folders).map(([folder, imports]) => {
+    // `\x2f` is a slash, which would end the pattern in the selector.
+    const others = `^\\.\\.\\x2f(?!(?:${imports.join("|")})\\x2f)`;
+    const message = `${folder}/ imports only from ${[...imports, folder].map((name) => `${name}/`).join(", ")}.`;
+    return {
+      files: [`packages/web/src/${folder}/**`],
+      rules: {
+        "no-restricted-imports": ["error", { patterns: [{ regex: others, message }] }],
+        "no-restricted-syntax": ["error", { selector: `ImportExpression[source.value=/${others}/]`, message }],
+      },
+    };
+  }),
   {
     files: ["packages/*/tests/**"],
     rules: {
