@@ -3,16 +3,12 @@
  *
  * xterm.js applies `resize()` before queued `write()`s, so a resize waits here until everything before it is written. A whole
  * snapshot is written in one piece, reset included, so that no frame shows an empty terminal.
- *
- * The DOM draws the first output, for it begins sooner; then a GPU takes over, where there is one. Its cells are whole device
- * pixels wide, so until then the DOM's are pressed to the same width: the size is right from the start, and nothing moves.
  */
 import type { Size } from "@bowline/client";
-import type { WebglAddon } from "@xterm/addon-webgl";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { type ITheme, Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { hasGpu, loadGpu } from "./gpu.ts";
+import { Drawing } from "./drawing.ts";
 import { fits, fontFor, type Pixels, sizeFor, smaller } from "./letterbox.ts";
 import { type Mute, mute } from "./mute.ts";
 import { type ClipboardRequest, parseOsc52 } from "./osc52.ts";
@@ -68,6 +64,7 @@ export class Screen {
   readonly #host: HTMLElement;
   readonly #events: ScreenEvents;
   readonly #mute: Mute;
+  readonly #drawing: Drawing;
   readonly #observer: ResizeObserver;
   #looks: Looks;
   /** What waits behind a resize. */
@@ -84,9 +81,6 @@ export class Screen {
   #window: Size | undefined;
   #disposed = false;
   #frame = 0;
-  #gpu: { dispose(): void } | undefined;
-  /** A GPU is going to draw: its part of the app is fetched with the first output, or is being fetched. */
-  #awaitsGpu: "output" | "fetch" | undefined;
 
   constructor(place: HTMLElement, looks: Looks, events: ScreenEvents) {
     this.#place = place;
@@ -131,7 +125,8 @@ export class Screen {
     // Keys lead back to the cursor; what a finger makes of a wheel does not.
     for (const typed of ["keydown", "input"])
       term.textarea?.addEventListener(typed, () => this.showCursor(), { capture: true });
-    if (looks.gpu && hasGpu()) this.#awaitsGpu = "output";
+    this.#drawing = new Drawing(term, this.#host, place, () => this.layout());
+    this.#drawing.gpu = looks.gpu;
     this.#observer = new ResizeObserver(() => this.layout());
     this.#observer.observe(place);
     this.layout();
@@ -191,10 +186,7 @@ export class Screen {
     if (before.scrollback !== looks.scrollback) options.scrollback = looks.scrollback;
     if (before.cursorBlink !== looks.cursorBlink) options.cursorBlink = looks.cursorBlink;
     if (before.screenReader !== looks.screenReader) options.screenReaderMode = looks.screenReader;
-    if (before.gpu !== looks.gpu) {
-      this.#gpu?.dispose();
-      this.#awaitsGpu = looks.gpu && hasGpu() ? "output" : undefined;
-    }
+    if (before.gpu !== looks.gpu) this.#drawing.gpu = looks.gpu;
     this.layout();
   }
 
@@ -218,12 +210,12 @@ export class Screen {
     let font = this.#looks.fontSize;
     if (this.#framed && !fits(place, size, cell)) {
       font = this.#setFont(fontFor(place, size, cell, font, font));
-      while (!fits(place, size, this.#measure()) && smaller(font) < font) font = this.#setFont(smaller(font));
+      while (!fits(place, size, this.#drawing.measure()) && smaller(font) < font) font = this.#setFont(smaller(font));
     } else {
       this.#setFont(font);
     }
-    this.#press();
-    const { width, height } = this.#measure();
+    this.#drawing.press();
+    const { width, height } = this.#drawing.measure();
     this.#host.style.width = `${Math.ceil(size.cols * width) + SCROLL_BAR}px`;
     this.#host.style.height = `${Math.ceil(size.rows * height)}px`;
     this.showCursor();
@@ -235,7 +227,7 @@ export class Screen {
   showCursor(): void {
     if (!this.#framed || this.#disposed) return;
     const { cursorX, cursorY, baseY, viewportY } = this.term.buffer.active;
-    const { width, height } = this.#measure();
+    const { width, height } = this.#drawing.measure();
     const [host, place] = [this.#host.getBoundingClientRect(), this.#place.getBoundingClientRect()];
     const left = host.left - place.left + cursorX * width;
     const top = host.top - place.top + (baseY + cursorY - viewportY) * height;
@@ -261,7 +253,7 @@ export class Screen {
     cancelAnimationFrame(this.#frame);
     this.#observer.disconnect();
     this.#mute.dispose();
-    this.#gpu?.dispose();
+    this.#drawing.dispose();
     this.term.dispose();
     this.#host.remove();
   }
@@ -284,7 +276,7 @@ export class Screen {
         this.term.write(bytes, () => {
           this.#writing -= 1;
           done();
-          if (this.#awaitsGpu === "output") void this.#fetchGpu();
+          this.#drawing.handleOutput();
           this.#work();
         });
       }
@@ -301,11 +293,10 @@ export class Screen {
   /** The cell at the wanted font, measured once for each font. */
   #wantedCell(): Pixels | undefined {
     const { fontSize, fontFamily } = this.#looks;
-    const drawn = this.#gpu ? "gpu" : this.#awaitsGpu ? "pressed" : "dom";
-    const key = `${fontSize} ${devicePixelRatio} ${drawn} ${fontFamily}`;
+    const key = `${fontSize} ${devicePixelRatio} ${this.#drawing.by} ${fontFamily}`;
     if (this.#cell?.key !== key) {
       this.#setFont(fontSize);
-      const cell = this.#measure();
+      const cell = this.#drawing.measure();
       if (cell.width <= 0 || cell.height <= 0) return undefined;
       this.#cell = { key, cell };
     }
@@ -316,72 +307,9 @@ export class Screen {
     if (this.term.options.fontSize !== size) this.term.options.fontSize = size;
     return size;
   }
-
-  /** A cell, as wide as it is drawn or is going to be. */
-  #measure(): Pixels {
-    const { offsetWidth = 0, offsetHeight = 0 } = this.#drawing ?? {};
-    const width = offsetWidth / this.term.cols;
-    return { width: this.#awaitsGpu ? gpuWidth(width) : width, height: offsetHeight / this.term.rows };
-  }
-
-  /** Draws what the DOM draws in the cells that the GPU is going to have. */
-  #press(): void {
-    const drawing = this.#drawing;
-    if (!drawing) return;
-    const width = drawing.offsetWidth / this.term.cols;
-    drawing.style.transform = this.#awaitsGpu ? `scaleX(${gpuWidth(width) / width})` : "";
-  }
-
-  get #drawing(): HTMLElement | null {
-    return this.#host.querySelector<HTMLElement>(".xterm-screen");
-  }
-
-  async #fetchGpu(): Promise<void> {
-    this.#awaitsGpu = "fetch";
-    const WebglAddon = await loadGpu();
-    if (this.#disposed || this.#awaitsGpu !== "fetch") return;
-    this.#awaitsGpu = undefined;
-    if (WebglAddon) this.#useGpu(new WebglAddon());
-    this.layout();
-  }
-
-  /** Draws by GPU from now on, until its context is lost or there is none. */
-  #useGpu(addon: WebglAddon): void {
-    try {
-      const stop = () => {
-        if (this.#gpu === undefined) return;
-        this.#gpu = undefined;
-        probe.disconnect();
-        addon.dispose();
-        this.layout();
-      };
-      const probe = new ResizeObserver((entries) => {
-        if (!entries.every(isSharp)) stop();
-      });
-      addon.onContextLoss(stop);
-      this.term.loadAddon(addon);
-      this.#gpu = { dispose: stop };
-      probe.observe(this.#place, { box: "device-pixel-content-box" });
-    } catch {
-      // No WebGL here: xterm.js draws by the DOM.
-    }
-  }
-}
-
-/** How wide the GPU's cells are where the DOM's are this wide. */
-function gpuWidth(width: number): number {
-  return Math.floor(width * devicePixelRatio) / devicePixelRatio;
 }
 
 let prepared = false;
-/** How far a size in device pixels may be off by rounding. */
-const ROUNDING = 4;
-
-/** Whether the browser tells an element's true size in device pixels. Emulated screens do not, and show nothing by GPU then. */
-function isSharp({ contentRect, devicePixelContentBoxSize: [box] = [] }: ResizeObserverEntry): boolean {
-  return !box || Math.abs(box.inlineSize - contentRect.width * devicePixelRatio) <= ROUNDING;
-}
-
 /** How far something from here to there is outside a room that begins at 0. */
 function outside(from: number, to: number, room: number): number {
   return from < 0 ? from : Math.max(to - room, 0);
