@@ -1,11 +1,11 @@
 /**
- * Keeps one conversation going over connection after connection: it reads and writes for the machines, which decide. The
- * reconnector says who dials when, the conversation what is said; this file owns the socket, the timer and the listeners.
+ * Runs one protocol over connection after connection: it reads and writes for the state machines, which decide. The
+ * reconnector decides when to dial, the protocol what to send; this file owns the socket, the timer and the listeners.
  */
 import { type Backoff, BROWSER } from "../core/backoff.js";
 import { ABNORMAL, type Closed, NORMAL } from "../core/close.js";
 import { LATE, PROBE_WITHIN } from "../core/config.js";
-import type { Conversation } from "../core/link/conversation.js";
+import type { Protocol } from "../core/link/protocol.js";
 import { Reconnector, type Status } from "../core/link/reconnect.js";
 import type { Environment, LifecycleSignal, Socket, Target, TargetBuilder } from "./environment.js";
 import type { ConnectionError, ConnectionState } from "./state.js";
@@ -21,9 +21,8 @@ export interface DriverOptions {
   readonly environment: Environment;
   readonly target: TargetBuilder;
   readonly backoff?: Backoff | undefined;
-  /** What it carries. */
-  readonly conversation: Conversation;
-  /** Takes the next event of the conversation to the user. False when there was none. */
+  readonly protocol: Protocol;
+  /** Hands the next event of the protocol to the user. False when there was none. */
   readonly deliver: () => boolean;
   readonly show: (state: ConnectionState) => void;
   readonly report: (error: ConnectionError) => void;
@@ -47,7 +46,7 @@ interface Dial {
 export class Driver {
   readonly #options: DriverOptions;
   readonly #environment: Environment;
-  readonly #conversation: Conversation;
+  readonly #protocol: Protocol;
   readonly #reconnector: Reconnector;
   #unsubscribe: (() => void) | undefined;
   #dial: Dial | undefined;
@@ -61,7 +60,7 @@ export class Driver {
   constructor(options: DriverOptions) {
     this.#options = options;
     this.#environment = options.environment;
-    this.#conversation = options.conversation;
+    this.#protocol = options.protocol;
     this.#reconnector = new Reconnector(options.backoff ?? BROWSER);
   }
 
@@ -116,7 +115,7 @@ export class Driver {
     if (this.#disposed) return;
     this.#disposed = true;
     this.#reconnector.handleEnded();
-    this.#conversation.handleEnded(this.now());
+    this.#protocol.handleEnded(this.now());
     if (!isOver(this.#state)) this.#state = { name: "ended", reason: "" };
     this.#letGo(NORMAL, "left");
     this.#release();
@@ -140,7 +139,7 @@ export class Driver {
   /** One thing. False when there is nothing to do. */
   #step(): boolean {
     const dial = this.#dial;
-    if (dial && !dial.attached && this.#conversation.attached) {
+    if (dial && !dial.attached && this.#protocol.attached) {
       dial.attached = true;
       this.#reconnector.handleAttached(dial.generation, this.now());
       return true;
@@ -161,7 +160,7 @@ export class Driver {
           const left = this.#reconnector.status.name === "ended";
           const { doubted } = this.#dial;
           this.#letGo(left ? NORMAL : DROPPED, left ? "left" : "superseded");
-          this.#conversation.handleDisconnected(this.now());
+          this.#protocol.handleDisconnected(this.now());
           if (doubted) this.#wakeReconnector();
         }
         return true;
@@ -198,13 +197,13 @@ export class Driver {
             dial.opened = true;
             dial.doubted = false;
             this.#reconnector.handleOpened(dial.generation);
-            this.#conversation.handleConnected(this.now(), target.key);
+            this.#protocol.handleConnected(this.now(), target.key);
             this.work();
           }),
         received: (data) =>
           ifCurrent(() => {
             dial.doubted = false;
-            this.#conversation.handleFrame(data, this.now());
+            this.#protocol.handleFrame(data, this.now());
             this.work();
           }),
         closed: (closed) => ifCurrent(() => this.#handleSocketClosed(dial, closed, ifCurrent)),
@@ -229,7 +228,7 @@ export class Driver {
   #closed(dial: Dial, closed: Closed): void {
     this.#dial = undefined;
     this.#reason = closed.kind === "code" ? closed.reason : "";
-    this.#conversation.handleDisconnected(this.now());
+    this.#protocol.handleDisconnected(this.now());
     this.#reconnector.handleClosed(dial.generation, closed, this.#jitter(), this.now());
     if (dial.doubted) this.#wakeReconnector();
     this.work();
@@ -238,7 +237,7 @@ export class Driver {
   #transmit(): boolean {
     const dial = this.#dial;
     if (!dial?.opened || !dial.socket) return false;
-    const transmit = this.#conversation.pollTransmit(this.now());
+    const transmit = this.#protocol.pollTransmit(this.now());
     if (!transmit) return false;
     if (transmit.kind === "close") {
       // Something made no sense, or nothing came for too long: the next connection resumes.
@@ -258,7 +257,7 @@ export class Driver {
   #show(status: Status): void {
     this.#state = stateOf(status, this.#reason, this.now());
     if (isOver(this.#state)) {
-      this.#conversation.handleEnded(this.now());
+      this.#protocol.handleEnded(this.now());
       this.#release();
     }
     this.#options.show(this.#state);
@@ -280,7 +279,7 @@ export class Driver {
 
   /** A connection that seems open is not believed, one that is lost is dialled at once. */
   #wake(): void {
-    this.#conversation.handleWake(this.now());
+    this.#protocol.handleWake(this.now());
     // One that slept for too long is given up here, so that the reconnector dials now and not after a delay.
     this.work();
     const dial = this.#dial;
@@ -299,7 +298,7 @@ export class Driver {
   }
 
   #setTimer(): void {
-    const at = Math.min(this.#conversation.pollTimeout() ?? Infinity, this.#reconnector.pollTimeout() ?? Infinity);
+    const at = Math.min(this.#protocol.pollTimeout() ?? Infinity, this.#reconnector.pollTimeout() ?? Infinity);
     if (this.#timer?.at === at) return;
     this.#clearTimer();
     if (at === Infinity) return;
@@ -318,7 +317,7 @@ export class Driver {
     if (this.#dial && !this.#dial.target && dialDue !== undefined && dialDue <= now) {
       this.#options.report({ source: "target", message: "where to dial was not answered in time; trying again" });
     }
-    this.#conversation.handleTimeout(now);
+    this.#protocol.handleTimeout(now);
     this.#reconnector.handleTimeout(this.#jitter(), now);
     this.work();
   }

@@ -47,7 +47,7 @@ export class EventsConnection {
       environment,
       target,
       backoff,
-      conversation: this.#feed,
+      protocol: this.#feed,
       deliver: () => this.#deliver(),
       show: (state) => safely(() => on.state?.(state)),
       report: (error) => safely(() => on.error?.(error)),

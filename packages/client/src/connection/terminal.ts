@@ -140,7 +140,7 @@ export class TerminalConnection {
       environment,
       target,
       backoff,
-      conversation: this.#link,
+      protocol: this.#link,
       deliver: () => this.#deliver(),
       show: (state) => safely(() => on.state?.(state)),
       report: (error) => safely(() => on.error?.(error)),

@@ -5,7 +5,7 @@ import { decodeBinary, encodeBinary, type Frame } from "../frame.js";
 import { readServerMessage } from "../message.js";
 import type { Attached, ClientMessage, Cursor, Lag, ServerMessage, Size, You } from "../wire.js";
 import { Commands } from "./commands.js";
-import type { Conversation, Transmit } from "./conversation.js";
+import type { Protocol, Transmit } from "./protocol.js";
 import { type ClientEvent, type ClientState, isStream, weight } from "./event.js";
 import { type ClientConfig, makeHello } from "./hello.js";
 import { Outbox } from "./outbox.js";
@@ -16,7 +16,7 @@ import { Rendered } from "./rendered.js";
 export type NotTaken = "full" | "read-only" | "ended";
 
 /** A viewer's end of its link, over all its connections. */
-export class Client implements Conversation {
+export class Client implements Protocol {
   readonly #config: ClientConfig;
   readonly #lag: Lag;
   readonly #renderedEvery: number;

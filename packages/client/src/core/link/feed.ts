@@ -3,7 +3,7 @@ import { MALFORMED, SILENT } from "../close.js";
 import type { Frame } from "../frame.js";
 import { boardReader, UnreadableSession } from "../message.js";
 import type { BoardClientMessage, BoardMessage } from "../wire.js";
-import type { Conversation, Transmit } from "./conversation.js";
+import type { Protocol, Transmit } from "./protocol.js";
 import { Pulse } from "./pulse.js";
 
 /** What the board is told. */
@@ -13,7 +13,7 @@ export type FeedEvent =
   | { readonly type: "unreadable"; readonly error: UnreadableSession };
 
 /** The event stream over all its connections. */
-export class Feed implements Conversation {
+export class Feed implements Protocol {
   readonly #pulse = new Pulse();
   readonly #read = boardReader((error) => this.#leaveOut(error));
   #state: "detached" | "greeting" | "attached" | "ended" = "detached";

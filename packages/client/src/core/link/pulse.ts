@@ -1,7 +1,7 @@
 /** Is the other end there: pings when it is silent, probes when it matters now. */
 import { ATTACHED_WITHIN, death, HEARTBEAT, LONG_SLEEP, PROBE_AFTER, PROBE_WITHIN } from "../config.js";
 
-/** What a pulse must know of the conversation that it belongs to. */
+/** What a pulse must know of the protocol that it belongs to. */
 export interface PulseContext {
   /** The first answer of this connection has not come yet. */
   readonly greeting: boolean;

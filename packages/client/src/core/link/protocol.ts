@@ -6,8 +6,8 @@ export type Transmit =
   | { readonly kind: "send"; readonly frame: Frame }
   | { readonly kind: "close"; readonly code: number; readonly reason: string };
 
-/** A conversation over many connections. Facts come in by `handle*`, work goes out by `poll*`; time is an argument. */
-export interface Conversation {
+/** A protocol that goes on over many connections. Facts come in by `handle*`, work goes out by `poll*`; time is an argument. */
+export interface Protocol {
   /** The server has answered on this connection. */
   readonly attached: boolean;
   /** A transport is open. `key` is a browser's origin key, for the first message. */
