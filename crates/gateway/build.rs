@@ -104,7 +104,8 @@ fn build(root: &Path, out: &Path) -> PathBuf {
         let _ = fs::remove_dir_all(&to);
         copy_all(&from, &to).unwrap_or_else(|error| panic!("cannot copy {}: {error}", from.display()));
     }
-    run(Command::new("npm").args(["install", "--no-audit", "--no-fund"]).current_dir(&copy));
+    // Without the root's packages, which only format and lint.
+    run(Command::new("npm").args(["install", "--no-audit", "--no-fund", "-w", "@bowline/web"]).current_dir(&copy));
     let web = copy.join("packages/web");
     run(Command::new("npx").args(["vite", "build", "--emptyOutDir", "--outDir"]).arg(&dist).current_dir(web));
     dist
