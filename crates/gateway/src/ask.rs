@@ -8,7 +8,6 @@ use bowline_host::control::{self, ControlError};
 use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
 use bowline_proto::control::{Reply, Request};
-use bowline_proto::frame::{self, Frame};
 use bowline_proto::session::{SessionInfo, State};
 use futures_util::stream::{self, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -40,29 +39,17 @@ impl Asking {
 
     /// Sends a request.
     pub(crate) async fn send(&mut self, request: &Request) -> Result<(), ControlError> {
-        let text = serde_json::to_string(request).map_err(|_| ControlError::Unexpected)?;
-        let mut wire = Vec::new();
-        frame::put_text(&mut wire, &text);
+        let wire = control::encode_request(request)?;
         self.stream.write_all(&wire).await.map_err(ControlError::Unreachable)
     }
 
     /// Waits for a reply. A refusal is an error.
     pub(crate) async fn reply(&mut self) -> Result<Reply, ControlError> {
         loop {
-            let parsed = match Frame::decode(&self.buf) {
-                Ok(Some((Frame::Text(text), used))) => Some((serde_json::from_str::<Reply>(text), used)),
-                Ok(None) => None,
-                Ok(Some((Frame::Binary(_), _))) | Err(_) => return Err(ControlError::Unexpected),
-            };
-            if let Some((reply, used)) = parsed {
-                self.buf.drain(..used);
+            if let Some(reply) = control::take_reply(&mut self.buf)? {
                 // A follower waits long, and need not hold on to the room that its first reply took.
                 self.buf.shrink_to(512);
-                return match reply {
-                    Ok(Reply::Error { code, message }) => Err(ControlError::Refused { code, message }),
-                    Ok(reply) => Ok(reply),
-                    Err(_) => Err(ControlError::Unexpected),
-                };
+                return Ok(reply);
             }
             self.stream.readable().await.map_err(ControlError::Unreachable)?;
             match self.stream.read_buf(&mut self.buf).await {

@@ -54,9 +54,7 @@ impl Control {
 
     /// Sends a request and waits for its reply. A refusal is an error.
     pub fn request(&mut self, request: &Request, deadline: Duration) -> Result<Reply, ControlError> {
-        let text = serde_json::to_string(request).map_err(|_| ControlError::Unexpected)?;
-        let mut wire = Vec::new();
-        frame::put_text(&mut wire, &text);
+        let wire = encode_request(request)?;
         self.stream.set_read_timeout(Some(deadline)).map_err(ControlError::Unreachable)?;
         self.stream.set_write_timeout(Some(deadline)).map_err(ControlError::Unreachable)?;
         self.stream.write_all(&wire).map_err(ControlError::Unreachable)?;
@@ -66,18 +64,8 @@ impl Control {
     /// Waits for one more reply, as `status` with `follow` gives.
     pub fn next_reply(&mut self) -> Result<Reply, ControlError> {
         loop {
-            let parsed = match Frame::decode(&self.buf) {
-                Ok(Some((Frame::Text(text), used))) => Some((serde_json::from_str::<Reply>(text), used)),
-                Ok(None) => None,
-                Ok(Some((Frame::Binary(_), _))) | Err(_) => return Err(ControlError::Unexpected),
-            };
-            if let Some((reply, used)) = parsed {
-                self.buf.drain(..used);
-                return match reply {
-                    Ok(Reply::Error { code, message }) => Err(ControlError::Refused { code, message }),
-                    Ok(reply) => Ok(reply),
-                    Err(_) => Err(ControlError::Unexpected),
-                };
+            if let Some(reply) = take_reply(&mut self.buf)? {
+                return Ok(reply);
             }
             let mut chunk = [0; 16 << 10];
             match self.stream.read(&mut chunk) {
@@ -101,6 +89,29 @@ impl Control {
     }
 }
 
+/// A request as the bytes of its frame.
+pub fn encode_request(request: &Request) -> Result<Vec<u8>, ControlError> {
+    let text = serde_json::to_string(request).map_err(|_| ControlError::Unexpected)?;
+    let mut wire = Vec::new();
+    frame::put_text(&mut wire, &text);
+    Ok(wire)
+}
+
+/// Takes the first reply out of the bytes read so far; `None` until it is complete. A refusal is an error.
+pub fn take_reply(buf: &mut Vec<u8>) -> Result<Option<Reply>, ControlError> {
+    let (reply, used) = match Frame::decode(buf) {
+        Ok(Some((Frame::Text(text), used))) => (serde_json::from_str(text), used),
+        Ok(None) => return Ok(None),
+        Ok(Some((Frame::Binary(_), _))) | Err(_) => return Err(ControlError::Unexpected),
+    };
+    buf.drain(..used);
+    match reply {
+        Ok(Reply::Error { code, message }) => Err(ControlError::Refused { code, message }),
+        Ok(reply) => Ok(Some(reply)),
+        Err(_) => Err(ControlError::Unexpected),
+    }
+}
+
 /// Connects without waiting: a process that stopped accepting has a full queue, on which a plain connect would hang.
 pub fn connect(address: &Path) -> io::Result<UnixStream> {
     let kind = (AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
@@ -114,4 +125,44 @@ pub fn connect(address: &Path) -> io::Result<UnixStream> {
     let stream = UnixStream::from(socket);
     stream.set_nonblocking(false)?;
     Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bowline_proto::frame::Binary;
+
+    fn wire(replies: &[&str]) -> Vec<u8> {
+        let mut wire = Vec::new();
+        replies.iter().for_each(|text| frame::put_text(&mut wire, text));
+        wire
+    }
+
+    #[test]
+    fn replies_are_taken_one_by_one_however_they_arrive() {
+        let all = wire(&[
+            r#"{"type":"ending"}"#,
+            r#"{"type":"error","code":"bad_request","message":"no"}"#,
+            r#"{"type":"done"}"#,
+        ]);
+        let (mut buf, mut taken) = (Vec::new(), Vec::new());
+        for byte in all {
+            buf.push(byte);
+            match take_reply(&mut buf) {
+                Ok(reply) => taken.extend(reply.map(|reply| format!("{reply:?}"))),
+                Err(refusal) => taken.push(refusal.to_string()),
+            }
+        }
+        assert_eq!(taken, ["Ending", "no", "Done"]);
+        assert!(buf.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_reply_is_an_error_and_never_waited_for() {
+        let mut binary = Vec::new();
+        frame::put_binary(&mut binary, &Binary::Output(0, b"x"));
+        for mut buf in [binary, wire(&["{}"]), wire(&["not json"]), vec![0, 0, 0, 1, 9], vec![0xff; frame::HEADER]] {
+            assert!(matches!(take_reply(&mut buf), Err(ControlError::Unexpected)), "{buf:?}");
+        }
+    }
 }
