@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use bowline_client::{Options, Outcome};
+use bowline_host::signal;
 use bowline_proto::close::Permanent;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::session::{ExitStatus, State};
@@ -135,7 +136,7 @@ fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
             let message = format!("the connection to {label} was taken over");
             Err(Failure::new(Code::Other, message, format!("`bowline attach {label}` comes back")).into())
         }
-        Outcome::Signalled(signal) => Ok(ExitCode::from(128u8.saturating_add(u8::try_from(signal).unwrap_or(127)))),
+        Outcome::Signalled(signal) => Ok(ExitCode::from(signalled(signal))),
     }
 }
 
@@ -150,21 +151,15 @@ fn exit_words(status: &ExitStatus) -> String {
 /// As a shell would say it.
 fn exit_code(status: &ExitStatus) -> u8 {
     match (&status.signal, status.code) {
-        (Some(signal), _) => 128u8.saturating_add(signal_number(signal)),
+        (Some(name), _) => signalled(signal::number(name).unwrap_or(127)),
         (None, Some(code)) => code as u8,
         (None, None) => Code::Other as u8,
     }
 }
 
-/// The number of a signal that can end a program; 127 for one that is not known by name.
-fn signal_number(name: &str) -> u8 {
-    const NAMES: [&str; 31] = [
-        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
-        "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
-        "WINCH", "IO", "PWR", "SYS",
-    ];
-    let name = name.strip_prefix("SIG").unwrap_or(name);
-    NAMES.iter().position(|known| *known == name).map_or(127, |at| at as u8 + 1)
+/// The exit code of a shell whose program was ended by this signal.
+fn signalled(signal: i32) -> u8 {
+    128u8.saturating_add(u8::try_from(signal).unwrap_or(127))
 }
 
 #[cfg(test)]
@@ -178,5 +173,6 @@ mod tests {
         assert_eq!(code(Some(3), None), 3);
         assert_eq!(code(None, Some("SIGKILL")), 137);
         assert_eq!(code(None, Some("SIGTERM")), 143);
+        assert_eq!(code(None, Some("SIG34")), 255);
     }
 }

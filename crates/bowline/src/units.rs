@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_proto::control::SIGNALS;
+use bowline_proto::control::{SIGNALS, sendable_signal};
 use bowline_proto::size::Size;
 
 /// `512`, `64K`, `8M`, `1G`: bytes, in powers of 1024.
@@ -62,12 +62,8 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
 
 /// A signal that can be sent, in any case and with or without `SIG`: its name without.
 pub(crate) fn signal(text: &str) -> Result<String, String> {
-    let upper = text.to_ascii_uppercase();
-    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
-    match SIGNALS.contains(&name) {
-        true => Ok(name.to_owned()),
-        false => Err(format!("choose one of {}", SIGNALS.join(", "))),
-    }
+    let name = sendable_signal(&text.to_ascii_uppercase()).map(str::to_owned);
+    name.ok_or_else(|| format!("choose one of {}", SIGNALS.join(", ")))
 }
 
 /// A size as [`bytes`] reads it, exactly.

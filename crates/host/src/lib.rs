@@ -16,7 +16,8 @@
 //! - [`start`] (with [`launch`], [`newborn`] and [`hold`]) runs session processes;
 //! - [`control`] talks to a living one;
 //! - [`rename`] and [`remove`] change and end them;
-//! - [`archive`] serves an ended one to a viewer, with the frames of [`wire`].
+//! - [`archive`] serves an ended one to a viewer, with the frames of [`wire`];
+//! - [`signal`] has the names and numbers of signals.
 
 pub mod archive;
 pub mod control;
@@ -38,6 +39,7 @@ pub mod registry;
 pub mod remove;
 pub mod rename;
 pub mod saved;
+pub mod signal;
 pub mod start;
 pub mod summary;
 pub mod timestamp;

@@ -14,6 +14,12 @@ use crate::session::SessionInfo;
 /// The signals that a `signal` command sends; each is also taken with `SIG` in front.
 pub const SIGNALS: [&str; 11] = ["HUP", "INT", "QUIT", "KILL", "USR1", "USR2", "TERM", "CONT", "STOP", "TSTP", "WINCH"];
 
+/// The entry of [`SIGNALS`] that `name` means, with or without `SIG`.
+pub fn sendable_signal(name: &str) -> Option<&'static str> {
+    let name = name.strip_prefix("SIG").unwrap_or(name);
+    SIGNALS.into_iter().find(|known| *known == name)
+}
+
 /// What a control connection may ask.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bowline_host::events::Event;
+use bowline_host::signal;
 use bowline_proto::session::ExitStatus;
 use rustix::process::{Pid, WaitStatus};
 
@@ -18,7 +19,7 @@ impl Terminal {
         if pid != self.pty.child() {
             return;
         }
-        let signal = status.terminating_signal().map(signal_name);
+        let signal = status.terminating_signal().map(signal::name);
         self.status = Some(ExitStatus { code: status.exit_status(), signal });
         self.last_output = Instant::now();
         // It may have opened its terminal again and written its last words just now.
@@ -62,8 +63,4 @@ impl Terminal {
         self.link.handle_screen(self.emulator.offset());
         self.link.handle_exit(status);
     }
-}
-
-fn signal_name(number: i32) -> String {
-    nix::sys::signal::Signal::try_from(number).map_or_else(|_| format!("SIG{number}"), |signal| signal.as_str().into())
 }

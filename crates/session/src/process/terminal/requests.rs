@@ -3,9 +3,10 @@
 use bowline_host::digest::fnv1a;
 use bowline_host::events::Event;
 use bowline_host::log::Read;
+use bowline_host::signal;
 use bowline_proto::Offset;
 use bowline_proto::config::COMMAND_ID;
-use bowline_proto::control::{self, Reply, Request, SIGNALS};
+use bowline_proto::control::{self, Reply, Request};
 use bowline_proto::message::ServerMessage;
 use bowline_proto::message::TerminalCommand;
 use bowline_proto::problem::Code;
@@ -135,9 +136,7 @@ impl Terminal {
 }
 
 fn signal_named(name: &str) -> Option<Signal> {
-    let name = name.strip_prefix("SIG").unwrap_or(name);
-    let known = SIGNALS.contains(&name).then(|| format!("SIG{name}").parse::<nix::sys::signal::Signal>().ok())??;
-    Signal::from_named_raw(known as i32)
+    Signal::from_named_raw(signal::number(control::sendable_signal(name)?)?)
 }
 
 #[cfg(test)]
@@ -146,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_signal_that_the_protocol_names_can_be_sent() {
-        assert!(SIGNALS.iter().all(|name| signal_named(name).is_some()));
+        assert!(control::SIGNALS.iter().all(|name| signal_named(name).is_some()));
         assert_eq!((signal_named("SIGINT"), signal_named("SEGV")), (Some(Signal::INT), None));
     }
 }
