@@ -9,6 +9,7 @@
 //! - `sessions`, `history`: sessions over HTTP, what they printed and show;
 //! - `ws`, `attach`, `relay`: WebSockets, and bytes between one and a session;
 //! - `board`, `events`: which sessions there are, and telling it as it changes;
+//! - `watcher`: waiting for changed files;
 //! - `ask`: asking session processes;
 //! - `assets`: the web app;
 //! - `environment`: what the sessions started here see;
@@ -45,6 +46,7 @@ mod server;
 mod sessions;
 pub mod settings;
 mod tls;
+mod watcher;
 mod ws;
 
 use std::io;

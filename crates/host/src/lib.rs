@@ -17,7 +17,7 @@
 //! - [`control`] talks to a living one;
 //! - [`rename`] and [`remove`] change and end them;
 //! - [`archive`] serves an ended one to a viewer, with the frames of [`wire`];
-//! - [`signal`] has the names and numbers of signals.
+//! - [`watch`] reports changed files, and [`signal`] has the names and numbers of signals.
 
 pub mod archive;
 pub mod control;
@@ -43,4 +43,5 @@ pub mod signal;
 pub mod start;
 pub mod summary;
 pub mod timestamp;
+pub mod watch;
 pub mod wire;

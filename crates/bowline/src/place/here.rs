@@ -13,13 +13,12 @@ use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::remove::{self, Retention};
 use bowline_host::rename;
 use bowline_host::start;
+use bowline_host::watch::{WatchFlags, Watcher};
 use bowline_proto::api::CommandAccepted;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::{SessionInfo, State};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::OwnedFd;
-use rustix::fs::inotify;
 use serde_json::Value;
 
 use super::{End, Log, Piece, Place, Pruned, Session};
@@ -131,7 +130,13 @@ impl Place for Here {
             }
             Err(_) => false,
         };
-        Ok(Box::new(LogHere { log, watch: watch(&dir).ok(), dir, seen: Cell::new(None), in_memory: in_memory.into() }))
+        Ok(Box::new(LogHere {
+            log,
+            watcher: watch(&dir).ok(),
+            dir,
+            seen: Cell::new(None),
+            in_memory: in_memory.into(),
+        }))
     }
 
     fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dial>> {
@@ -183,19 +188,19 @@ fn status(dir: &SessionDir) -> Result<SessionInfo, ControlError> {
 struct LogHere {
     log: LogFile,
     dir: SessionDir,
-    /// A watch on the file, where the kernel has one to spare: a user has few, and every session takes one.
-    watch: Option<OwnedFd>,
+    /// Watches the file, where the kernel has a watch to spare: a user has few, and every session takes one.
+    watcher: Option<Watcher>,
     /// Where the file ended at the last look.
     seen: Cell<Option<u64>>,
     in_memory: Cell<bool>,
 }
 
-fn watch(dir: &SessionDir) -> std::io::Result<OwnedFd> {
-    let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+fn watch(dir: &SessionDir) -> std::io::Result<Watcher> {
+    let watcher = Watcher::new()?;
     for file in [dir.log(), dir.events()] {
-        inotify::add_watch(&watch, &file, inotify::WatchFlags::MODIFY)?;
+        watcher.add(&file, WatchFlags::MODIFY)?;
     }
-    Ok(watch)
+    Ok(watcher)
 }
 
 impl LogHere {
@@ -253,14 +258,13 @@ impl Log for LogHere {
     }
 
     fn wait(&self) -> anyhow::Result<()> {
-        let Some(watch) = self.watch.as_ref().filter(|_| !self.in_memory.get()) else {
+        let Some(watcher) = self.watcher.as_ref().filter(|_| !self.in_memory.get()) else {
             std::thread::sleep(LOOK_UNWATCHED);
             return Ok(());
         };
-        let mut fds = [PollFd::new(watch, PollFlags::IN)];
+        let mut fds = [PollFd::new(watcher, PollFlags::IN)];
         let _ = poll(&mut fds, Some(&LOOK.try_into()?));
-        let mut drain = [0; 4096];
-        while rustix::io::read(watch, &mut drain).is_ok_and(|n| n > 0) {}
+        let _ = watcher.take(); // which file it was makes no difference
         Ok(())
     }
 }

@@ -2,15 +2,14 @@
 
 use std::future::Future;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::inotify;
-use tokio::io::unix::AsyncFd;
+use bowline_host::watch::{WatchFlags, Watcher};
 use tokio::time::{sleep, timeout};
 
 use super::{Auth, AuthError};
+use crate::watcher::AsyncWatcher;
 
 /// How often times of use are looked at for being written, and everything else is checked in case a notice was missed.
 const TIDY: Duration = Duration::from_secs(60);
@@ -22,14 +21,15 @@ impl Auth {
     pub fn watch(&self) -> impl Future<Output = ()> + Send + use<> {
         let auth = self.clone();
         async move {
-            let mut notices = Notices::of(auth.0.store.dir());
+            let mut watcher = watch(auth.0.store.dir());
             let mut tidied = tokio::time::Instant::now();
             loop {
                 let wait = auth.next_end();
-                match &notices {
-                    Ok(source) => {
-                        if let Ok(Err(error)) = timeout(wait.min(TIDY), source.next()).await {
-                            notices = Err(error);
+                match &watcher {
+                    // Whatever changed, the file is cheap to look at.
+                    Ok(changes) => {
+                        if let Ok(Err(error)) = timeout(wait.min(TIDY), changes.next()).await {
+                            watcher = Err(error);
                         }
                     }
                     Err(error) => {
@@ -83,26 +83,10 @@ impl Auth {
     }
 }
 
-/// The kernel's notices about files of a directory.
-struct Notices(AsyncFd<OwnedFd>);
-
-impl Notices {
-    fn of(dir: &Path) -> io::Result<Notices> {
-        let fd = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-        // The file is only ever replaced or removed.
-        let kinds = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::MOVED_FROM | inotify::WatchFlags::DELETE;
-        inotify::add_watch(&fd, dir, kinds | inotify::WatchFlags::ONLYDIR)?;
-        #[allow(deprecated, reason = "its successor is unsafe for descriptors that may change; an OwnedFd does not")]
-        AsyncFd::new(fd).map(Notices)
-    }
-
-    /// Waits for a notice and drops what has come: what it is about is cheaper to look at than to read.
-    async fn next(&self) -> io::Result<()> {
-        let mut ready = self.0.readable().await?;
-        let mut buffer = [0; 4096];
-        match ready.try_io(|fd| Ok(rustix::io::read(fd, &mut buffer)?)) {
-            Ok(read) => read.map(drop),
-            Err(_nothing_there) => Ok(()),
-        }
-    }
+fn watch(dir: &Path) -> io::Result<AsyncWatcher> {
+    let watcher = Watcher::new()?;
+    // The file is only ever replaced or removed.
+    let kinds = WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM | WatchFlags::DELETE;
+    watcher.add(dir, kinds | WatchFlags::ONLYDIR)?;
+    AsyncWatcher::new(watcher)
 }

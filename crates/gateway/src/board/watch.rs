@@ -2,26 +2,24 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline_host::watch::{WatchFlags, WatchId, Watcher};
 use bowline_proto::ids::SessionId;
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::{Shared, keep};
+use crate::watcher::AsyncWatcher;
 
 /// How often everything is looked at, in case a notice was missed.
 const LOOK: Duration = Duration::from_secs(30);
 /// How often, where the kernel sends no notices.
 const LOOK_DEAF: Duration = Duration::from_secs(2);
 /// The file that is written last when a session is made, raised or renamed.
-const LAST_WRITTEN: &[u8] = b"meta.json";
+const LAST_WRITTEN: &str = "meta.json";
 
 /// Keeps the board, until it is dropped.
 pub(super) async fn run(shared: Arc<Shared>) {
@@ -141,59 +139,42 @@ enum Heard {
 
 /// The kernel's notices about the folder of sessions and each session's own.
 struct Notices {
-    fd: AsyncFd<OwnedFd>,
-    all: i32,
-    each: HashMap<i32, SessionId>,
+    watcher: AsyncWatcher,
+    all: WatchId,
+    each: HashMap<WatchId, SessionId>,
 }
 
 impl Notices {
     fn of(folder: &Path) -> io::Result<Notices> {
-        let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let watcher = Watcher::new()?;
         let kinds = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM;
-        let all = inotify::add_watch(&fd, folder, kinds | WatchFlags::ONLYDIR)?;
-        #[allow(deprecated, reason = "its successor is unsafe for descriptors that may change; an OwnedFd does not")]
-        let fd = AsyncFd::new(fd)?;
-        Ok(Notices { fd, all, each: HashMap::new() })
+        let all = watcher.add(folder, kinds | WatchFlags::ONLYDIR)?;
+        Ok(Notices { watcher: AsyncWatcher::new(watcher)?, all, each: HashMap::new() })
     }
 
     fn watch(&mut self, folder: &Path, id: &SessionId) -> io::Result<()> {
-        let watch = inotify::add_watch(&self.fd, folder, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
+        let watch = self.watcher.get().add(folder, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
         self.each.insert(watch, id.clone());
         Ok(())
     }
 
     async fn next(&mut self) -> io::Result<Heard> {
-        let mut ready = self.fd.readable().await?;
+        let changes = self.watcher.next().await?;
         let mut ids = HashSet::new();
-        let mut buffer = [MaybeUninit::uninit(); 4096];
-        let mut reader = inotify::Reader::new(ready.get_inner(), &mut buffer);
-        loop {
-            let event = match reader.next() {
-                Ok(event) => event,
-                Err(rustix::io::Errno::AGAIN) => {
-                    ready.clear_ready();
-                    return Ok(Heard::Sessions(ids));
-                }
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
-            };
-            if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
-                return Ok(Heard::TooMuch);
-            }
-            if event.events().contains(ReadFlags::IGNORED) {
-                if event.wd() == self.all {
-                    return Err(io::Error::new(io::ErrorKind::NotFound, "the folder of sessions was removed"));
-                }
-                self.each.remove(&event.wd());
-                continue;
-            }
-            let Some(name) = event.file_name().map(|name| name.to_bytes()) else { continue };
-            if event.wd() == self.all {
-                ids.extend(std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()));
+        for (watch, name) in &changes.entries {
+            if *watch == self.all {
+                ids.extend(name.to_str().and_then(|name| name.parse().ok()));
             } else if name == LAST_WRITTEN {
-                ids.extend(self.each.get(&event.wd()).cloned());
+                ids.extend(self.each.get(watch).cloned());
             }
         }
+        for watch in &changes.ended {
+            self.each.remove(watch);
+        }
+        if changes.ended.contains(&self.all) {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the folder of sessions was removed"));
+        }
+        Ok(if changes.overflow { Heard::TooMuch } else { Heard::Sessions(ids) })
     }
 }
 

@@ -37,10 +37,9 @@ impl Session {
         }
     }
 
-    pub(super) fn handle_watch(&mut self) {
-        let mut drain = [0; 4096];
-        if let Some(watch) = &self.watch {
-            while rustix::io::read(watch, &mut drain).is_ok_and(|n| n > 0) {}
+    pub(super) fn handle_watcher(&mut self) {
+        if let Some(watcher) = &self.watcher {
+            let _ = watcher.take(); // whatever it was, the socket is checked
         }
         self.check_socket(Instant::now());
     }
@@ -54,14 +53,14 @@ impl Session {
         }
         let old = self.socket.listener.try_clone();
         let rebound = self.socket.rebind();
-        self.socket_check = (rebound.is_err() || self.watch.is_none()).then(|| now + SOCKET_CHECK);
+        self.socket_check = (rebound.is_err() || self.watcher.is_none()).then(|| now + SOCKET_CHECK);
         if rebound.is_ok_and(|rebound| rebound) {
             if let Ok(old) = old {
                 self.core.poll.remove(&old);
             }
             let _ = self.core.poll.add(&self.socket.listener, LISTENER, Interest::READ);
-            if let Some(watch) = &self.watch {
-                self.socket.watch_by(watch); // the folder may be another one now
+            if let Some(watcher) = &self.watcher {
+                self.socket.watch_by(watcher); // the folder may be another one now
             }
         }
     }

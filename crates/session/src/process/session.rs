@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,10 +16,10 @@ use bowline_host::home::SessionDir;
 use bowline_host::journal::Journal;
 use bowline_host::lock::Lock;
 use bowline_host::meta::Meta;
+use bowline_host::watch::Watcher;
 use bowline_proto::close;
 use bowline_proto::config::CROWD;
 use bowline_proto::session::SessionInfo;
-use rustix::fs::inotify;
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 
 use super::body::{Body, BodyEvent};
@@ -38,7 +37,7 @@ const CROWD_EVERY: Duration = Duration::from_millis(2);
 /// Tokens of the poll. Those up to `FIRST_CONN` that are not named here are the body's; connections come after them.
 pub(super) const LISTENER: u64 = 0;
 const SIGNALS: u64 = 1;
-const WATCH: u64 = 2;
+const WATCHER: u64 = 2;
 /// The first of the body's tokens.
 pub(super) const FIRST_OF_BODY: u64 = 8;
 /// The first token of a connection.
@@ -66,7 +65,7 @@ pub(super) struct Session {
     pub(super) signals: UnixStream,
     pub(super) terminate: Arc<AtomicBool>,
     /// Reports when the socket is removed, where the kernel has a watch to spare.
-    pub(super) watch: Option<OwnedFd>,
+    pub(super) watcher: Option<Watcher>,
     /// When to check whether the socket is still there, where nothing reports it.
     pub(super) socket_check: Option<Instant>,
     pub(super) unattended_since: Option<Instant>,
@@ -108,10 +107,10 @@ impl Session {
             signal_hook::low_level::pipe::register(signal, signal_end.try_clone()?)?;
         }
         // A user has some hundred watches for everything; a session goes without where they are used up.
-        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok();
-        if let Some(watch) = &watch {
-            socket.watch_by(watch);
-            poll.add(watch, WATCH, Interest::READ)?;
+        let watcher = Watcher::new().ok();
+        if let Some(watcher) = &watcher {
+            socket.watch_by(watcher);
+            poll.add(watcher, WATCHER, Interest::READ)?;
         }
         poll.add(&socket.listener, LISTENER, Interest::READ)?;
         poll.add(&signals, SIGNALS, Interest::READ)?;
@@ -127,8 +126,8 @@ impl Session {
             socket,
             signals,
             terminate,
-            socket_check: watch.is_none().then_some(now),
-            watch,
+            socket_check: watcher.is_none().then_some(now),
+            watcher,
             unattended_since: Some(now),
             served: now,
             serve_due: None,
@@ -163,7 +162,7 @@ impl Session {
         match ready.token {
             LISTENER => self.accept(),
             SIGNALS => self.handle_signals(),
-            WATCH => self.handle_watch(),
+            WATCHER => self.handle_watcher(),
             token if token < FIRST_CONN => self.body.handle_ready(&mut self.core, ready),
             conn => self.handle_conn(conn, ready),
         }

@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use bowline_host::home::{Home, SessionDir, ensure_private};
-use rustix::fs::inotify;
+use bowline_host::watch::{WatchFlags, Watcher};
 
 use super::BirthError;
 
@@ -36,10 +35,10 @@ impl Socket {
         Ok(true)
     }
 
-    /// Has a watch tell when the socket or the link to it goes.
-    pub(super) fn watch_by(&self, watch: &OwnedFd) {
+    /// Has the watcher report when the socket or the link to it is removed.
+    pub(super) fn watch_by(&self, watcher: &Watcher) {
         for place in [self.path.parent(), self.link.parent()].into_iter().flatten() {
-            let _ = inotify::add_watch(watch, place, inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_FROM);
+            let _ = watcher.add(place, WatchFlags::DELETE | WatchFlags::MOVED_FROM);
         }
     }
 

@@ -1,0 +1,28 @@
+//! Waits for changed files on the runtime.
+
+use std::io;
+
+use bowline_host::watch::{Changes, Watcher};
+use tokio::io::unix::AsyncFd;
+
+/// A [`Watcher`] that can be awaited.
+pub(crate) struct AsyncWatcher(AsyncFd<Watcher>);
+
+impl AsyncWatcher {
+    pub(crate) fn new(watcher: Watcher) -> io::Result<AsyncWatcher> {
+        #[allow(deprecated, reason = "its successor is unsafe for descriptors that may change; a Watcher's does not")]
+        AsyncFd::new(watcher).map(AsyncWatcher)
+    }
+
+    /// Waits for changes and takes them. Dropping the future loses none.
+    pub(crate) async fn next(&self) -> io::Result<Changes> {
+        let mut ready = self.0.readable().await?;
+        let changes = ready.get_inner().take()?;
+        ready.clear_ready();
+        Ok(changes)
+    }
+
+    pub(crate) fn get(&self) -> &Watcher {
+        self.0.get_ref()
+    }
+}
