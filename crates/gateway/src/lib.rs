@@ -45,6 +45,8 @@ pub mod running;
 mod server;
 mod sessions;
 pub mod settings;
+#[cfg(test)]
+mod testing;
 mod tls;
 mod watcher;
 mod ws;

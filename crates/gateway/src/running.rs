@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_gateway_is_found_while_it_runs() {
         let temp = tempfile::tempdir().unwrap();
-        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        let home = crate::testing::home(temp.path());
         home.ensure().unwrap();
         let lock = Running::claim(&home).unwrap().unwrap();
         assert!(Running::claim(&home).unwrap().is_none(), "one at a time");

@@ -36,6 +36,25 @@ pub struct Settings {
     pub launcher: Launcher,
 }
 
+impl Settings {
+    /// Plain HTTP at this address, with the default limits and nothing else set.
+    pub fn new(listen: SocketAddr, sessions: SessionDefaults, launcher: Launcher) -> Settings {
+        Settings {
+            listen,
+            public_url: None,
+            base_path: String::new(),
+            hosts: Vec::new(),
+            proxies: Vec::new(),
+            forward_auth: None,
+            tls: None,
+            open_metrics: false,
+            limits: Limits::default(),
+            sessions,
+            launcher,
+        }
+    }
+}
+
 /// A proxy that logs users in itself and names them in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardAuth {

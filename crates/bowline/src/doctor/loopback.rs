@@ -70,15 +70,12 @@ pub(super) fn check(report: &mut Report, home: &Home, config: &Config) {
 /// Starts a gateway that nobody else knows of.
 async fn serve(home: &Home, config: &Config) -> anyhow::Result<(SocketAddr, tokio_util::sync::CancellationToken)> {
     let configured = config.settings(Launcher::this_program());
+    let sessions = SessionDefaults { retention: KEEP_ALL, ..configured.sessions };
     let settings = Settings {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        public_url: None,
-        base_path: String::new(),
-        proxies: Vec::new(),
-        forward_auth: None,
-        tls: None,
-        sessions: SessionDefaults { retention: KEEP_ALL, ..configured.sessions },
-        ..configured
+        hosts: configured.hosts,
+        open_metrics: configured.open_metrics,
+        limits: configured.limits,
+        ..Settings::new(SocketAddr::from(([127, 0, 0, 1], 0)), sessions, configured.launcher)
     };
     let gateway = Gateway::bind(settings, home.clone(), Auth::open(home)?, None).await?;
     let found = (gateway.address(), gateway.stop());

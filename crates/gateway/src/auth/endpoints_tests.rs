@@ -6,13 +6,10 @@ use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tower::ServiceExt;
 
 use super::*;
-use crate::app::App;
-use crate::guard;
-use crate::reach::Ends;
-use crate::settings::{Limits, SessionDefaults, Settings};
+use crate::settings::Settings;
+use crate::{guard, testing};
 
 /// A gateway's auth, and requests to it.
 struct Door {
@@ -24,24 +21,8 @@ struct Door {
 impl Door {
     fn new(change: impl FnOnce(&mut Settings)) -> Door {
         let temp = tempfile::tempdir().unwrap();
-        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
-        let retention = bowline_host::remove::Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
-        let mut settings = Settings {
-            listen: ([127, 0, 0, 1], 7433).into(),
-            public_url: None,
-            base_path: String::new(),
-            hosts: Vec::new(),
-            proxies: Vec::new(),
-            forward_auth: None,
-            tls: None,
-            open_metrics: false,
-            limits: Limits::default(),
-            sessions: SessionDefaults { shell: None, log_size: 1 << 20, history: 0, retention },
-            launcher: bowline_host::launch::Launcher::this_program(),
-        };
-        change(&mut settings);
-        let auth = Auth::open(&home).unwrap();
-        let app = App::new(settings, home, auth.clone(), None).unwrap();
+        let app = testing::app(temp.path(), change);
+        let auth = app.auth.clone();
         let door = middleware::from_fn_with_state(app.clone(), guard::check);
         Door { _temp: temp, auth, router: crate::router::gather(endpoints::routes()).layer(door).with_state(app) }
     }
@@ -52,10 +33,7 @@ impl Door {
             request = request.header(*name, *value);
         }
         let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
-        let mut request = request.body(body).unwrap();
-        let (peer, local) = (([127, 0, 0, 1], 50_000).into(), ([127, 0, 0, 1], 7433).into());
-        request.extensions_mut().insert(Ends { peer, local });
-        Answer::read(self.router.clone().oneshot(request).await.unwrap()).await
+        Answer::read(testing::send(&self.router, request.body(body).unwrap()).await).await
     }
 
     async fn post(&self, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {

@@ -26,7 +26,7 @@ impl World {
     }
 
     fn home(&self) -> Home {
-        Home::new(self.temp.path().join("s"), self.temp.path().join("r")).unwrap()
+        crate::testing::home(self.temp.path())
     }
 
     fn try_open(&self) -> Result<Auth, AuthError> {

@@ -21,6 +21,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
+use crate::testing;
 
 /// No fact takes this long to become true.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,7 +40,7 @@ impl World {
     /// With a board that follows at most so many sessions.
     fn following(followers: usize) -> World {
         let temp = tempfile::Builder::new().prefix("bwl").tempdir_in("/tmp").unwrap();
-        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        let home = testing::home(temp.path());
         home.ensure().unwrap();
         World { _temp: temp, board: Board::new(home.clone(), followers), home }
     }

@@ -2,7 +2,6 @@
 
 use std::pin::pin;
 
-use bowline_host::home::Home;
 use bowline_host::log::Log;
 use bowline_proto::api::TokenScope;
 use bowline_proto::ids::SessionId;
@@ -10,12 +9,13 @@ use futures_util::StreamExt;
 
 use super::*;
 use crate::auth::Auth;
+use crate::testing;
 
 /// A log may be long, and read slowly: a token that leaked must not read it to its end.
 #[tokio::test]
 async fn r48_whoever_is_revoked_reads_no_more_of_a_log() {
     let temp = tempfile::tempdir().unwrap();
-    let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+    let home = testing::home(temp.path());
     let auth = Auth::open(&home).unwrap();
     let dir = home.session(&SessionId::from_random([0; 12]));
     std::fs::create_dir(dir.path()).unwrap();

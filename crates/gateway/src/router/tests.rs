@@ -1,50 +1,20 @@
 //! What is served is described, and what is described is served.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use axum::body::Body;
-use bowline_host::home::Home;
-use bowline_host::launch::Launcher;
-use bowline_host::remove::Retention;
 use http::{Method, Request, StatusCode};
 use serde_json::Value;
-use tower::ServiceExt;
 
 use super::*;
-use crate::auth::Auth;
-use crate::reach::Ends;
-use crate::settings::{Limits, SessionDefaults, Settings};
+use crate::testing;
 
 const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-
-fn app(temp: &std::path::Path) -> App {
-    let home = Home::new(temp.join("s"), temp.join("r")).unwrap();
-    let retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
-    let settings = Settings {
-        listen: ([127, 0, 0, 1], 7433).into(),
-        public_url: None,
-        base_path: String::new(),
-        hosts: Vec::new(),
-        proxies: Vec::new(),
-        forward_auth: None,
-        tls: None,
-        open_metrics: false,
-        limits: Limits::default(),
-        sessions: SessionDefaults { shell: None, log_size: 1 << 20, history: 0, retention },
-        launcher: Launcher::new("/nonexistent"),
-    };
-    let auth = Auth::open(&home).unwrap();
-    App::new(settings, home, auth, None).unwrap()
-}
 
 /// Asks, as a stranger.
 async fn ask(router: &Router, method: Method, path: &str) -> Response {
     let request = Request::builder().method(method).uri(path.replace("{id}", "x")).header(header::HOST, "127.0.0.1");
-    let mut request = request.body(Body::empty()).unwrap();
-    let (peer, local) = (([127, 0, 0, 1], 50_000).into(), ([127, 0, 0, 1], 7433).into());
-    request.extensions_mut().insert(Ends { peer, local });
-    router.clone().oneshot(request).await.unwrap()
+    testing::send(router, request.body(Body::empty()).unwrap()).await
 }
 
 async fn text(answer: Response) -> String {
@@ -55,7 +25,7 @@ async fn text(answer: Response) -> String {
 #[tokio::test]
 async fn r52_ready_means_that_sessions_can_be_served_and_tells_strangers_no_more() {
     let temp = tempfile::tempdir().unwrap();
-    let app = app(temp.path());
+    let app = testing::app(temp.path(), |_| {});
     let router = router(app.clone(), metrics::install().unwrap());
     assert_eq!(ask(&router, Method::GET, "/readyz").await.status(), StatusCode::OK);
     std::fs::remove_dir_all(temp.path().join("s")).unwrap();
@@ -75,7 +45,7 @@ async fn r52_ready_means_that_sessions_can_be_served_and_tells_strangers_no_more
 async fn every_route_is_described_and_every_description_is_routed() {
     let temp = tempfile::tempdir().unwrap();
     let counted = metrics::install().unwrap();
-    let router = router(app(temp.path()), counted.clone());
+    let router = router(testing::app(temp.path(), |_| {}), counted.clone());
     let mut served = BTreeSet::new();
     for (path, _) in routes(counted) {
         for method in METHODS {

@@ -9,6 +9,7 @@ use bowline_gateway::settings::{Limits, SessionDefaults, Settings};
 use bowline_host::events::Event;
 use bowline_host::history::History;
 use bowline_host::home::{Home, SessionDir};
+use bowline_host::launch::Launcher;
 use bowline_host::machine::{this_boot, this_host};
 use bowline_host::meta::Meta;
 use bowline_host::remove::Retention;
@@ -39,26 +40,10 @@ impl World {
         let temp = tempfile::tempdir().unwrap();
         let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
         let auth = Auth::open(&home).unwrap();
-        let mut limits = Limits::default();
-        change(&mut limits);
-        let settings = Settings {
-            listen: ([127, 0, 0, 1], 0).into(),
-            public_url: None,
-            base_path: String::new(),
-            hosts: Vec::new(),
-            proxies: Vec::new(),
-            forward_auth: None,
-            tls: None,
-            open_metrics: false,
-            limits,
-            sessions: SessionDefaults {
-                shell: None,
-                log_size: 1 << 20,
-                history: 0,
-                retention: Retention { max_age: Duration::MAX, max_bytes: u64::MAX },
-            },
-            launcher: bowline_host::launch::Launcher::new("/nonexistent"),
-        };
+        let retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
+        let sessions = SessionDefaults { shell: None, log_size: 1 << 20, history: 0, retention };
+        let mut settings = Settings::new(([127, 0, 0, 1], 0).into(), sessions, Launcher::new("/nonexistent"));
+        change(&mut settings.limits);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let gateway = runtime.block_on(Gateway::bind(settings, home.clone(), auth.clone(), None)).unwrap();
         let (address, stop) = (gateway.address(), gateway.stop());

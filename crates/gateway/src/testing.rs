@@ -1,0 +1,41 @@
+//! A gateway without a socket, for the tests of this crate.
+
+use std::path::Path;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use bowline_host::home::Home;
+use bowline_host::launch::Launcher;
+use bowline_host::remove::Retention;
+use http::Request;
+use tower::ServiceExt;
+
+use crate::app::App;
+use crate::auth::Auth;
+use crate::reach::Ends;
+use crate::settings::{SessionDefaults, Settings};
+
+/// The state and runtime directories in a temporary one.
+pub(crate) fn home(temp: &Path) -> Home {
+    Home::new(temp.join("s"), temp.join("r")).unwrap()
+}
+
+/// A gateway's state, with settings that the test may change. It cannot start sessions.
+pub(crate) fn app(temp: &Path, change: impl FnOnce(&mut Settings)) -> App {
+    let retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
+    let sessions = SessionDefaults { shell: None, log_size: 1 << 20, history: 0, retention };
+    let mut settings = Settings::new(([127, 0, 0, 1], 7433).into(), sessions, Launcher::new("/nonexistent"));
+    change(&mut settings);
+    let home = home(temp);
+    let auth = Auth::open(&home).unwrap();
+    App::new(settings, home, auth, None).unwrap()
+}
+
+/// Sends a request as if it came from a socket on this machine.
+pub(crate) async fn send(router: &Router, mut request: Request<Body>) -> Response {
+    let (peer, local) = (([127, 0, 0, 1], 50_000).into(), ([127, 0, 0, 1], 7433).into());
+    request.extensions_mut().insert(Ends { peer, local });
+    router.clone().oneshot(request).await.unwrap()
+}
