@@ -10,7 +10,7 @@ use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
 use bowline_host::{archive, control};
 use bowline_proto::close::{self, Closed};
-use bowline_proto::control::{Reply, Request, ScreenFormat};
+use bowline_proto::control::ScreenFormat;
 use bowline_proto::session::State;
 use serde_json::Value;
 
@@ -37,11 +37,7 @@ impl Local {
     }
 
     fn screen(&self) -> Option<Value> {
-        let request = Request::Screen { format: ScreenFormat::Json, scrollback: 0 };
-        match Control::connect(&self.dir).ok()?.request(&request, SCREEN).ok()? {
-            Reply::Screen { screen } => Some(screen),
-            _ => None,
-        }
+        Control::screen(&self.dir, ScreenFormat::Json, 0, SCREEN).ok()
     }
 }
 

@@ -4,7 +4,7 @@ use bowline_proto::problem::Code;
 use std::io;
 use std::time::Duration;
 
-use bowline_host::control::{self, ControlError};
+use bowline_host::control::{self, ControlError, STATUS_DEADLINE};
 use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
 use bowline_proto::control::{Reply, Request};
@@ -16,8 +16,6 @@ use tokio::net::UnixStream;
 use crate::problem::Problem;
 use crate::sessions::blocking;
 
-/// How long a list waits for one session: a process that hangs must not hang it.
-const STATUS_WITHIN: Duration = Duration::from_millis(250);
 /// Sessions asked at a time.
 const AT_A_TIME: usize = 128;
 /// The longest a session may take for anything else.
@@ -107,7 +105,7 @@ pub(crate) fn elsewhere(entry: &Entry) -> Problem {
 
 /// The session as its process describes it, or as its files do.
 pub(crate) async fn describe(entry: Entry) -> SessionInfo {
-    describe_within(entry, STATUS_WITHIN).await
+    describe_within(entry, STATUS_DEADLINE).await
 }
 
 /// The same, with more time for its process.

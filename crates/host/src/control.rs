@@ -5,16 +5,17 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use bowline_proto::control::{Reply, Request};
+use bowline_proto::control::{Reply, Request, ScreenFormat};
 use bowline_proto::frame::{self, Frame};
 use bowline_proto::problem::Code;
 use bowline_proto::session::SessionInfo;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use serde_json::Value;
 
 use crate::home::SessionDir;
 
 /// How long a list waits for one session: a process that hangs must not hang `ls`.
-const STATUS_DEADLINE: Duration = Duration::from_millis(250);
+pub const STATUS_DEADLINE: Duration = Duration::from_millis(250);
 
 /// Why a request got no answer.
 #[derive(Debug, thiserror::Error)]
@@ -80,10 +81,23 @@ impl Control {
         }
     }
 
-    /// A living session's description, or an error within a moment.
-    pub fn status(dir: &SessionDir) -> Result<SessionInfo, ControlError> {
-        match Control::connect(dir)?.request(&Request::Status { follow: false }, STATUS_DEADLINE)? {
+    /// A living session's description.
+    pub fn status(dir: &SessionDir, deadline: Duration) -> Result<SessionInfo, ControlError> {
+        match Control::connect(dir)?.request(&Request::Status { follow: false }, deadline)? {
             Reply::Status { session } => Ok(*session),
+            _ => Err(ControlError::Unexpected),
+        }
+    }
+
+    /// A living session's screen.
+    pub fn screen(
+        dir: &SessionDir,
+        format: ScreenFormat,
+        scrollback: u32,
+        deadline: Duration,
+    ) -> Result<Value, ControlError> {
+        match Control::connect(dir)?.request(&Request::Screen { format, scrollback }, deadline)? {
+            Reply::Screen { screen } => Ok(screen),
             _ => Err(ControlError::Unexpected),
         }
     }

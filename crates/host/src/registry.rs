@@ -7,7 +7,7 @@ use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::session::{Kind, SessionInfo, State, TerminalInfo};
 
 use crate::archive;
-use crate::control::Control;
+use crate::control::{Control, STATUS_DEADLINE};
 use crate::home::{Home, SessionDir};
 use crate::lock::Lock;
 use crate::log::Log;
@@ -58,7 +58,7 @@ pub enum RegistryError {
 pub fn list(home: &Home) -> Result<Vec<Entry>, RegistryError> {
     let mut entries = list_files(home)?;
     for entry in entries.iter_mut().filter(|entry| entry.here && entry.info.state == State::Running) {
-        if let Ok(info) = Control::status(&entry.dir) {
+        if let Ok(info) = Control::status(&entry.dir, STATUS_DEADLINE) {
             entry.info = info;
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bowline_client::local::Local;
 use bowline_client::transport::Dial;
 use bowline_host::archive::{self, ArchiveError, LogFile};
-use bowline_host::control::{Control, ControlError};
+use bowline_host::control::{Control, ControlError, STATUS_DEADLINE};
 use bowline_host::home::{Home, SessionDir};
 use bowline_host::launch::Launcher;
 use bowline_host::registry::{self, Entry, RegistryError};
@@ -17,7 +17,7 @@ use bowline_host::watch::{WatchFlags, Watcher};
 use bowline_proto::api::CommandAccepted;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_proto::session::{SessionInfo, State};
+use bowline_proto::session::State;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
 
@@ -101,7 +101,7 @@ impl Place for Here {
 
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String> {
         let dir = self.entry(session)?.dir;
-        let screen = match live_screen(&dir, format, scrollback) {
+        let screen = match Control::screen(&dir, format, scrollback, DEADLINE) {
             // Its process is gone, or goes right now: the files have its last screen.
             Err(ControlError::Unreachable(_)) => {
                 if scrollback > 0 {
@@ -122,7 +122,7 @@ impl Place for Here {
     fn log(&self, session: &Session, _config: &Config) -> anyhow::Result<Box<dyn Log>> {
         let dir = self.entry(session)?.dir;
         let log = LogFile::open(&dir)?;
-        let in_memory = match status(&dir) {
+        let in_memory = match Control::status(&dir, DEADLINE) {
             Ok(info) => info.degraded,
             Err(ControlError::Silent) => {
                 eprintln!("bowline: the session's process does not answer; this is what it has written to its file");
@@ -159,13 +159,6 @@ impl Place for Here {
     }
 }
 
-fn live_screen(dir: &SessionDir, format: ScreenFormat, scrollback: u32) -> Result<Value, ControlError> {
-    match Control::connect(dir)?.request(&Request::Screen { format, scrollback }, DEADLINE)? {
-        Reply::Screen { screen } => Ok(screen),
-        _ => Err(ControlError::Unexpected),
-    }
-}
-
 /// From the files. They have the visible screen only; what scrolled off is in the log.
 fn saved_screen(dir: &SessionDir, format: ScreenFormat) -> Result<Value, ArchiveError> {
     let saved = archive::read_screen(dir)?;
@@ -174,14 +167,6 @@ fn saved_screen(dir: &SessionDir, format: ScreenFormat) -> Result<Value, Archive
         ScreenFormat::Ansi => saved.ansi.into(),
         ScreenFormat::Json => saved.json,
     })
-}
-
-/// What a session's process says of it, in its own time.
-fn status(dir: &SessionDir) -> Result<SessionInfo, ControlError> {
-    match Control::connect(dir)?.request(&Request::Status { follow: false }, DEADLINE)? {
-        Reply::Status { session } => Ok(*session),
-        _ => Err(ControlError::Unexpected),
-    }
 }
 
 /// A session's log: a file, or, once that cannot be written any more, the memory of the session's process.
@@ -225,7 +210,8 @@ impl Log for LogHere {
         if !self.in_memory.get() {
             let offset = self.log.range()?.1;
             let stands_still = self.seen.replace(Some(offset)) == Some(offset);
-            if is_last || !stands_still || !Control::status(&self.dir).is_ok_and(|info| info.degraded) {
+            if is_last || !stands_still || !Control::status(&self.dir, STATUS_DEADLINE).is_ok_and(|info| info.degraded)
+            {
                 return Ok(End { offset, is_last });
             }
             self.in_memory.set(true);
