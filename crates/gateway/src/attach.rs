@@ -128,7 +128,7 @@ async fn serve(app: App, mut socket: Socket, admission: Admission) {
         Ok(greeted) => greeted,
         Err(refusal) => return refusal.tell(socket).await,
     };
-    let _counted = metrics::Attachment::new();
+    let _counted = metrics::OpenStream::attachment();
     let ending = tokio::select! {
         ending = relay::run(&mut socket, &session, &hello) => ending,
         () = caller.revoked() => Ending::Close(close::NOT_AUTHENTICATED, "the token or login was revoked".to_owned()),

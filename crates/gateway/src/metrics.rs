@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bowline_proto::message::Reason;
 use bowline_proto::problem::Code;
-use metrics::{counter, gauge, histogram};
+use metrics::{Gauge, counter, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 /// Upper bounds of the resume latency's buckets, in seconds.
@@ -85,34 +85,26 @@ pub(crate) fn sessions(running: usize, exited: usize, lost: usize) {
     }
 }
 
-/// An attachment, counted while it lives.
-pub(crate) struct Attachment(());
+/// An open stream, counted until it is dropped.
+pub(crate) struct OpenStream(Gauge);
 
-impl Attachment {
-    pub(crate) fn new() -> Attachment {
-        gauge!("bowline_attachments").increment(1.0);
-        Attachment(())
+impl OpenStream {
+    pub(crate) fn attachment() -> OpenStream {
+        OpenStream::count(gauge!("bowline_attachments"))
+    }
+
+    pub(crate) fn events() -> OpenStream {
+        OpenStream::count(gauge!("bowline_event_streams"))
+    }
+
+    fn count(gauge: Gauge) -> OpenStream {
+        gauge.increment(1.0);
+        OpenStream(gauge)
     }
 }
 
-impl Drop for Attachment {
+impl Drop for OpenStream {
     fn drop(&mut self) {
-        gauge!("bowline_attachments").decrement(1.0);
-    }
-}
-
-/// An event stream, counted while it lives.
-pub(crate) struct EventStream(());
-
-impl EventStream {
-    pub(crate) fn new() -> EventStream {
-        gauge!("bowline_event_streams").increment(1.0);
-        EventStream(())
-    }
-}
-
-impl Drop for EventStream {
-    fn drop(&mut self) {
-        gauge!("bowline_event_streams").decrement(1.0);
+        self.0.decrement(1.0);
     }
 }

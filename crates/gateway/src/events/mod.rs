@@ -101,14 +101,14 @@ struct Told {
     watched: Watched,
     news: Subscription,
     _place: Place,
-    _counted: metrics::EventStream,
+    _counted: metrics::OpenStream,
 }
 
 impl Told {
     async fn open(app: &App, caller: Caller, asked: Asked) -> Result<Told, Problem> {
         let place = app.take_place(&caller)?;
         let (client, watched) = (asked.client, asked.wanted.find(app).await?);
-        let (news, counted) = (app.board.subscribe(), metrics::EventStream::new());
+        let (news, counted) = (app.board.subscribe(), metrics::OpenStream::events());
         Ok(Told { caller, client, watched, news, _place: place, _counted: counted })
     }
 
