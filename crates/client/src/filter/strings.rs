@@ -74,10 +74,7 @@ impl Filter {
                 return false;
             }
             _ => {
-                self.held.push(if byte == ENQ { 0 } else { byte });
-                if self.held.len() > MAX_SEQUENCE {
-                    self.drop_string(false, out);
-                }
+                self.hold_header(byte, out);
             }
         }
         true
@@ -95,13 +92,18 @@ impl Filter {
                 return false;
             }
             _ => {
-                self.held.push(if byte == ENQ { 0 } else { byte });
-                if self.held.len() > MAX_SEQUENCE {
-                    self.drop_string(false, out);
-                }
+                self.hold_header(byte, out);
             }
         }
         true
+    }
+
+    /// Holds a byte of a header; one that is too long to judge is dropped.
+    fn hold_header(&mut self, byte: u8, out: &mut Vec<u8>) {
+        self.held.push(if byte == ENQ { 0 } else { byte });
+        if self.held.len() > MAX_SEQUENCE {
+            self.drop_string(false, out);
+        }
     }
 
     /// The control data of an application command is complete: from here it is a string that passes or not.

@@ -158,12 +158,7 @@ impl Half {
             (State::CsiParam, 0x3c..=0x3f) => State::CsiIgnore,
             _ => State::CsiParam,
         };
-        if self.bytes.len() >= ESCAPE_MAX {
-            self.become_lost(State::CsiIgnore, IGNORED_CSI);
-            return Step::Ignore;
-        }
-        self.state = next;
-        self.push(byte)
+        self.advance(next, byte, State::CsiIgnore, IGNORED_CSI)
     }
 
     fn dcs_header(&mut self, byte: u8) -> Step {
@@ -185,8 +180,13 @@ impl Half {
             }
             _ => State::DcsParam,
         };
+        self.advance(next, byte, State::DcsIgnore, IGNORED_DCS)
+    }
+
+    /// Keeps a byte of a header and goes to `next`; a header past the cap is `ignored` from here on.
+    fn advance(&mut self, next: State, byte: u8, ignored: State, stand_in: &[u8]) -> Step {
         if self.bytes.len() >= ESCAPE_MAX {
-            self.become_lost(State::DcsIgnore, IGNORED_DCS);
+            self.become_lost(ignored, stand_in);
             return Step::Ignore;
         }
         self.state = next;
