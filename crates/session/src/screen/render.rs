@@ -7,7 +7,7 @@ use alacritty_terminal::vte::ansi::{Color, NamedColor};
 use serde_json::{Map, Value, json};
 
 use super::paint::{Painter, painted_len};
-use super::sgr::{self, BLINK, Pen};
+use super::sgr::{self, Pen};
 use super::state::State;
 
 impl State {
@@ -113,16 +113,7 @@ fn span(col: usize, pen: &Pen, text: &str) -> Value {
             span.insert(key.into(), value);
         }
     }
-    let names = [
-        (Flags::BOLD, "bold"),
-        (Flags::DIM, "dim"),
-        (Flags::ITALIC, "italic"),
-        (BLINK, "blink"),
-        (Flags::INVERSE, "inverse"),
-        (Flags::HIDDEN, "hidden"),
-        (Flags::STRIKEOUT, "strike"),
-    ];
-    for (flag, name) in names {
+    for (flag, _, name) in sgr::ATTRIBUTES {
         if pen.flags.contains(flag) {
             span.insert(name.into(), true.into());
         }

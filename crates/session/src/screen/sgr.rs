@@ -5,7 +5,18 @@ use alacritty_terminal::vte::ansi::{Color, NamedColor, Rgb};
 use alacritty_terminal::vte::{Params, ParamsIter};
 
 /// Blinking, which the emulator leaves out; the one bit of a cell's flags that it does not use.
-pub(super) const BLINK: Flags = Flags::from_bits_retain(1 << 15);
+const BLINK: Flags = Flags::from_bits_retain(1 << 15);
+
+/// Attributes that are on or off: the flag, the SGR code that sets it, and its name in a screen's JSON.
+pub(super) const ATTRIBUTES: [(Flags, &str, &str); 7] = [
+    (Flags::BOLD, "1", "bold"),
+    (Flags::DIM, "2", "dim"),
+    (Flags::ITALIC, "3", "italic"),
+    (BLINK, "5", "blink"),
+    (Flags::INVERSE, "7", "inverse"),
+    (Flags::HIDDEN, "8", "hidden"),
+    (Flags::STRIKEOUT, "9", "strike"),
+];
 
 /// How text is underlined, by what SGR 4 calls it; each is one bit of a cell's flags.
 const UNDERLINES: [Flags; 6] = [
@@ -169,16 +180,9 @@ impl Pen {
             from = &plain;
         }
         let added = self.flags - from.flags;
-        let names = [
-            (Flags::BOLD, "1"),
-            (Flags::DIM, "2"),
-            (Flags::ITALIC, "3"),
-            (BLINK, "5"),
-            (Flags::INVERSE, "7"),
-            (Flags::HIDDEN, "8"),
-            (Flags::STRIKEOUT, "9"),
-        ];
-        codes.extend(names.iter().filter(|(flag, _)| added.contains(*flag)).map(|(_, code)| (*code).to_owned()));
+        codes.extend(
+            ATTRIBUTES.iter().filter(|(flag, ..)| added.contains(*flag)).map(|(_, code, _)| (*code).to_owned()),
+        );
         let (was_under, was_over) = lines(from.flags);
         if under != was_under {
             codes.push(if under == 1 { "4".to_owned() } else { format!("4:{under}") });
