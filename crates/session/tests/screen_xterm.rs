@@ -11,7 +11,6 @@ use bowline_proto::size::Size;
 use bowline_session::screen::Screen;
 use screen_input::{Rng, output, recordings, small_size};
 use serde_json::{Value, json};
-use unicode_width::UnicodeWidthChar;
 
 const HISTORY: usize = 300;
 
@@ -114,7 +113,10 @@ fn case(name: String, mut screen: Screen, scope: Scope, before: Vec<u8>) -> Case
 fn show(cases: &[Case]) -> Vec<Value> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/xterm");
     install(&dir);
-    let mut input = json!({ "widths": widths() }).to_string();
+    // The session's own table: `widths.rs` holds this file to it.
+    let widths = dir.join("../../packages/web/src/terminal/widths.json");
+    let widths: Value = serde_json::from_str(&std::fs::read_to_string(widths).unwrap()).unwrap();
+    let mut input = json!({ "widths": widths }).to_string();
     for case in cases {
         let size = case.screen.size();
         let parts: Vec<_> = case.parts.iter().map(|part| base64(part)).collect();
@@ -136,20 +138,6 @@ fn install(dir: &PathBuf) {
     let npm = Command::new("npm").args(["install", "--no-audit", "--no-fund"]).current_dir(dir).output();
     let npm = npm.expect("this test needs npm on the path, to install @xterm/headless");
     assert!(npm.status.success(), "npm install in {dir:?}: {}", String::from_utf8_lossy(&npm.stderr));
-}
-
-/// Runs of characters whose width is not 1, by the emulator's table.
-fn widths() -> Vec<(u32, u32, usize)> {
-    let mut runs: Vec<(u32, u32, usize)> = Vec::new();
-    for c in (0xa0..=0x10_ffff).filter_map(char::from_u32) {
-        let (code, width) = (c as u32, c.width().unwrap_or(0).min(2));
-        match runs.last_mut() {
-            Some(run) if run.1 + 1 == code && run.2 == width => run.1 = code,
-            _ if width != 1 => runs.push((code, code, width)),
-            _ => {}
-        }
-    }
-    runs
 }
 
 fn compare(case: &mut Case, shown: &Value) -> Result<(), String> {
