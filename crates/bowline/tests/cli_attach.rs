@@ -332,10 +332,7 @@ fn given_up() -> (World, Proxy, Terminal) {
 fn r7_giving_up_is_quiet_and_enter_comes_back() {
     let (_world, proxy, mut terminal) = given_up();
     proxy.mend();
-    terminal.press(b"\r");
-    terminal.wait_gone("[bowline");
-    terminal.press(b"back\r");
-    terminal.wait_for("back\nback");
+    terminal.comes_back_by_enter();
 }
 
 #[test]
@@ -352,22 +349,14 @@ fn r16_keys_typed_after_giving_up_are_kept_for_the_way_back() {
 #[test]
 fn r3_a_session_that_was_killed_ends_its_viewers_at_once() {
     let world = World::new();
-    world.start("w", "echo here; cat");
-    world.wait_for_screen("w", "here");
-    let mut terminal = Terminal::attach(&world, "w");
-    terminal.wait_for("here");
-    world.ok(&["kill", "w", "--grace", "1s"]);
-    let code = terminal.exit_code();
-    assert!([129, 137].contains(&code), "{code}: {}", terminal.text());
+    Terminal::at_cat(&world, &world).is_ended_by_kill(&world);
 }
 
 #[test]
 fn r21_a_lost_session_is_told_with_the_way_to_restart_it() {
     let world = World::new();
-    let id = world.start("w", "echo here; cat");
-    world.wait_for_screen("w", "here");
-    let mut terminal = Terminal::attach(&world, "w");
-    terminal.wait_for("here");
+    let mut terminal = Terminal::at_cat(&world, &world);
+    let id = world.info("w", "id").as_str().unwrap().to_owned();
     rustix::process::kill_process(world.process_of(&id), rustix::process::Signal::KILL).unwrap();
     assert_eq!(terminal.exit_code(), 1);
     let text = terminal.text();

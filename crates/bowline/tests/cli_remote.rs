@@ -21,6 +21,11 @@ fn fails(output: Output, code: i32) -> String {
     said
 }
 
+/// Another machine that reaches the gateway, and may write.
+fn laptop(gateway: &Gateway<'_>) -> World {
+    World::remote(&gateway.url(), &gateway.token("laptop", "write"))
+}
+
 /// Another machine that reaches the gateway over a wire that can be cut.
 fn over_a_wire(gateway: &Gateway<'_>) -> (World, Proxy) {
     let proxy = Proxy::before_port(gateway.port());
@@ -32,7 +37,7 @@ fn over_a_wire(gateway: &Gateway<'_>) -> (World, Proxy) {
 fn every_verb_works_from_another_machine() {
     let here = World::new();
     let gateway = Gateway::start(&here);
-    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let there = laptop(&gateway);
     let json = |args: &[&str]| -> Value { serde_json::from_str(&there.ok(args)).unwrap() };
 
     let made = json(&["new", "-d", "--json", "--name", "j", "--size", "100x30", "--", "cat"]);
@@ -64,7 +69,7 @@ fn every_verb_works_from_another_machine() {
 fn a_text_of_any_length_is_typed_from_another_machine() {
     let here = World::new();
     let gateway = Gateway::start(&here);
-    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let there = laptop(&gateway);
     // Each of these characters takes six bytes of JSON.
     let text = "\u{1}".repeat(1 << 20);
     let script = "stty raw -echo; echo up; until [ -e go ]; do sleep 0.02; done; head -c 1048576 > part; mv part got";
@@ -86,7 +91,7 @@ fn a_text_of_any_length_is_typed_from_another_machine() {
 fn a_session_of_another_machine_is_found_by_the_beginning_of_its_name() {
     let here = World::new();
     let gateway = Gateway::start(&here);
-    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let there = laptop(&gateway);
     let one = here.start("build-one", "echo the first; cat");
     here.start("build-two", "cat");
     there.wait_for_screen("build-o", "the first");
@@ -100,7 +105,7 @@ fn a_session_of_another_machine_is_found_by_the_beginning_of_its_name() {
 fn r21_a_lost_session_of_another_machine_shows_its_last_screen() {
     let here = World::new();
     let gateway = Gateway::start(&here);
-    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let there = laptop(&gateway);
     let id = here.start("w", "echo the last words; cat");
     here.wait_for_screen("w", "the last words");
     let screen = here.path().join("s/sessions").join(&id).join("screen");
@@ -118,7 +123,7 @@ fn r21_a_lost_session_of_another_machine_shows_its_last_screen() {
 fn r18_a_time_to_live_below_a_second_is_no_eternity() {
     let here = World::new();
     let gateway = Gateway::start(&here);
-    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let there = laptop(&gateway);
     for world in [&here, &there] {
         let id = world.ok(&["new", "--detach", "--ttl", "500ms", "--", "cat"]);
         let meta = std::fs::read(here.path().join(format!("s/sessions/{}/meta.json", id.trim()))).unwrap();
@@ -130,7 +135,7 @@ fn r18_a_time_to_live_below_a_second_is_no_eternity() {
 fn a_session_has_the_servers_environment_and_what_is_given() {
     let here = World::new();
     let gateway = Gateway::start(&here);
-    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let there = laptop(&gateway);
     let script = "echo [$FROM_LAPTOP] [$GIVEN] [$BOWLINE_TOKEN] $PWD; cat";
     let args = ["new", "-d", "--name", "e", "--env", "GIVEN=yes", "--cwd", "/", "--", "sh", "-c", script];
     let output = there.bowline(&args).env("FROM_LAPTOP", "1").output().unwrap();
@@ -142,7 +147,7 @@ fn a_session_has_the_servers_environment_and_what_is_given() {
 fn r55_refusals_have_their_exit_codes_and_say_what_to_do() {
     let here = World::new();
     let mut gateway = Gateway::start(&here);
-    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let there = laptop(&gateway);
     here.start("w", "cat");
     let hint = |args: &[&str], code: i32| fails(there.run(args), code);
     assert!(hint(&["screen", "nothing"], 3).contains("`bowline ls`"));
@@ -247,24 +252,18 @@ fn r7_giving_up_is_quiet_and_enter_comes_back() {
     let gateway = Gateway::start(&here);
     let (there, proxy) = over_a_wire(&gateway);
     there.configure("reconnect_tries = 1");
-    here.start("w", "echo here; cat");
-    here.wait_for_screen("w", "here");
-    let mut terminal = Terminal::attach(&there, "w");
-    terminal.wait_for("here");
+    let mut terminal = Terminal::at_cat(&here, &there);
     proxy.cut();
     terminal.wait_for("given up; Enter retries");
     proxy.mend();
-    terminal.press(b"\r");
-    terminal.wait_gone("[bowline");
-    terminal.press(b"back\r");
-    terminal.wait_for("back\nback");
+    terminal.comes_back_by_enter();
 }
 
 #[test]
 fn r19_a_killed_gateway_loses_nothing_for_an_attach_or_a_follower() {
     let here = World::new();
     let mut gateway = Gateway::start(&here);
-    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let there = laptop(&gateway);
     here.start("w", "read go; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo number $i; done; read x; exit 7");
     let mut terminal = Terminal::attach(&there, "w");
     terminal.wait_until("raw", |terminal| terminal.is_raw());
@@ -288,10 +287,8 @@ fn r19_a_killed_gateway_loses_nothing_for_an_attach_or_a_follower() {
 fn r48_a_revoked_token_ends_the_attach_and_says_how_to_get_another() {
     let here = World::new();
     let gateway = Gateway::start(&here);
-    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
-    here.start("w", "echo here; cat");
-    let mut terminal = Terminal::attach(&there, "w");
-    terminal.wait_for("here");
+    let there = laptop(&gateway);
+    let mut terminal = Terminal::at_cat(&here, &there);
     let tokens: Value = serde_json::from_str(&here.ok(&["token", "ls", "--json"])).unwrap();
     let id = tokens["tokens"][0]["id"].as_str().unwrap();
     here.ok(&["token", "revoke", id]);
@@ -304,20 +301,15 @@ fn r48_a_revoked_token_ends_the_attach_and_says_how_to_get_another() {
 fn r3_a_session_that_was_killed_ends_its_viewers() {
     let here = World::new();
     let gateway = Gateway::start(&here);
-    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
-    here.start("w", "echo here; cat");
-    let mut terminal = Terminal::attach(&there, "w");
-    terminal.wait_for("here");
-    here.ok(&["kill", "w", "--grace", "1s"]);
-    let code = terminal.exit_code();
-    assert!([129, 137].contains(&code), "{code}: {}", terminal.text());
+    let there = laptop(&gateway);
+    Terminal::at_cat(&here, &there).is_ended_by_kill(&here);
 }
 
 #[test]
 fn r23_leaving_frees_the_size_and_a_smaller_window_sees_the_screen() {
     let here = World::new();
     let gateway = Gateway::start(&here);
-    let there = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let there = laptop(&gateway);
     here.start("w", "echo here; cat");
     let mut owner = Terminal::run(&there, &["attach", "w"], 100, 30);
     owner.wait_for("here");

@@ -5,16 +5,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::http::{self, Response};
+pub(crate) use super::wait::{PATIENCE, wait_until};
 use super::ws::{self, Opened};
-
-/// No fact takes this long to become true, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A state directory, its sessions, and the gateway before them.
 pub(crate) struct World {
@@ -303,17 +300,4 @@ fn has(bytes: &[u8], wanted: &[u8]) -> bool {
         rest = &rest[at + 1..];
     }
     false
-}
-
-/// Waits for a fact, and says which one never came true.
-#[track_caller]
-pub(crate) fn wait_until<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = fact() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "never came true: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

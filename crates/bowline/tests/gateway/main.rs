@@ -19,4 +19,6 @@ mod older;
 mod refusals;
 mod slow;
 mod viewer;
+#[path = "../support/wait.rs"]
+mod wait;
 mod ws;

@@ -12,4 +12,6 @@ mod resume;
 mod tail;
 mod terminal;
 mod viewer;
+#[path = "../support/wait.rs"]
+mod wait;
 mod world;

@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use bowline_host::home::{Home, SessionDir};
 use bowline_host::registry;
 use serde_json::Value;
 
-/// How long a fact may take to come true before a test gives up; far more than any should need.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) use super::wait::{PATIENCE, wait_until};
 
 /// A state directory, a runtime directory, and the sessions in them.
 pub(crate) struct World {
@@ -141,16 +139,4 @@ pub(crate) fn is_alive(pid: i32) -> bool {
 pub(crate) fn signal(pid: i32, name: &str) {
     let status = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).stderr(Stdio::null()).status();
     assert!(status.is_ok());
-}
-
-/// Waits for a fact, and says which one never came true.
-pub(crate) fn wait_until<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = fact() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "never came true: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

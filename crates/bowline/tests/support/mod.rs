@@ -6,19 +6,17 @@
 mod gateway;
 mod proxy;
 mod terminal;
+mod wait;
 
 pub(crate) use gateway::Gateway;
 pub(crate) use proxy::Proxy;
 pub(crate) use terminal::Terminal;
+pub(crate) use wait::PATIENCE;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-
-/// No fact takes this long to become true, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A place where nothing else of Bowline is, and where nothing is left behind.
 pub(crate) struct World {
@@ -133,10 +131,5 @@ impl Drop for World {
 /// Waits for a fact.
 #[track_caller]
 pub(crate) fn wait_until(fact: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "not in {PATIENCE:?}: {fact}");
-        std::thread::yield_now();
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait::wait_until(fact, || holds().then_some(()));
 }

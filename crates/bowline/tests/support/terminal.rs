@@ -45,6 +45,30 @@ impl Terminal {
         Terminal::run(world, &["attach", session], 80, 24)
     }
 
+    /// Starts the session `w`, which echoes what it gets, on one machine, and attaches to it from another or the same.
+    pub(crate) fn at_cat(here: &World, there: &World) -> Terminal {
+        here.start("w", "echo here; cat");
+        here.wait_for_screen("w", "here");
+        let mut terminal = Terminal::attach(there, "w");
+        terminal.wait_for("here");
+        terminal
+    }
+
+    /// Ends the session `w`; the attach must end as its program did.
+    pub(crate) fn is_ended_by_kill(&mut self, here: &World) {
+        here.ok(&["kill", "w", "--grace", "1s"]);
+        let code = self.exit_code();
+        assert!([129, 137].contains(&code), "{code}: {}", self.text());
+    }
+
+    /// Retries the connection to a session that echoes, and types to it again.
+    pub(crate) fn comes_back_by_enter(&mut self) {
+        self.press(b"\r");
+        self.wait_gone("[bowline");
+        self.press(b"back\r");
+        self.wait_for("back\nback");
+    }
+
     /// Types keys.
     pub(crate) fn press(&mut self, keys: &[u8]) {
         self.pty.write_all(keys).unwrap();
