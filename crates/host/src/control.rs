@@ -159,16 +159,22 @@ mod tests {
             r#"{"type":"error","code":"bad_request","message":"no"}"#,
             r#"{"type":"done"}"#,
         ]);
-        let (mut buf, mut taken) = (Vec::new(), Vec::new());
-        for byte in all {
-            buf.push(byte);
-            match take_reply(&mut buf) {
-                Ok(reply) => taken.extend(reply.map(|reply| format!("{reply:?}"))),
-                Err(refusal) => taken.push(refusal.to_string()),
+        for read in [1, 7, all.len()] {
+            let (mut buf, mut taken) = (Vec::new(), Vec::new());
+            for part in all.chunks(read) {
+                buf.extend_from_slice(part);
+                loop {
+                    match take_reply(&mut buf) {
+                        Ok(None) => break,
+                        Ok(Some(reply)) => taken.push(format!("{reply:?}")),
+                        Err(ControlError::Refused { message, .. }) => taken.push(message),
+                        Err(error) => panic!("{error}, {read} bytes at a time"),
+                    }
+                }
             }
+            assert_eq!(taken, ["Ending", "no", "Done"], "{read} bytes at a time");
+            assert!(buf.is_empty());
         }
-        assert_eq!(taken, ["Ending", "no", "Done"]);
-        assert!(buf.is_empty());
     }
 
     #[test]
