@@ -2,8 +2,10 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bowline_proto::config::OUTBOX;
 use support::{Proxy, Terminal, World, wait_until};
 
 const DETACH: &[u8] = b"\x1cd";
@@ -250,6 +252,30 @@ fn r6_a_lost_connection_is_one_line_in_place_and_leaves_no_trace() {
     terminal.wait_until("as before", |terminal| terminal.history() == before);
     terminal.press(b" and on");
     terminal.wait_for("bottom row and on");
+}
+
+#[test]
+fn a_paste_that_is_larger_than_what_the_link_keeps_waits_in_the_terminal() {
+    const PASTE: usize = OUTBOX + (2 << 20);
+    let world = World::new();
+    let fifo = world.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let script = format!("stty raw -echo; echo ready; read x < fifo; head -c {PASTE} | wc -c; cat");
+    world.start("w", &script);
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("ready");
+    let pressed = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for part in vec![b'x'; PASTE].chunks(4096) {
+                terminal.press(part);
+                pressed.fetch_add(part.len(), Ordering::Relaxed);
+            }
+        });
+        wait_until("the link is full", || pressed.load(Ordering::Relaxed) >= OUTBOX);
+        std::fs::write(&fifo, "go\n").unwrap();
+    });
+    terminal.wait_for(&PASTE.to_string());
 }
 
 #[test]

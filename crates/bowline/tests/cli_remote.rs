@@ -8,6 +8,7 @@ use std::io::Read;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use bowline_proto::config::OUTBOX;
 use serde_json::Value;
 use support::{Gateway, Proxy, Terminal, World, wait_until};
 
@@ -244,6 +245,42 @@ fn r16_without_a_detach_key_what_was_not_sent_is_shown_and_the_next_key_forgets_
     let _owner = Terminal::run(&here, &["attach", "w", "--claim-size"], 100, 30);
     terminal.wait_for("[bowline: it is 100x30, another viewer's]");
     assert!(!here.screen("w").contains("another life"));
+}
+
+#[test]
+fn r16_typing_beyond_what_is_kept_is_counted_and_the_decision_is_still_heard() {
+    const TYPED: usize = OUTBOX + (1 << 20);
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let (there, proxy) = over_a_wire(&gateway);
+    there.configure("reconnect_tries = \"never\"");
+    here.start("w", "echo here; cat");
+    here.wait_for_screen("w", "here");
+    let mut terminal = Terminal::run(&there, &["attach", "w"], 120, 24);
+    terminal.wait_for("here");
+    proxy.cut();
+    terminal.wait_for("connection lost");
+    terminal.press(&vec![b'x'; TYPED]);
+    here.ok(&["kill", "--keep", "--grace", "0s", "w"]);
+    here.ok(&["restart", "w"]);
+    here.wait_for_screen("w", "here");
+    proxy.mend();
+    terminal.wait_for("more were not kept");
+    let line = terminal.text();
+    let number = |after: &str, before: &str| -> usize {
+        let (_, rest) = line.split_once(after).unwrap();
+        rest.split_once(before).unwrap().0.parse().unwrap()
+    };
+    let (kept, lost) = (number("\".. ", " bytes"), number(" bytes, ", " more"));
+    assert!(kept <= OUTBOX && kept + lost == TYPED, "{line}");
+    // The link is full and connected, and no key but these could make room.
+    terminal.press(b"\x1cn");
+    terminal.wait_gone("[bowline");
+    terminal.press(b"after");
+    terminal.wait_for("after");
+    assert!(!here.screen("w").contains('x'));
+    terminal.press(DETACH);
+    assert_eq!(terminal.exit_code(), 0);
 }
 
 #[test]

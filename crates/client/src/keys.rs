@@ -14,7 +14,7 @@ pub use prefix::{BadPrefix, Prefix};
 use decode::{Key, Press};
 
 /// The longest key sequence that is held back to be read whole; a longer one is no key of ours and passes.
-const MAX_KEY: usize = 32;
+pub(crate) const MAX_KEY: usize = 32;
 
 /// What typing led to, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]

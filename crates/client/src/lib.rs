@@ -7,10 +7,9 @@
 //! - [`mod@attach`]: what the caller asks for, and the loop that follows from it;
 //! - [`filter`]: what the terminal may see of the output; [`touched`]: what that changed, to be undone;
 //! - [`display`], [`tty`]: the terminal itself, taken over and given back;
-//! - [`keys`]: what of the typing is for the viewer itself; `backlog`: what of the rest is not with the link.
+//! - [`keys`]: what of the typing is for the viewer itself.
 
 pub mod attach;
-mod backlog;
 mod clock;
 pub mod display;
 pub mod filter;

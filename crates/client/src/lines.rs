@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use bowline_proto::link::Status;
+use bowline_proto::link::{Status, Unsent};
 use bowline_proto::message::You;
 use bowline_proto::size::Size;
 
-use crate::backlog::Backlog;
 use crate::keys::Prefix;
 
 /// A line on a live screen waits until the program has printed nothing for this long.
@@ -25,7 +24,11 @@ pub(crate) struct Lines {
     /// What the connection's status says.
     connection: Option<String>,
     /// Typing that was not sent and waits for a decision.
-    unsent: Option<String>,
+    unsent: Unsent,
+    /// How many typed bytes were not kept, since the last decision.
+    lost: usize,
+    /// What the user is told of both.
+    unsent_line: Option<String>,
     /// The user could read that.
     unsent_shown: bool,
     /// A hint that goes with the next key or output.
@@ -46,7 +49,9 @@ impl Lines {
             prefix: prefix.map_or_else(String::new, |prefix| prefix.to_string()),
             status: Status::Connecting,
             connection: None,
-            unsent: None,
+            unsent: Unsent::default(),
+            lost: 0,
+            unsent_line: None,
             unsent_shown: false,
             hint: None,
             session: None,
@@ -120,26 +125,48 @@ impl Lines {
         self.hint = Some(format!("[bowline: {prefix} then d detaches, s takes the size, r redraws, {prefix} is sent]"));
     }
 
-    /// What waits for the user's word changed.
-    pub(crate) fn undecided(&mut self, backlog: &Backlog) {
-        let (bytes, lost, prefix) = (backlog.held(), backlog.lost(), &self.prefix);
+    /// Typing was not sent: this is all that waits for a decision.
+    pub(crate) fn unsent(&mut self, unsent: Unsent) {
+        self.unsent = unsent;
+        self.update_unsent_line();
+    }
+
+    /// Typed bytes did not fit into the link, and are gone.
+    pub(crate) fn lost(&mut self, bytes: usize) {
+        self.lost += bytes;
+        self.update_unsent_line();
+    }
+
+    /// The user decided about all of it.
+    pub(crate) fn decided(&mut self) {
+        (self.unsent, self.lost) = (Unsent::default(), 0);
+        self.update_unsent_line();
+    }
+
+    /// Whether typing waits for a decision.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.unsent.bytes.is_empty()
+    }
+
+    fn update_unsent_line(&mut self) {
+        let (bytes, lost, prefix) = (&self.unsent.bytes, self.lost, &self.prefix);
         let (hide, ways) = match prefix.is_empty() {
             true => ("the next key hides this".to_owned(), "the next key forgets it".to_owned()),
             false => (format!("{prefix} n hides this"), format!("{prefix} y sends it, {prefix} n forgets it")),
         };
-        let unsent = match (bytes.len(), lost) {
+        let line = match (bytes.len(), lost) {
             (0, 0) => None,
             (0, _) => Some(format!("[bowline: {lost} bytes more were typed than can be kept ({hide})]")),
             (len, _) => {
                 let shown: String = String::from_utf8_lossy(&bytes[..len.min(SHOWN)]).escape_debug().collect();
-                let doubt = if backlog.doubtful() > 0 { ", part of it perhaps" } else { "" };
+                let doubt = if self.unsent.doubtful > 0 { ", part of it perhaps" } else { "" };
                 let more = if len > SHOWN { format!(".. {len} bytes") } else { String::new() };
                 let gone = if lost > 0 { format!(", {lost} more were not kept") } else { String::new() };
                 Some(format!("[bowline: not sent{doubt}: \"{shown}\"{more}{gone} ({ways})]"))
             }
         };
-        self.unsent_shown &= self.unsent == unsent;
-        self.unsent = unsent;
+        self.unsent_shown &= self.unsent_line == line;
+        self.unsent_line = line;
     }
 
     /// Whether the next key forgets what was not sent: it was read, and without a detach key no other word is possible.
@@ -163,8 +190,8 @@ impl Lines {
             return None;
         }
         self.quiet_from = None;
-        self.unsent_shown = self.unsent.is_some();
-        self.unsent.clone().or_else(|| self.hint.clone()).or(mirrored)
+        self.unsent_shown = self.unsent_line.is_some();
+        self.unsent_line.clone().or_else(|| self.hint.clone()).or(mirrored)
     }
 
     /// Whether another viewer's window decides the size, and it is not like this one.
@@ -182,7 +209,7 @@ impl Lines {
 
     /// When [`Lines::wanted`] may answer differently by itself.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
-        let quiet = self.quiet_from.filter(|at| *at > self.now && (self.unsent.is_some() || self.hint.is_some()));
+        let quiet = self.quiet_from.filter(|at| *at > self.now && (self.unsent_line.is_some() || self.hint.is_some()));
         let slow =
             self.since.map(|since| since + SLOW).filter(|at| *at > self.now && self.status == Status::Connecting);
         quiet.or(slow)
@@ -191,8 +218,6 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use bowline_proto::link::Unsent;
-
     use super::*;
 
     const WINDOW: (u32, u32) = (80, 24);
@@ -237,36 +262,34 @@ mod tests {
     #[test]
     fn r16_unsent_typing_is_shown_until_it_is_decided() {
         let (mut lines, window) = lines();
-        let mut backlog = Backlog::default();
-        let mut unsent = |backlog: &mut Backlog, bytes: &'static [u8]| {
-            backlog.hold(&Unsent { bytes: bytes.into(), doubtful: 0 });
-            lines.undecided(backlog);
+        let mut unsent = |bytes: &'static [u8], doubtful| {
+            lines.unsent(Unsent { bytes: bytes.into(), doubtful });
             lines.dismiss();
             lines.wanted(window, Duration::ZERO).unwrap()
         };
-        let line = unsent(&mut backlog, b"rm -rf build");
-        assert!(line.contains(r#""rm -rf build" (Ctrl-\ y sends it"#), "{line}");
+        let line = unsent(b"rm -rf build", 0);
+        assert!(line.contains(r#"not sent: "rm -rf build" (Ctrl-\ y sends it"#), "{line}");
         // A second absence does not hide what the first left, for `y` sends both.
-        let line = unsent(&mut backlog, b"\r");
-        assert!(line.contains(r#""rm -rf build\r" (Ctrl-\ y sends it"#), "{line}");
-        let line = unsent(&mut backlog, b"and then much more");
+        let line = unsent(b"rm -rf build\r", 1);
+        assert!(line.contains(r#"not sent, part of it perhaps: "rm -rf build\r" (Ctrl-\ y sends it"#), "{line}");
+        let line = unsent(b"rm -rf build\rand then much more", 1);
         assert!(line.contains(r#"rm -rf build\rand then mu".. 31 bytes ("#), "{line}");
-        backlog.send();
-        lines.undecided(&backlog);
+        lines.decided();
         assert_eq!(lines.wanted(window, Duration::ZERO), None);
     }
 
     #[test]
     fn r16_keys_that_could_not_be_kept_are_counted_until_that_was_read() {
         let (mut lines, window) = lines();
-        let mut backlog = Backlog::default();
-        (0..300).for_each(|_| backlog.push(&[b'x'; 4096], true));
-        lines.undecided(&backlog);
+        lines.lost(4096);
+        lines.lost(8);
         lines.dismiss();
         let line = lines.wanted(window, Duration::ZERO).unwrap();
-        assert!(line.contains("180224 bytes more were typed than can be kept"), "{line}");
-        backlog.discard();
-        lines.undecided(&backlog);
+        assert!(line.contains("4104 bytes more were typed than can be kept"), "{line}");
+        lines.unsent(Unsent { bytes: "ls".into(), doubtful: 0 });
+        let line = lines.wanted(window, Duration::ZERO).unwrap();
+        assert!(line.contains("not sent: \"ls\", 4104 more were not kept"), "{line}");
+        lines.decided();
         assert_eq!(lines.wanted(window, Duration::ZERO), None);
     }
 
@@ -274,10 +297,8 @@ mod tests {
     fn r16_without_a_detach_key_the_next_key_forgets_what_was_read() {
         let (mut lines, window) = (Lines::new(None), Size::default());
         lines.status(Status::Open, Duration::ZERO);
-        let mut backlog = Backlog::default();
-        backlog.hold(&Unsent { bytes: "rm -rf build".into(), doubtful: 0 });
-        lines.undecided(&backlog);
-        assert!(!lines.next_key_forgets(), "nobody has read it yet");
+        lines.unsent(Unsent { bytes: "rm -rf build".into(), doubtful: 0 });
+        assert!(!lines.next_key_forgets(), "the user has not read it yet");
         lines.output(Duration::ZERO);
         assert_eq!(lines.wanted(window, Duration::ZERO), None);
         assert!(!lines.next_key_forgets(), "it waits for quiet");
@@ -285,12 +306,10 @@ mod tests {
         assert_eq!(line, "[bowline: not sent: \"rm -rf build\" (the next key forgets it)]");
         assert!(lines.next_key_forgets());
         // There is more of it since.
-        backlog.hold(&Unsent { bytes: "/x".into(), doubtful: 0 });
-        lines.undecided(&backlog);
+        lines.unsent(Unsent { bytes: "rm -rf build/x".into(), doubtful: 0 });
         assert!(!lines.next_key_forgets());
         assert!(lines.wanted(window, QUIET).is_some_and(|line| line.contains("rm -rf build/x")));
-        backlog.discard();
-        lines.undecided(&backlog);
+        lines.decided();
         assert_eq!((lines.wanted(window, QUIET), lines.next_key_forgets()), (None, false));
         // No line names a key that nobody has.
         lines.size(Size::new(120, 40).unwrap(), You { write: true, size: false });
@@ -301,9 +320,7 @@ mod tests {
     #[test]
     fn r16_with_a_detach_key_no_other_key_decides() {
         let (mut lines, window) = lines();
-        let mut backlog = Backlog::default();
-        backlog.hold(&Unsent { bytes: "ls".into(), doubtful: 0 });
-        lines.undecided(&backlog);
+        lines.unsent(Unsent { bytes: "ls".into(), doubtful: 0 });
         assert!(lines.wanted(window, Duration::ZERO).is_some() && !lines.next_key_forgets());
     }
 

@@ -1,10 +1,11 @@
 //! What the user types: to the program, or as a word to the viewer.
 
-use bowline_proto::link::{NotTaken, Status, Unsent};
+use bowline_proto::link::{NotTaken, Status};
 
 use crate::attach::Outcome;
-use crate::keys::{Command, Typed};
+use crate::keys::{Command, MAX_KEY, Typed};
 use crate::viewer::Viewer;
+use crate::waiting::READ;
 
 impl Viewer<'_> {
     /// Takes what the terminal sent.
@@ -31,32 +32,19 @@ impl Viewer<'_> {
                 return;
             }
         }
-        self.backlog.push(bytes, status != Status::Open);
-        self.lines.undecided(&self.backlog);
-        self.offer_typed();
-    }
-
-    /// Gives the link as much of what was typed as it takes.
-    pub(crate) fn offer_typed(&mut self) {
-        if self.backlog.rest().is_empty() {
-            return;
-        }
-        match self.link.handle_input(self.backlog.rest(), self.clock.now()) {
-            Ok(taken) => self.backlog.taken(taken),
-            Err(NotTaken::ReadOnly) => {
-                self.backlog.forget_rest();
-                self.lines.say("[bowline: watching only, keys are not sent]");
-            }
-            Err(NotTaken::Ended) => self.backlog.forget_rest(),
-            Err(NotTaken::Full) => {}
+        match self.link.handle_input(bytes, self.clock.now()) {
+            Ok(()) | Err(NotTaken::Ended) => {}
+            Err(NotTaken::ReadOnly) => self.lines.say("[bowline: watching only, keys are not sent]"),
+            Err(NotTaken::Full) => self.lines.lost(bytes.len()),
         }
     }
 
-    /// The link gave typed bytes back. They are kept here, with what was typed after them.
-    pub(crate) fn hold_unsent(&mut self, unsent: &Unsent) {
-        self.link.discard_unsent();
-        self.backlog.hold(unsent);
-        self.lines.undecided(&self.backlog);
+    /// Whether keys are to be read: there is room for them, or one of them may be for the viewer itself. Without a
+    /// connection that is the detach key, and while typing is unsent the decision about it. Otherwise they wait in the
+    /// terminal's own queue until the session has taken some of what was typed before.
+    pub(crate) fn wants_keys(&self) -> bool {
+        let away = self.reconnector.status() != Status::Open;
+        away || self.lines.has_unsent() || self.link.input_room() >= READ + MAX_KEY
     }
 
     fn handle_command(&mut self, command: Command) {
@@ -67,13 +55,12 @@ impl Viewer<'_> {
             Command::Redraw if self.reconnector.status() == Status::Open => self.link.repaint(),
             Command::Redraw => self.reconnector.handle_wake(self.clock.now()),
             Command::SendUnsent => {
-                self.backlog.send();
-                self.lines.undecided(&self.backlog);
-                self.offer_typed();
+                self.link.send_unsent();
+                self.lines.decided();
             }
             Command::DiscardUnsent => {
-                self.backlog.discard();
-                self.lines.undecided(&self.backlog);
+                self.link.discard_unsent();
+                self.lines.decided();
             }
             Command::Help => self.lines.help(),
         }

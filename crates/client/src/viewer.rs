@@ -22,7 +22,6 @@ use bowline_proto::session::ExitStatus;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::attach::{Options, Outcome};
-use crate::backlog::Backlog;
 use crate::clock::Clock;
 use crate::display::{Display, Leave};
 use crate::keys::Keys;
@@ -43,8 +42,6 @@ pub(crate) struct Viewer<'a> {
     pub(crate) keys: Keys,
     pub(crate) lines: Lines,
     pub(crate) clock: Clock,
-    /// Typed, and not with the link.
-    pub(crate) backlog: Backlog,
     /// How it ended, once it has.
     pub(crate) outcome: Option<Outcome>,
     pub(crate) dial: Box<dyn Dial>,
@@ -97,7 +94,6 @@ impl<'a> Viewer<'a> {
             keys: Keys::new(options.prefix),
             lines: Lines::new(options.prefix),
             clock: Clock::start(),
-            backlog: Backlog::default(),
             outcome: None,
             dial,
             connection: None,
@@ -128,7 +124,6 @@ impl<'a> Viewer<'a> {
     /// Does everything that can be done without waiting.
     fn work(&mut self) -> io::Result<()> {
         loop {
-            self.offer_typed();
             let acted = self.act() | self.apply_events()?;
             self.choose_view();
             self.show_line();
@@ -286,7 +281,7 @@ impl<'a> Viewer<'a> {
                 }
             }
             ClientEvent::Message(_) => self.lines.you(self.link.you()),
-            ClientEvent::Unsent(unsent) => self.hold_unsent(&unsent),
+            ClientEvent::Unsent(unsent) => self.lines.unsent(unsent),
             ClientEvent::CommandUnsent { .. } | ClientEvent::StateChanged(_) => {}
         }
     }
@@ -344,7 +339,6 @@ impl<'a> Viewer<'a> {
     /// What was typed before leaving goes on its way, if the connection takes it soon.
     fn say_last_words(&mut self, outcome: &Outcome) {
         let until = self.clock.now() + LAST_WORDS;
-        self.offer_typed();
         self.transmit();
         while let Some(connection) = self.live().filter(|connection| connection.transport.wants_write()) {
             if self.clock.now() >= until {

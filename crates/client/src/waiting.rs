@@ -3,12 +3,14 @@
 use std::io;
 use std::time::Duration;
 
-use bowline_proto::link::Status;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::SIGHUP;
 
 use crate::attach::Outcome;
 use crate::viewer::Viewer;
+
+/// The most that is read of the terminal's keys at once.
+pub(crate) const READ: usize = 4096;
 
 impl Viewer<'_> {
     /// Waits until something happens, and takes it in.
@@ -22,7 +24,6 @@ impl Viewer<'_> {
             let left = at.saturating_sub(now) + Duration::from_millis(1);
             Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) }
         });
-        let away = self.reconnector.status() != Status::Open;
         let on = |wanted: bool, flags: PollFlags| if wanted { flags } else { PollFlags::empty() };
         let (input, output, signals) = (self.display.tty().input(), self.display.tty().output(), self.signals.fd());
         let link_flags = self.live().map_or(PollFlags::empty(), |connection| {
@@ -30,7 +31,7 @@ impl Viewer<'_> {
         });
         let mut fds = vec![
             PollFd::new(&signals, PollFlags::IN),
-            PollFd::new(&input, on(!self.backlog.is_full() || away, PollFlags::IN)),
+            PollFd::new(&input, on(self.wants_keys(), PollFlags::IN)),
             PollFd::new(&output, on(self.display.is_waiting(), PollFlags::OUT)),
         ];
         let link_fd = self.live().map(|connection| connection.transport.fd());
@@ -103,7 +104,7 @@ impl Viewer<'_> {
     }
 
     fn read_keys(&mut self) {
-        let mut bytes = [0; 4096];
+        let mut bytes = [0; READ];
         match rustix::io::read(self.display.tty().input(), &mut bytes) {
             Ok(0) => drop(self.outcome.get_or_insert(Outcome::Signalled(SIGHUP))),
             Ok(n) => self.handle_keys(&bytes[..n]),

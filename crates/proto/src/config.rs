@@ -58,8 +58,9 @@ pub const COMMAND_ID: usize = 64;
 pub const RENDERED_EVERY: u64 = 16 << 10;
 /// ...and when it has rendered nothing more for this long.
 pub const RENDERED_IDLE: Duration = Duration::from_millis(20);
-/// Typed bytes a client keeps: unacknowledged, typed offline, or waiting for the user's word. More is refused to the caller.
-pub const OUTBOX: usize = 256 << 10;
+/// Typed bytes a client keeps: unacknowledged, typed offline, or waiting for the user's decision. Input that does not fit whole
+/// is refused to the caller.
+pub const OUTBOX: usize = 8 << 20;
 /// Longest absence after which kept input is still sent by itself; later it is reported unsent.
 pub const UNSENT_AFTER: Duration = Duration::from_secs(30);
 /// Unacknowledged input and silence for this long start a probe.

@@ -123,9 +123,10 @@ function actOnClient(client: core.Client, action: any, now: number): any {
     binary: () => client.handleFrame(unhex(what), now),
     rendered: () => client.handleRendered(what),
     input: () => {
-      const taken = client.handleInput(unhex(what), now);
+      const bytes = unhex(what);
+      const why = client.handleInput(bytes, now);
       const names = { full: "Full", "read-only": "ReadOnly", ended: "Ended" };
-      then.taken = typeof taken === "string" ? names[taken] : taken;
+      then.taken = why ? names[why] : bytes.length;
     },
     resize: () => client.handleResize(what),
     claim_size: () => client.claimSize(what),

@@ -1,5 +1,7 @@
 /** What becomes of keys that are typed while there is no connection. */
 import { describe, expect, test } from "vitest";
+import { newClientId } from "../src/index.js";
+import { OUTBOX } from "../src/core/config.js";
 import { attached, CUT } from "./sim/attached.js";
 import { Session } from "./sim/session.js";
 import { Viewer } from "./sim/viewer.js";
@@ -10,7 +12,7 @@ describe("typing", () => {
     const { world, session, viewer, connection } = await attached();
     session.refuse = CUT;
     world.live[0]!.cut(CUT);
-    expect(connection.input("ls\n")).toBe(3);
+    expect(connection.input("ls\n")).toBeUndefined();
     expect(connection.waiting).toBe(3);
     await world.advance(20_000);
     session.refuse = undefined;
@@ -88,13 +90,85 @@ describe("typing", () => {
     expect(Buffer.from(session.typed).toString()).toBe("rm -r x\n");
   });
 
-  test("R16: what is kept is bounded, and the caller is told", async () => {
+  test("R16: what is kept is bounded, a paste that does not fit is refused whole, and undecided bytes count", async () => {
+    const { world, session, connection } = await attached();
+    session.refuse = CUT;
+    world.live[0]!.cut(CUT);
+    expect(connection.input(new Uint8Array(OUTBOX + 1))).toBe("full");
+    expect(connection.waiting).toBe(0);
+    expect(connection.input(new Uint8Array(OUTBOX - 1))).toBeUndefined();
+    expect(connection.input("xy")).toBe("full");
+    expect(connection.input("x")).toBeUndefined();
+    await world.advance(40_000);
+    session.refuse = undefined;
+    world.signal("online");
+    await world.advance(100);
+    expect([connection.state.name, connection.waiting, connection.unsent?.bytes.length]).toEqual(["open", 0, OUTBOX]);
+    expect(connection.input("x")).toBe("full");
+    connection.discardUnsent();
+    expect([connection.input("x"), connection.unsent]).toEqual([undefined, undefined]);
+    await world.advance(100);
+    expect(Buffer.from(session.typed).toString()).toBe("x");
+  });
+
+  test("R16: a paste larger than the window is unsent as a whole, and keys typed after the return go at once", async () => {
+    const { world, session, connection } = await attached();
+    session.refuse = CUT;
+    world.live[0]!.cut(CUT);
+    const paste = "the head and the tail ".repeat(10_000);
+    connection.input(paste);
+    await world.advance(40_000);
+    session.refuse = undefined;
+    world.signal("online");
+    await world.advance(100);
+    connection.input("q");
+    await world.advance(100);
+    expect(Buffer.from(session.typed).toString()).toBe("q");
+    connection.sendUnsent();
+    await world.advance(1_000);
+    expect(Buffer.from(session.typed).toString() === `q${paste}`).toBe(true);
+  });
+
+  test("R16: what a connection left unsent waits for the same decision on the next", async () => {
+    const { world, session, connection } = await attached();
+    session.refuse = CUT;
+    world.live[0]!.cut(CUT);
+    connection.input("rm ");
+    connection.dispose();
+    expect(Buffer.from(connection.unsent!.bytes).toString()).toBe("rm ");
+    connection.sendUnsent();
+    expect(connection.unsent, "what is over takes nothing").toBeDefined();
+
+    const next = new Viewer(world, { client: newClientId(), unsent: connection.unsent });
+    session.refuse = undefined;
+    world.signal("online");
+    await world.advance(100);
+    expect([next.connection.state.name, session.typed]).toEqual(["open", []]);
+    session.refuse = CUT;
+    world.live[0]!.cut(CUT);
+    next.connection.input("-r x\n");
+    await world.advance(40_000);
+    session.refuse = undefined;
+    world.signal("online");
+    await world.advance(100);
+    expect(next.unsent.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(["rm -r x\n"]);
+    next.connection.sendUnsent();
+    await world.advance(100);
+    expect(Buffer.from(session.typed).toString()).toBe("rm -r x\n");
+  });
+
+  test("R16: sent after all before the first answer, and that is long in coming: unsent again", async () => {
     const world = new World();
     const session = new Session(world);
     session.refuse = CUT;
-    const { connection } = new Viewer(world);
-    expect(connection.input(new Uint8Array(300_000))).toBe(256 << 10);
-    expect(connection.input("x")).toBe("full");
+    const { connection } = new Viewer(world, { unsent: { bytes: Uint8Array.of(97), doubtful: 0 } });
+    connection.sendUnsent();
+    expect([connection.waiting, connection.unsent]).toEqual([1, undefined]);
+    await world.advance(40_000);
+    session.refuse = undefined;
+    world.signal("online");
+    await world.advance(100);
+    expect([session.typed, connection.unsent?.bytes]).toEqual([[], Uint8Array.of(97)]);
   });
 
   test("nothing is typed into another life of the session", async () => {
@@ -113,7 +187,7 @@ describe("typing", () => {
   test("a large paste goes in frames that the server takes", async () => {
     const { world, session, connection } = await attached();
     const paste = Array.from({ length: 100_000 }, (_, i) => i % 251);
-    expect(connection.input(Uint8Array.from(paste))).toBe(100_000);
+    expect(connection.input(Uint8Array.from(paste))).toBeUndefined();
     await world.advance(1_000);
     expect(session.typed).toEqual(paste);
   });

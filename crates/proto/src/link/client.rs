@@ -159,8 +159,8 @@ impl Client {
         self.rendered = Rendered::default();
     }
 
-    /// Keys were typed. They are kept until the server has written them; returns how many were taken.
-    pub fn handle_input(&mut self, bytes: &[u8], now: Duration) -> Result<usize, NotTaken> {
+    /// Keys were typed. They are kept until the server has written them, all of them or none.
+    pub fn handle_input(&mut self, bytes: &[u8], now: Duration) -> Result<(), NotTaken> {
         self.tick(now);
         if self.state == ClientState::Ended {
             return Err(NotTaken::Ended);
@@ -171,10 +171,12 @@ impl Client {
         if self.state != ClientState::Attached && self.outbox.is_empty() {
             self.away.get_or_insert(now);
         }
-        match self.outbox.push(bytes) {
-            0 if !bytes.is_empty() => Err(NotTaken::Full),
-            taken => Ok(taken),
-        }
+        if self.outbox.push(bytes) { Ok(()) } else { Err(NotTaken::Full) }
+    }
+
+    /// How many more typed bytes can be kept.
+    pub fn input_room(&self) -> usize {
+        self.outbox.room()
     }
 
     /// The terminal took everything up to here.

@@ -11,7 +11,7 @@ use crate::config::{INPUT_FRAME, INPUT_WINDOW};
 /// Why typed bytes were not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
-    /// No more can be kept until the server takes some; offer them again later.
+    /// There is no room for all of them until the server takes some, or the user decides about what is unsent.
     #[error("too much input is waiting to be sent")]
     Full,
     /// This viewer may not type.
@@ -65,12 +65,18 @@ impl Outbox {
         }
     }
 
-    /// Keeps as many of the bytes as fit.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> usize {
-        let room = self.limit.saturating_sub(self.kept.len() + self.undecided());
-        let taken = bytes.len().min(room);
-        self.kept.extend_from_slice(&bytes[..taken]);
-        taken
+    /// Keeps the bytes. False when they do not all fit; then none is kept, so that no tail is sent without its head.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
+        let fits = bytes.len() <= self.room();
+        if fits {
+            self.kept.extend_from_slice(bytes);
+        }
+        fits
+    }
+
+    /// How many more bytes can be kept.
+    pub(super) fn room(&self) -> usize {
+        self.limit.saturating_sub(self.kept.len() + self.undecided())
     }
 
     fn undecided(&self) -> usize {
@@ -209,7 +215,9 @@ mod tests {
         outbox.push(b"ab");
         outbox.resume(Some(0), true);
         assert_eq!(outbox.poll_unsent(), Some(Unsent { bytes: "ab".into(), doubtful: 0 }));
-        assert_eq!(outbox.push(b"cde"), 2, "what waits for a decision takes room");
+        assert!(!outbox.push(b"cde"), "what waits for a decision takes room");
+        assert_eq!((outbox.pop(NOW), outbox.room()), (None, 2), "what does not fit whole is refused whole");
+        assert!(outbox.push(b"cd"));
         assert_eq!(outbox.pop(NOW), Some((0, "cd".into())));
         outbox.take_all();
         assert_eq!(outbox.poll_unsent(), Some(Unsent { bytes: "abcd".into(), doubtful: 2 }));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bowline_proto::backoff::Backoff;
 use bowline_proto::config::{RENDERED_EVERY, UNSENT_AFTER};
 use bowline_proto::ids::{ClientId, Epoch};
-use bowline_proto::link::{Client, ClientConfig, ClientEvent, ClientState, Reconnector, Unsent};
+use bowline_proto::link::{Client, ClientConfig, ClientEvent, ClientState, NotTaken, Reconnector, Unsent};
 use bowline_proto::message::{Lag, Missed, Present, Reason, Scope, ServerMessage, Verdict};
 use bowline_proto::size::Size;
 
@@ -34,11 +34,17 @@ pub(crate) struct Viewer {
     slow: bool,
     /// Shows nothing until then.
     pub(crate) frozen: Duration,
+    /// It has not shown all that came.
+    pub(crate) behind: bool,
     pub(crate) typist: Typist,
     /// Reported unsent, and the user has not decided.
     undecided: Unsent,
     /// How often more came unsent before the user had decided.
     pub(crate) grown: u32,
+    /// How often typed bytes did not fit into the outbox.
+    pub(crate) refused: u32,
+    /// How often the user sent what was unsent.
+    pub(crate) resent: u32,
     pub(crate) title: Option<String>,
     pub(crate) present: Vec<Present>,
     pub(crate) exited: bool,
@@ -79,9 +85,12 @@ impl Viewer {
             rendering: VecDeque::new(),
             slow: rng.one_in(3),
             frozen: Duration::ZERO,
+            behind: false,
             typist: Typist::new(index),
             undecided: Unsent::default(),
             grown: 0,
+            refused: 0,
+            resent: 0,
             title: None,
             present: Vec::new(),
             exited: false,
@@ -182,6 +191,7 @@ impl Viewer {
         let unsent = std::mem::take(&mut self.undecided);
         if unsent.doubtful == 0 && !self.is_over() && rng.one_in(2) {
             self.client.send_unsent();
+            self.resent += u32::from(!unsent.bytes.is_empty());
             self.typist.expect(&unsent.bytes);
         } else {
             self.client.discard_unsent();
@@ -233,14 +243,22 @@ impl Viewer {
     }
 
     pub(crate) fn type_keys(&mut self, n: u64, now: Duration) {
-        // Nobody types into a frozen page; what it has not shown yet may be that keys are unsent.
-        if self.frozen > now {
+        // What it has not shown yet may be that keys are unsent, and then keys typed now are read before those.
+        if self.behind || self.frozen > now {
             return;
         }
         let keys = self.typist.keys(n);
-        if let Ok(taken) = self.client.handle_input(&keys, now) {
-            assert!(!self.observe);
-            self.typist.typed(&keys[..taken]);
+        let room = self.client.input_room();
+        match self.client.handle_input(&keys, now) {
+            Ok(()) => {
+                assert!(!self.observe);
+                self.typist.typed(&keys);
+            }
+            Err(NotTaken::Full) => {
+                assert!(room < keys.len(), "refused only what does not fit");
+                self.refused += 1;
+            }
+            Err(NotTaken::ReadOnly | NotTaken::Ended) => assert!(self.observe || self.is_over()),
         }
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Tally {
     pub(crate) skips: u64,
     pub(crate) exacts: u64,
     pub(crate) grown: u64,
+    pub(crate) refused: u64,
+    pub(crate) resent: u64,
     pub(crate) bytes: u64,
 }
 
@@ -73,6 +75,8 @@ impl World {
             skips: self.viewers.iter().map(|viewer| u64::from(viewer.skips)).sum(),
             exacts: self.viewers.iter().map(|viewer| u64::from(viewer.exacts)).sum(),
             grown: self.viewers.iter().map(|viewer| u64::from(viewer.grown)).sum(),
+            refused: self.viewers.iter().map(|viewer| u64::from(viewer.refused)).sum(),
+            resent: self.viewers.iter().map(|viewer| u64::from(viewer.resent)).sum(),
             bytes: self.session.end(),
         }
     }
@@ -311,10 +315,12 @@ impl World {
         let wire = &mut self.wires[index];
         let viewer = &mut self.viewers[wire.viewer];
         // A viewer that is busy takes some events now and the rest later, or never if it must dial again.
-        while viewer.frozen <= self.now
-            && !self.rng.one_in(10)
-            && let Some(event) = viewer.client.poll_event()
-        {
+        viewer.behind = true;
+        while viewer.frozen <= self.now && !self.rng.one_in(10) {
+            let Some(event) = viewer.client.poll_event() else {
+                viewer.behind = false;
+                break;
+            };
             if let ClientEvent::Closing { code, .. } = event {
                 wire.code = Some(code);
             }

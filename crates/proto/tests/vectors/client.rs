@@ -36,8 +36,9 @@ fn act(client: &mut Client, action: &Value, now: Duration) -> Value {
         "binary" => client.handle_frame(Frame::Binary(&unhex(what)), now),
         "rendered" => client.handle_rendered(what.as_u64().unwrap()),
         "input" => {
-            let taken = client.handle_input(&unhex(what), now);
-            then["taken"] = taken.map_or_else(|why| json!(format!("{why:?}")), |n| json!(n));
+            let bytes = unhex(what);
+            let taken = client.handle_input(&bytes, now);
+            then["taken"] = taken.map_or_else(|why| json!(format!("{why:?}")), |()| json!(bytes.len()));
         }
         "resize" => client.handle_resize(serde_json::from_value(what.clone()).unwrap()),
         "claim_size" => client.claim_size(serde_json::from_value(what.clone()).unwrap()),

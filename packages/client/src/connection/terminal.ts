@@ -116,6 +116,8 @@ export interface TerminalOptions {
   readonly observe?: boolean;
   /** What the program's colour queries are answered. */
   readonly theme?: Theme;
+  /** What an earlier connection to this session left undecided (its `unsent`): it waits for the same decision here. */
+  readonly unsent?: Unsent | undefined;
   /** When to dial again; `BROWSER` by default. */
   readonly backoff?: Backoff;
 }
@@ -130,11 +132,11 @@ export class TerminalConnection {
 
   constructor(options: TerminalOptions) {
     const { on, environment, target, backoff, client = newClientId(), was, cursor, size } = options;
-    const { lag, scrollback, observe, theme } = options;
+    const { lag, scrollback, observe, theme, unsent } = options;
     this.client = client;
     this.#on = on;
     const window = size && clampSize(size);
-    this.#link = new Client({ client, was, cursor, size: window, lag, scrollback, observe, theme });
+    this.#link = new Client({ client, was, cursor, size: window, lag, scrollback, observe, theme, unsent });
     if (options.claimSize && window && !observe) this.#link.claimSize(window);
     this.#driver = new Driver({
       environment,
@@ -168,11 +170,16 @@ export class TerminalConnection {
     return this.#link.waiting;
   }
 
+  /** Typed bytes that wait for `sendUnsent` or `discardUnsent`, if any do. Also after `dispose()`, with all that was not sent. */
+  get unsent(): Unsent | undefined {
+    return this.#link.unsent;
+  }
+
   /**
-   * Keys were typed, or text was pasted. Kept while there is no connection; returns how many bytes were taken (fewer than
-   * given when 256 KiB wait already: offer the rest again), or why none.
+   * Keys were typed, or text was pasted. All of it is kept until the session has taken it, also while there is no connection, or
+   * none: returns why not, if so. `full`: with it, more than 8 MiB would wait.
    */
-  input(data: Uint8Array | string): number | NotTaken {
+  input(data: Uint8Array | string): NotTaken | undefined {
     const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
     return this.#then(() => this.#link.handleInput(bytes, this.#driver.now()));
   }
@@ -197,7 +204,7 @@ export class TerminalConnection {
     return this.#then(() => this.#link.command(id, command)) ?? { id };
   }
 
-  /** Type what was reported unsent after all. */
+  /** Type what was reported unsent after all. Once the connection is over, it stays unsent. */
   sendUnsent(): void {
     this.#then(() => this.#link.sendUnsent());
   }

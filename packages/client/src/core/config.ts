@@ -12,8 +12,11 @@ export const COMMANDS = 64;
 export const RENDERED_EVERY = 16 << 10;
 /** ...and when it has rendered nothing more for this long. */
 export const RENDERED_IDLE = 20;
-/** Typed bytes a client keeps: unacknowledged, typed offline, or waiting for the user's word. More is refused to the caller. */
-export const OUTBOX = 256 << 10;
+/**
+ * Typed bytes a client keeps: unacknowledged, typed offline, or waiting for the user's decision. Input that does not fit whole is
+ * refused to the caller.
+ */
+export const OUTBOX = 8 << 20;
 /** Longest absence after which kept input is still sent by itself; later it is reported unsent. */
 export const UNSENT_AFTER = 30_000;
 /** Unacknowledged input and silence for this long start a probe. */

@@ -19,7 +19,6 @@ import { afterKey, bytesOf, type Modifiers, modified, type Named } from "./keys.
 import { type ClipboardRequest, CLIPBOARD_LIMIT } from "./osc52.ts";
 import { type Looks, Screen } from "./screen.ts";
 import { DARK, LIGHT } from "./themes.ts";
-import { Typing } from "./typing.ts";
 
 /** What xterm.js tells of the mouse and the focus. Nobody typed it: where it is not wanted, nobody has to be told. */
 const REPORT = /^\x1b\[(?:<|M|[IO]$)/;
@@ -53,7 +52,8 @@ export class Live {
   draft = $state("");
   modifiers: Modifiers = $state.raw({ ctrl: "off", alt: "off" });
   readonly screen: Screen;
-  readonly #typing: Typing;
+  /** What was typed before there is a connection. */
+  #early: (string | Uint8Array)[] = [];
   /** There is one as soon as the window's size is known. */
   #connection: TerminalConnection | undefined;
   #client = newClientId();
@@ -63,10 +63,6 @@ export class Live {
 
   constructor(id: string, place: HTMLElement, looks: Looks) {
     this.id = id;
-    this.#typing = new Typing(
-      () => this.#connection,
-      (why) => this.#refused(why),
-    );
     this.screen = new Screen(place, looks, {
       typed: (data) => {
         if (this.you.write || !REPORT.test(data)) this.#typed(data);
@@ -92,7 +88,9 @@ export class Live {
 
   /** Input as it is. */
   type(data: string | Uint8Array): void {
-    this.#typing.type(data);
+    if (!this.#connection) return void this.#early.push(data);
+    const why = this.#connection.input(data);
+    if (why) this.#refused(why);
     this.#count();
   }
 
@@ -132,13 +130,12 @@ export class Live {
 
   /** Types what was not sent, into the session as it is now. What is over takes nothing: then it stays. */
   sendUnsent(): void {
-    if (this.#over) return;
-    this.#typing.send();
+    this.#connection?.sendUnsent();
     this.#count();
   }
 
   discardUnsent(): void {
-    this.#typing.discard();
+    this.#connection?.discardUnsent();
     this.#count();
   }
 
@@ -161,7 +158,6 @@ export class Live {
     this.#disposed = true;
     gateway.onLogin.delete(this.retry);
     document.removeEventListener("visibilitychange", this.#shown);
-    this.#typing.clear();
     this.#connection?.dispose();
     this.screen.dispose();
   }
@@ -169,10 +165,10 @@ export class Live {
   #start(): void {
     if (this.#disposed) return;
     this.#connection ??= this.#connect(reloadedFrom(this.#client));
-    this.#typing.offer();
+    for (const data of this.#early.splice(0)) this.type(data);
   }
 
-  #connect(was: string | undefined): TerminalConnection {
+  #connect(was: string | undefined, unsent?: Unsent): TerminalConnection {
     const theme = this.screen.term.options.theme;
     const { screen } = this;
     // A name may come to mean another session; once this one is known, its id is what is meant.
@@ -182,6 +178,7 @@ export class Live {
       target,
       client: this.#client,
       ...(was === undefined ? {} : { was }),
+      unsent,
       size: screen.window,
       claimSize: settings.useMySize,
       scrollback: settings.scrollback,
@@ -232,11 +229,7 @@ export class Live {
           this.#is(you);
         },
         exit: (status) => (this.exit = status),
-        unsent: (unsent) => {
-          // It is kept here, with what was typed after it, also when the session lives again on another connection.
-          this.#connection?.discardUnsent();
-          this.#hold(unsent);
-        },
+        unsent: () => this.#count(),
         error: (error) => {
           // Whoever may only look does not own the size, which "Use my size" asks for by itself.
           const known = error.code === "input_hole" || (error.code === "not_allowed" && !this.you.write);
@@ -253,17 +246,14 @@ export class Live {
     this.exit = undefined;
     this.skipped = 0;
     this.state = { name: "connecting" };
-    this.#connection = this.#connect(reloadedFrom(this.#client));
+    // What was not sent waits for the same decision.
+    this.#connection = this.#connect(reloadedFrom(this.#client), this.#connection?.unsent);
+    this.#count();
   }
 
   #became(state: ConnectionState): void {
     this.state = state;
     this.due = state.name === "reconnecting" ? Date.now() + state.delay : 0;
-    // The next life is another: nothing that waits is typed into it by itself. What the connection gives back was typed
-    // before, and comes after this call.
-    if (this.#over) queueMicrotask(() => this.#hold());
-    // What the connection gives back, which is to be held together with what waits here, comes after this call, too.
-    if (state.name === "open") queueMicrotask(() => this.#typing.offer());
     this.#count();
   }
 
@@ -302,19 +292,9 @@ export class Live {
     if (visible && settings.useMySize && this.framed && this.you.write) this.#connection?.claimSize(this.screen.window);
   }
 
-  #hold(unsent?: Unsent): void {
-    this.#typing.hold(unsent);
-    this.#count();
-  }
-
-  /** The connection takes no more input. */
-  get #over(): boolean {
-    return this.state.name === "ended" || this.state.name === "gone";
-  }
-
   #count(): void {
-    this.unsent = this.#typing.unsent;
-    this.waiting = this.state.name === "open" ? 0 : (this.#connection?.waiting ?? 0) + this.#typing.waiting;
+    this.unsent = this.#connection?.unsent;
+    this.waiting = this.state.name === "open" ? 0 : (this.#connection?.waiting ?? 0);
   }
 
   #refused(why: NotTaken): void {

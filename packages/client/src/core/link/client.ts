@@ -8,7 +8,7 @@ import { Commands } from "./commands.js";
 import type { Protocol, Transmit } from "./protocol.js";
 import { type ClientEvent, type ClientState, isStream, weight } from "./event.js";
 import { type ClientConfig, makeHello } from "./hello.js";
-import { Outbox } from "./outbox.js";
+import { Outbox, type Unsent } from "./outbox.js";
 import { Pulse } from "./pulse.js";
 import { Rendered } from "./rendered.js";
 
@@ -59,7 +59,7 @@ export class Client implements Protocol {
     this.#config = config;
     this.#lag = config.lag ?? "skip";
     this.#renderedEvery = config.renderedEvery ?? RENDERED_EVERY;
-    this.#outbox = new Outbox(config.outbox ?? OUTBOX);
+    this.#outbox = new Outbox(config.outbox ?? OUTBOX, config.unsent);
     this.#rendered = new Rendered(this.#renderedEvery);
     this.#size = config.size;
     this.#cursor = config.cursor;
@@ -85,6 +85,12 @@ export class Client implements Protocol {
   /** Typed bytes that the session has not taken yet. */
   get waiting(): number {
     return this.#outbox.length;
+  }
+
+  /** Typed bytes that wait for the user's decision, if any do. */
+  get unsent(): Unsent | undefined {
+    const { undecided } = this.#outbox;
+    return undecided.bytes.length > 0 ? undecided : undefined;
   }
 
   get attached(): boolean {
@@ -128,14 +134,13 @@ export class Client implements Protocol {
     this.#rendered = new Rendered(this.#renderedEvery);
   }
 
-  /** Keys were typed. They are kept until the server has written them; returns how many were taken. */
-  handleInput(bytes: Uint8Array, now: number): number | NotTaken {
+  /** Keys were typed. They are kept until the server has written them, all of them or none. Returns why not, if so. */
+  handleInput(bytes: Uint8Array, now: number): NotTaken | undefined {
     this.#tick(now);
     if (this.#state === "ended") return "ended";
     if (!this.#you.write) return "read-only";
     if (this.#state !== "attached" && this.#outbox.length === 0) this.#away ??= this.#now;
-    const taken = this.#outbox.push(bytes);
-    return taken === 0 && bytes.length > 0 ? "full" : taken;
+    return this.#outbox.push(bytes) ? undefined : "full";
   }
 
   /** The terminal took everything up to here. */
@@ -169,8 +174,10 @@ export class Client implements Protocol {
     return undefined;
   }
 
-  /** Type what was reported unsent after all: what the last report had, and nothing else. */
+  /** Type what was reported unsent after all: what the last report had, and nothing else. Once the session is over, it stays unsent. */
   sendUnsent(): void {
+    if (this.#state === "ended") return;
+    if (this.#state !== "attached") this.#away ??= this.#now;
     this.#outbox.sendUnsent();
   }
 

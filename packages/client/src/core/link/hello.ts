@@ -1,6 +1,7 @@
 /** Who a viewer is, and how it says so. */
 import { VERSION } from "../message.js";
 import type { ClientId, Cursor, Hello, Lag, Size, Theme } from "../wire.js";
+import type { Unsent } from "./outbox.js";
 
 /** Who a viewer is and what it wants. */
 export interface ClientConfig {
@@ -20,6 +21,8 @@ export interface ClientConfig {
   readonly observe?: boolean | undefined;
   /** Answers for colour queries. */
   readonly theme?: Theme | undefined;
+  /** Typed bytes that an earlier link to this session left undecided. They wait here as if they had been reported. */
+  readonly unsent?: Unsent | undefined;
   /** Typed bytes that are kept; `OUTBOX` by default. */
   readonly outbox?: number | undefined;
   /** How much is rendered between two acknowledgements; `RENDERED_EVERY` by default. */

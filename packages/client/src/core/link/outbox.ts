@@ -17,7 +17,7 @@ export class Outbox {
   /** Written by the server. */
   #acked = 0;
   /** From `acked` on. */
-  #kept = new Uint8Array();
+  readonly #kept = new Queue();
   /** The next byte to send on this connection. */
   #next = 0;
   /** One past the last byte that was ever sent. */
@@ -25,21 +25,22 @@ export class Outbox {
   /** Since when the oldest byte in flight waits. */
   #waiting: number | undefined;
   /** Reported unsent, and not decided about. */
-  #reported = NOTHING;
+  #reported: Unsent;
   /** To be reported, oldest first, none empty: a decision is never about these, for the user has not seen them. */
   #unreported: Unsent[] = [];
 
-  constructor(limit: number) {
+  /** `unsent` is what the user already knows to be unsent. */
+  constructor(limit: number, unsent: Unsent = NOTHING) {
     this.#limit = limit;
+    this.#reported = unsent;
   }
 
-  /** Keeps as many of the bytes as fit, and says how many. */
-  push(bytes: Uint8Array): number {
+  /** Keeps the bytes. False when they do not all fit; then none is kept, so that no tail is sent without its head. */
+  push(bytes: Uint8Array): boolean {
     const undecided = [this.#reported, ...this.#unreported].reduce((sum, { bytes }) => sum + bytes.length, 0);
-    const room = Math.max(this.#limit - this.#kept.length - undecided, 0);
-    const taken = Math.min(bytes.length, room);
-    this.#kept = concat(this.#kept, bytes.subarray(0, taken));
-    return taken;
+    const fits = bytes.length <= this.#limit - this.#kept.length - undecided;
+    if (fits) this.#kept.push(bytes);
+    return fits;
   }
 
   /** How many bytes are kept. */
@@ -50,6 +51,11 @@ export class Outbox {
   /** Since when something in flight waits for its ack. */
   get waiting(): number | undefined {
     return this.#waiting;
+  }
+
+  /** All that is to be decided about, reported or not. */
+  get undecided(): Unsent {
+    return this.#unreported.reduce(join, this.#reported);
   }
 
   /** The next frame to send. */
@@ -68,7 +74,7 @@ export class Outbox {
   ack(offset: number, now: number): boolean {
     if (offset > this.#high) return false;
     if (offset > this.#acked) {
-      this.#kept = this.#kept.slice(offset - this.#acked);
+      this.#kept.drop(offset - this.#acked);
       this.#acked = offset;
       this.#next = Math.max(this.#next, offset);
       this.#waiting = this.#next > offset ? now : undefined;
@@ -105,14 +111,13 @@ export class Outbox {
   pollUnsent(): Unsent | undefined {
     const more = this.#unreported.shift();
     if (more === undefined) return undefined;
-    const { bytes, doubtful } = this.#reported;
-    this.#reported = { bytes: concat(bytes, more.bytes), doubtful: doubtful + more.doubtful };
+    this.#reported = join(this.#reported, more);
     return this.#reported;
   }
 
   /** The user wants what was reported to be typed now. */
   sendUnsent(): void {
-    this.#kept = concat(this.#kept, this.#reported.bytes);
+    this.#kept.push(this.#reported.bytes);
     this.#reported = NOTHING;
   }
 
@@ -123,8 +128,7 @@ export class Outbox {
 
   /** Takes back everything from `offset` on, to be reported. */
   #takeFrom(offset: number): void {
-    const bytes = this.#kept.slice(offset - this.#acked);
-    this.#kept = this.#kept.slice(0, offset - this.#acked);
+    const bytes = this.#kept.cut(offset - this.#acked);
     const doubtful = Math.max(this.#high - offset, 0);
     this.#high = Math.min(this.#high, offset);
     this.#next = Math.min(this.#next, offset);
@@ -132,9 +136,51 @@ export class Outbox {
   }
 }
 
-function concat(head: Uint8Array, tail: Uint8Array): Uint8Array<ArrayBuffer> {
-  const out = new Uint8Array(head.length + tail.length);
-  out.set(head);
-  out.set(tail, head.length);
-  return out;
+/** Bytes that come at the end and go at the front, without moving the rest each time. */
+class Queue {
+  #buffer = new Uint8Array();
+  #start = 0;
+  #end = 0;
+
+  get length(): number {
+    return this.#end - this.#start;
+  }
+
+  push(bytes: Uint8Array): void {
+    if (this.#end + bytes.length > this.#buffer.length) {
+      const larger = new Uint8Array(2 * (this.length + bytes.length));
+      larger.set(this.#buffer.subarray(this.#start, this.#end));
+      [this.#buffer, this.#start, this.#end] = [larger, 0, this.length];
+    }
+    this.#buffer.set(bytes, this.#end);
+    this.#end += bytes.length;
+  }
+
+  /** A copy of a part. */
+  slice(from: number, to: number): Uint8Array {
+    return this.#buffer.slice(this.#start + from, this.#start + to);
+  }
+
+  /** Removes this many from the front. The last one frees the memory. */
+  drop(count: number): void {
+    this.#start += count;
+    if (this.length > 0) return;
+    this.#buffer = new Uint8Array();
+    this.#start = this.#end = 0;
+  }
+
+  /** Removes and returns all from here on. */
+  cut(from: number): Uint8Array {
+    const bytes = this.slice(from, this.length);
+    this.#end = this.#start + from;
+    this.drop(0);
+    return bytes;
+  }
+}
+
+function join(head: Unsent, tail: Unsent): Unsent {
+  const bytes = new Uint8Array(head.bytes.length + tail.bytes.length);
+  bytes.set(head.bytes);
+  bytes.set(tail.bytes, head.bytes.length);
+  return { bytes, doubtful: head.doubtful + tail.doubtful };
 }
