@@ -18,13 +18,12 @@
 //! | the older connection is not fenced | it owns the size, and the size is another's |
 //! | a lower `conn` is accepted | ended without an exit (a 4409 for the newest connection) |
 //! | the epoch is not compared | exact only in the same life |
-//! | a trimmed log is noticed one byte late | it spins (the driver cannot read what it is to send) |
+//! | a trimmed log is noticed one byte late | output that the log no longer has |
 //! | a snapshot older than the log is taken | a snapshot is of its offset |
 //! | a snapshot below what was sent is taken, held | the client refuses a snapshot of the past |
 //! | the same, for a repaint | its terminal stays behind the session's |
 //! | two snapshots at a time | one snapshot at a time |
 //! | `missed` is not told | missed is what is skipped |
-//! | output that was not read counts as sent | missed is what is skipped |
 //! | `resize` is not sent, or output spans it | the same state, so the same sizes at each byte |
 //! | no screen after a change of width | its width changed, and nobody painted it |
 //! | `exit` before the last byte | the client refuses an exit before the last byte |

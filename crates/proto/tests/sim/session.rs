@@ -149,6 +149,9 @@ impl Session {
     }
 
     pub(crate) fn snapshot(&mut self, conn: ConnId, rng: &mut Rng, now: Duration) {
+        let asked = self.jobs.iter().any(|(_, job)| matches!(job, Job::Snapshot(other, _) if *other == conn));
+        let made = self.made.iter().any(|(_, other, _)| *other == conn);
+        assert!(!asked && !made, "at most one snapshot is asked for at a time for each connection");
         let len = rng.between(20, self.largest as u64) as usize;
         self.job(Job::Snapshot(conn, len), rng, now);
     }

@@ -23,7 +23,7 @@ use self::typing::Typing;
 use crate::Offset;
 use crate::close;
 use crate::config::{ACK_DELAY, CROWD, PRESENCE_EVERY, ServerConfig};
-use crate::message::{Reason, Scope, ServerMessage, Theme, Verdict};
+use crate::message::{Scope, ServerMessage, Theme};
 use crate::session::{ExitStatus, SessionInfo};
 use crate::size::Size;
 
@@ -47,7 +47,8 @@ pub struct Snapshot {
 pub enum Transmit {
     /// A text message.
     Text(ServerMessage),
-    /// Output to be read from the log: a 0x01 payload. If the log has moved on, see [`Server::handle_unsent`].
+    /// Output to be read from the log: a 0x01 payload. A driver that cannot read it ends the
+    /// connection, and the viewer resumes on the next.
     Output {
         /// The first byte.
         from: Offset,
@@ -93,13 +94,6 @@ pub enum ServerEvent {
     },
     /// This many clients are attached now.
     ClientsChanged(u32),
-    /// A viewer attached, or was given a snapshot: for the metrics.
-    Verdict {
-        /// How it goes on.
-        verdict: Verdict,
-        /// Why a snapshot.
-        reason: Option<Reason>,
-    },
     /// A connection is being closed. Its [`Transmit::Close`] waits to be polled; one that has no room for it is
     /// to be cut after a moment.
     Closing {
@@ -249,14 +243,6 @@ impl Server {
         self.typing.clear();
     }
 
-    /// The driver could not read the output it was to send from `from`, for the log had moved on. Tell the new
-    /// range by [`handle_log`](Server::handle_log) first; the viewer then gets a snapshot.
-    pub fn handle_unsent(&mut self, conn: ConnId, from: Offset) {
-        if let Some(viewer) = self.conns.get_mut(&conn).and_then(|conn| conn.viewer.as_mut()) {
-            viewer.stream.unsent(from);
-        }
-    }
-
     /// Input that is of no client's stream, such as a command's text: queued behind what was typed before it.
     pub fn handle_typed(&mut self, bytes: &[u8]) -> Result<(), InputFull> {
         if self.typing.type_in(bytes) { Ok(()) } else { Err(InputFull) }
@@ -340,20 +326,9 @@ impl Server {
         viewers.into_iter().any(|viewer| viewer.stream.waits_for_screen(&self.tape))
     }
 
-    /// Nobody is attached that has not been sent everything up to the exit.
-    pub fn is_served(&self) -> bool {
-        self.tape.exit.is_some() && self.conns.values().all(|conn| conn.viewer.is_none())
-    }
-
     /// How many clients are attached.
     pub fn clients(&self) -> u32 {
         self.conns.values().filter(|conn| conn.viewer.is_some()).count() as u32
-    }
-
-    /// Bytes held on behalf of viewers: snapshots on their way, and input the terminal has not read.
-    pub fn held_bytes(&self) -> usize {
-        let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
-        viewers.map(|viewer| viewer.stream.held_bytes()).sum::<usize>() + self.typing.queue().len()
     }
 
     fn tick(&mut self, now: Duration) {

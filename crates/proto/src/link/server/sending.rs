@@ -90,7 +90,6 @@ impl Server {
     }
 
     fn announce(&mut self, id: ConnId, at: Announcement) -> Option<ServerMessage> {
-        self.events.push_back(ServerEvent::Verdict { verdict: at.verdict, reason: at.reason });
         let viewer = self.conns.get(&id).and_then(|conn| conn.viewer.as_ref())?;
         if let Some(reason) = at.reason.filter(|_| !at.first) {
             let Announcement { scope, missed, offset, size, bytes, .. } = at;

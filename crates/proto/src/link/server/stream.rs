@@ -372,23 +372,6 @@ impl Stream {
         offset <= self.sent
     }
 
-    /// The driver could not read what it was to send from here: the log had moved on.
-    pub(super) fn unsent(&mut self, from: Offset) {
-        if matches!(self.phase, Phase::Flowing | Phase::Ended) {
-            self.sent = self.sent.min(from);
-            self.phase = Phase::Flowing;
-        }
-    }
-
-    pub(super) fn held_bytes(&self) -> usize {
-        let painting = match &self.phase {
-            Phase::Announcing(_, bytes) | Phase::Painting(bytes) => bytes.len(),
-            Phase::Wanting(_) | Phase::Flowing | Phase::Ended => 0,
-        };
-        let ready = if let Repaint::Ready(_, snapshot) = &self.repaint { snapshot.bytes.len() } else { 0 };
-        painting + ready
-    }
-
     /// When a snapshot must have come, or else the viewer resumes on a new connection.
     pub(super) fn deadline(&self, within: Duration) -> Option<Duration> {
         let since = match (&self.phase, &self.repaint) {

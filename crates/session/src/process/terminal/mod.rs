@@ -213,7 +213,6 @@ impl Terminal {
             }
             ServerEvent::ClientsChanged(viewers) => self.events.push_back(BodyEvent::Viewers(viewers)),
             ServerEvent::Closing { conn, code } => self.events.push_back(BodyEvent::Closing { conn: conn.0, code }),
-            ServerEvent::Verdict { .. } => {}
         }
     }
 
