@@ -1,20 +1,28 @@
 //! A viewer's end of the link: where it is in the output, what it typed, and what it owes the server.
 
+mod commands;
 mod event;
+mod hello;
+mod place;
 mod pulse;
 mod receiving;
+mod rendered;
 mod sending;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use self::commands::Commands;
+use self::event::Events;
 pub use self::event::{ClientEvent, ClientState, ClientTransmit};
+use self::place::Place;
+use self::pulse::{Context, Pulse};
+use self::rendered::Rendered;
 use super::outbox::{NotTaken, Outbox};
 use crate::Offset;
-use crate::config::{COMMANDS, ClientConfig, HEARTBEAT, RENDERED_IDLE};
-use crate::ids::Epoch;
+use crate::close;
+use crate::config::ClientConfig;
 use crate::message::{Cursor, Lag, You};
 use crate::size::Size;
 
@@ -24,101 +32,47 @@ pub struct Client {
     config: ClientConfig,
     state: ClientState,
     dials: u64,
-    /// What the caller has been given, and so what a resume may build on.
-    cursor: Option<Cursor>,
-    /// The life that this connection speaks of.
-    epoch: Option<Epoch>,
-    /// The next output byte on this connection.
-    next: Offset,
-    /// What is still to come of a snapshot.
-    painting: Option<Painting>,
-    you: You,
-    heartbeat: Duration,
-    heard: Duration,
-    connected: Duration,
-    pinged: Option<Duration>,
-    pings: u64,
-    ping: Option<u64>,
-    /// A word must have come by then.
-    probe: Option<Duration>,
-    pong: Option<u64>,
+    place: Place,
+    pulse: Pulse,
     rendered: Rendered,
     outbox: Outbox,
+    commands: Commands,
+    events: Events,
+    you: You,
     /// Since when there is nobody to send input to. A sleep counts, also when the loss is noticed only after it.
     away: Option<Duration>,
-    commands: VecDeque<(String, Value)>,
-    /// How many of `commands` this connection has carried.
-    commanded: usize,
+    /// The hello of this connection is to be sent.
+    hello: bool,
     resize: Option<Size>,
     claim: bool,
     repaint: bool,
-    /// The width that the caller's terminal has.
-    cols: Option<u16>,
-    /// That width changed, and the owner's screen has not been painted since: a cut took it away.
-    unpainted: bool,
-    hello: bool,
     giving_up: Option<(u16, &'static str)>,
     /// Nothing more is read from this connection.
     deaf: bool,
-    events: VecDeque<ClientEvent>,
-    unpolled: usize,
     now: Duration,
-}
-
-#[derive(Debug)]
-struct Painting {
-    offset: Offset,
-    left: u64,
-}
-
-/// What the viewer's terminal has taken, and what the server knows of it.
-#[derive(Debug, Default)]
-struct Rendered {
-    /// How far the caller was given output on this connection, also while a later snapshot is half given.
-    polled: Offset,
-    offset: Offset,
-    acked: Offset,
-    /// When to acknowledge what is rendered.
-    due: Option<Duration>,
-    /// The offset of a snapshot that is to be acknowledged at once.
-    snapshot: Option<Offset>,
 }
 
 impl Client {
     /// A viewer that is not connected yet.
     pub fn new(config: ClientConfig) -> Client {
         Client {
-            cursor: config.cursor.clone(),
-            epoch: config.cursor.as_ref().map(|cursor| cursor.epoch.clone()),
+            place: Place::new(config.cursor.clone()),
+            pulse: Pulse::new(),
+            rendered: Rendered::new(config.rendered_every, 0),
             outbox: Outbox::new(config.outbox),
+            commands: Commands::default(),
+            events: Events::default(),
             you: You { write: !config.observe, size: false },
             config,
             state: ClientState::Detached,
             dials: 0,
-            next: 0,
-            painting: None,
-            heartbeat: HEARTBEAT,
-            heard: Duration::ZERO,
-            connected: Duration::ZERO,
-            pinged: None,
-            pings: 0,
-            ping: None,
-            probe: None,
-            pong: None,
-            rendered: Rendered::default(),
             away: None,
-            commands: VecDeque::new(),
-            commanded: 0,
+            hello: false,
             resize: None,
             claim: false,
             repaint: false,
-            cols: None,
-            unpainted: false,
-            hello: false,
             giving_up: None,
             deaf: true,
-            events: VecDeque::new(),
-            unpolled: 0,
             now: Duration::ZERO,
         }
     }
@@ -131,10 +85,9 @@ impl Client {
             return;
         }
         self.disconnect();
-        self.events.retain(|event| !event.is_stream());
-        self.unpolled = 0;
+        self.events.drop_stream();
         self.dials += 1;
-        (self.heard, self.connected, self.pinged) = (now, now, None);
+        self.pulse.handle_connected(self.now);
         (self.hello, self.deaf, self.resize) = (true, false, None);
         self.become_state(ClientState::Greeting);
     }
@@ -150,13 +103,14 @@ impl Client {
 
     fn disconnect(&mut self) {
         if self.state == ClientState::Attached {
-            self.away = Some(self.now.min(self.answer_due()));
+            self.away = Some(self.now.min(self.pulse.answer_due(self.outbox.waiting())));
         }
         self.outbox.disconnected();
-        self.commanded = 0;
+        self.place.handle_disconnected();
+        self.pulse.handle_disconnected();
+        self.commands.handle_disconnected();
+        self.rendered = Rendered::new(self.config.rendered_every, 0);
         (self.hello, self.deaf, self.repaint, self.giving_up) = (false, true, false, None);
-        (self.ping, self.pong, self.probe, self.painting) = (None, None, None, None);
-        self.rendered = Rendered::default();
     }
 
     /// Keys were typed. They are kept until the server has written them, all of them or none.
@@ -184,14 +138,7 @@ impl Client {
         if self.state != ClientState::Attached {
             return;
         }
-        let rendered = &mut self.rendered;
-        rendered.offset = rendered.offset.max(offset.min(rendered.polled));
-        let snapshot = rendered.snapshot.is_some_and(|at| at <= rendered.offset);
-        if snapshot || rendered.offset.saturating_sub(rendered.acked) >= self.config.rendered_every {
-            rendered.due = Some(self.now);
-        } else if rendered.offset > rendered.acked {
-            rendered.due.get_or_insert(self.now + RENDERED_IDLE);
-        }
+        self.rendered.handle_rendered(offset, self.now);
     }
 
     /// The window has this size now; the terminal follows only on the server's word.
@@ -217,13 +164,12 @@ impl Client {
         if self.state == ClientState::Ended {
             return Err(NotTaken::Ended);
         }
-        if self.commands.len() >= COMMANDS {
+        if !self.commands.push(id, command) {
             return Err(NotTaken::Full);
         }
         if self.state != ClientState::Attached {
             self.away.get_or_insert(self.now);
         }
-        self.commands.push_back((id, command));
         Ok(())
     }
 
@@ -243,30 +189,58 @@ impl Client {
         self.end();
     }
 
+    /// The machine slept, or the page was hidden: a connection that seems open is not believed.
+    pub fn handle_wake(&mut self, now: Duration) {
+        let slept = now.saturating_sub(self.now);
+        self.tick(now);
+        if !self.deaf
+            && let Some(reason) = self.pulse.handle_wake(slept, self.now)
+        {
+            self.give_up(close::SILENT, reason);
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        self.tick(now);
+        if !self.deaf
+            && let Some(reason) = self.pulse.handle_timeout(self.now, self.pulse_context())
+        {
+            self.give_up(close::SILENT, reason);
+        }
+    }
+
+    /// When [`handle_timeout`](Client::handle_timeout) is to be called, at the latest.
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        let ack = self.rendered.poll_timeout(self.now);
+        let pulse = self.pulse.poll_timeout(self.pulse_context());
+        (!self.deaf).then(|| ack.map_or(pulse, |ack| ack.min(pulse)))
+    }
+
+    fn pulse_context(&self) -> Context {
+        Context { greeting: self.state == ClientState::Greeting, waiting: self.outbox.waiting() }
+    }
+
     /// What happened, oldest first. The cursor follows what this returns, so the caller must apply each of them.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
-        let Some(event) = self.events.pop_front() else {
+        let Some(event) = self.events.pop() else {
             return self.outbox.poll_unsent().map(ClientEvent::Unsent);
         };
-        self.unpolled = self.unpolled.saturating_sub(event.weight());
+        let repainted = self.config.lag == Lag::Skip;
         match &event {
             ClientEvent::Attached(attached) if attached.snapshot.is_none() => {
-                self.moved_to(attached.offset);
-                self.resized_to(attached.size);
+                self.given(attached.offset);
+                self.place.handle_resized(attached.size, repainted);
                 // The screen that was to follow a change of width may have been lost with the old connection.
-                self.repaint |= self.unpainted && self.state == ClientState::Attached;
+                self.repaint |= self.place.is_unpainted() && self.state == ClientState::Attached;
             }
-            // A terminal that is half painted is of no known place.
-            ClientEvent::SnapshotBegin { size, .. } => {
-                self.cursor = None;
-                self.cols = Some(size.cols());
-            }
+            ClientEvent::SnapshotBegin { size, .. } => self.place.handle_paint(*size),
             ClientEvent::SnapshotEnd { offset } => {
-                self.unpainted = false;
-                self.moved_to(*offset);
+                self.place.handle_painted();
+                self.given(*offset);
             }
-            ClientEvent::Resize(size) => self.resized_to(*size),
-            ClientEvent::Output { offset, bytes } => self.moved_to(offset + bytes.len() as u64),
+            ClientEvent::Resize(size) => self.place.handle_resized(*size, repainted),
+            ClientEvent::Output { offset, bytes } => self.given(offset + bytes.len() as u64),
             ClientEvent::Attached(_)
             | ClientEvent::SnapshotPart(_)
             | ClientEvent::Exit { .. }
@@ -279,19 +253,15 @@ impl Client {
         Some(event)
     }
 
-    fn moved_to(&mut self, offset: Offset) {
-        self.rendered.polled = offset;
-        self.cursor = self.epoch.clone().map(|epoch| Cursor { epoch, offset });
-    }
-
-    fn resized_to(&mut self, size: Size) {
-        let changed = self.cols.replace(size.cols()).is_some_and(|cols| cols != size.cols());
-        self.unpainted |= changed && self.config.lag == Lag::Skip;
+    /// The caller has been given everything up to here.
+    fn given(&mut self, offset: Offset) {
+        self.place.handle_polled(offset);
+        self.rendered.handle_polled(offset);
     }
 
     /// Where the viewer is.
     pub fn cursor(&self) -> Option<&Cursor> {
-        self.cursor.as_ref()
+        self.place.cursor()
     }
 
     /// The state of the link.
@@ -311,7 +281,7 @@ impl Client {
     fn become_state(&mut self, state: ClientState) {
         if self.state != state {
             self.state = state;
-            self.events.push_back(ClientEvent::StateChanged(state));
+            self.events.push(ClientEvent::StateChanged(state));
         }
     }
 
@@ -325,7 +295,11 @@ impl Client {
             self.deaf = true;
             self.become_state(ClientState::Ended);
             self.outbox.take_all();
-            self.events.extend(self.commands.drain(..).map(|(id, _)| ClientEvent::CommandUnsent { id }));
+            self.drop_commands();
         }
+    }
+
+    fn drop_commands(&mut self) {
+        self.commands.take_all().for_each(|id| self.events.push(ClientEvent::CommandUnsent { id }));
     }
 }

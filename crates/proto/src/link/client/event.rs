@@ -1,5 +1,7 @@
 //! What a viewer is told and what its connection is given: the vocabulary between the client machine and its driver.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 
 use crate::Offset;
@@ -109,9 +111,40 @@ pub enum ClientState {
     Ended,
 }
 
+/// Events that the caller has not polled, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    queue: VecDeque<ClientEvent>,
+    /// The output and snapshot bytes in them.
+    bytes: usize,
+}
+
+impl Events {
+    pub(super) fn push(&mut self, event: ClientEvent) {
+        self.bytes += event.bytes();
+        self.queue.push_back(event);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<ClientEvent> {
+        let event = self.queue.pop_front()?;
+        self.bytes -= event.bytes();
+        Some(event)
+    }
+
+    /// Drops what belongs to one connection's stream, and comes again on the next.
+    pub(super) fn drop_stream(&mut self) {
+        self.queue.retain(|event| !event.is_stream());
+        self.bytes = 0;
+    }
+
+    /// The output and snapshot bytes that were not polled.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl ClientEvent {
-    /// Belongs to one connection's stream, and comes again on the next.
-    pub(super) fn is_stream(&self) -> bool {
+    fn is_stream(&self) -> bool {
         matches!(
             self,
             ClientEvent::Attached(_)
@@ -123,8 +156,7 @@ impl ClientEvent {
         )
     }
 
-    /// The bytes it holds.
-    pub(super) fn weight(&self) -> usize {
+    fn bytes(&self) -> usize {
         if let ClientEvent::SnapshotPart(bytes) | ClientEvent::Output { bytes, .. } = self { bytes.len() } else { 0 }
     }
 }

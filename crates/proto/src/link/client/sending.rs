@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::hello::make_hello;
 use super::{Client, ClientState, ClientTransmit};
-use crate::message::{ClientMessage, Hello, VERSION};
+use crate::message::ClientMessage;
 
 impl Client {
     /// What the connection is to carry next.
@@ -21,19 +22,16 @@ impl Client {
         if self.state != ClientState::Attached {
             return None;
         }
-        let (offset, bytes) = self.outbox.pop(now)?;
+        let (offset, bytes) = self.outbox.pop(self.now)?;
         Some(ClientTransmit::Input { offset, bytes })
     }
 
     fn next_text(&mut self) -> Option<ClientMessage> {
         if std::mem::take(&mut self.hello) {
-            return Some(ClientMessage::Hello(self.make_hello()));
+            return Some(ClientMessage::Hello(make_hello(&self.config, self.dials, self.place.cursor())));
         }
-        if let Some(n) = self.pong.take() {
-            return Some(ClientMessage::Pong { n });
-        }
-        if let Some(n) = self.ping.take() {
-            return Some(ClientMessage::Ping { n });
+        if let Some(beat) = self.pulse.poll_transmit() {
+            return Some(beat);
         }
         if self.state != ClientState::Attached {
             return None;
@@ -50,33 +48,6 @@ impl Client {
         if std::mem::take(&mut self.repaint) {
             return Some(ClientMessage::Repaint);
         }
-        if self.rendered.due.is_some_and(|at| at <= self.now) {
-            let rendered = &mut self.rendered;
-            rendered.due = None;
-            rendered.snapshot = rendered.snapshot.filter(|at| *at > rendered.offset);
-            rendered.acked = rendered.offset;
-            return Some(ClientMessage::Ack { output: rendered.offset });
-        }
-        let (id, command) = self.commands.get(self.commanded)?.clone();
-        self.commanded += 1;
-        Some(ClientMessage::Command { id, command })
-    }
-
-    fn make_hello(&self) -> Hello {
-        let config = &self.config;
-        Hello {
-            version: VERSION,
-            client: config.client.clone(),
-            conn: self.dials,
-            was: config.was.clone(),
-            cursor: self.cursor.clone(),
-            size: config.size,
-            lag: config.lag,
-            scrollback: config.scrollback,
-            observe: config.observe,
-            theme: config.theme.clone(),
-            key: config.key.clone(),
-            grant: config.grant,
-        }
+        self.rendered.poll_transmit(self.now).or_else(|| self.commands.poll_transmit())
     }
 }
