@@ -6,7 +6,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use bowline_proto::close;
-use bowline_proto::frame::{self, HEADER, MAX_PAYLOAD};
+use bowline_proto::frame::{self, HEADER, Header};
 use bowline_proto::message::{ClientMessage, Reason, ServerMessage, Verdict};
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
@@ -167,12 +167,9 @@ enum Taken {
 
 /// Takes the first whole frame.
 fn take(buf: &mut BytesMut, hello_at: Instant) -> Result<Option<Taken>, String> {
-    let Some(header) = buf.first_chunk::<HEADER>() else { return Ok(None) };
-    let len = u32::from_be_bytes([header[0], header[1], header[2], header[3]]) as usize;
-    let text = header[4] == 0;
-    if len > MAX_PAYLOAD || header[4] > 1 {
-        return Err("the session process sent something that is no frame".to_owned());
-    }
+    let header =
+        Header::decode(buf).map_err(|why| format!("the session process sent something that is no frame: {why}"))?;
+    let Some(Header { text, len }) = header else { return Ok(None) };
     if buf.len() < HEADER + len {
         return Ok(None);
     }

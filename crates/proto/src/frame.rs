@@ -52,21 +52,37 @@ pub enum FrameError {
     Binary,
 }
 
+/// What a frame begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Text, or else binary.
+    pub text: bool,
+    /// The length of the payload, at most [`MAX_PAYLOAD`].
+    pub len: usize,
+}
+
+impl Header {
+    /// Reads the header that `buf` begins with, or `None` when more bytes are needed.
+    pub fn decode(buf: &[u8]) -> Result<Option<Header>, FrameError> {
+        let Some([len @ .., kind]) = buf.first_chunk::<HEADER>() else { return Ok(None) };
+        let len = u32::from_be_bytes(*len) as usize;
+        match *kind {
+            _ if len > MAX_PAYLOAD => Err(FrameError::TooLong(len)),
+            TEXT => Ok(Some(Header { text: true, len })),
+            BINARY => Ok(Some(Header { text: false, len })),
+            kind => Err(FrameError::Kind(kind)),
+        }
+    }
+}
+
 impl<'a> Frame<'a> {
     /// Takes the first whole frame of `buf`: the frame and its length in `buf`, or `None` when more bytes are needed.
     pub fn decode(buf: &'a [u8]) -> Result<Option<(Frame<'a>, usize)>, FrameError> {
-        let Some((header, rest)) = buf.split_first_chunk::<HEADER>() else { return Ok(None) };
-        let len = u32::from_be_bytes([header[0], header[1], header[2], header[3]]) as usize;
-        if len > MAX_PAYLOAD {
-            return Err(FrameError::TooLong(len));
-        }
-        if !matches!(header[4], TEXT | BINARY) {
-            return Err(FrameError::Kind(header[4]));
-        }
-        let Some(payload) = rest.get(..len) else { return Ok(None) };
-        let frame = match header[4] {
-            TEXT => Frame::Text(std::str::from_utf8(payload).map_err(|_| FrameError::NotUtf8)?),
-            _ => Frame::Binary(payload),
+        let Some(Header { text, len }) = Header::decode(buf)? else { return Ok(None) };
+        let Some(payload) = buf.get(HEADER..HEADER + len) else { return Ok(None) };
+        let frame = match text {
+            true => Frame::Text(std::str::from_utf8(payload).map_err(|_| FrameError::NotUtf8)?),
+            false => Frame::Binary(payload),
         };
         Ok(Some((frame, HEADER + len)))
     }
@@ -169,6 +185,8 @@ mod tests {
 
     #[test]
     fn r52_bad_frames_are_errors() {
+        assert_eq!(Header::decode(&[0, 0, 1, 2, 1, 9]), Ok(Some(Header { text: false, len: 258 })));
+        assert_eq!(Header::decode(&[0, 0, 1, 2]), Ok(None));
         assert_eq!(Frame::decode(&[0xff, 0, 0, 0, 0]), Err(FrameError::TooLong(0xff00_0000)));
         assert_eq!(Frame::decode(&[0, 0, 0, 1, 7, 0]), Err(FrameError::Kind(7)));
         assert_eq!(Frame::decode(&[0, 0, 0, 1, 0, 0xff]), Err(FrameError::NotUtf8));

@@ -111,8 +111,7 @@ impl Played {
             let (mut follower, _) = listener.accept().unwrap();
             let mut head = [0; frame::HEADER];
             follower.read_exact(&mut head).unwrap();
-            let len = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
-            let mut request = vec![0; len];
+            let mut request = vec![0; frame::Header::decode(&head).unwrap().unwrap().len];
             follower.read_exact(&mut request).unwrap();
             assert_eq!(request, br#"{"type":"status","follow":true}"#);
             follower
@@ -134,7 +133,7 @@ impl Played {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let mut request = vec![0; frame::HEADER];
                 stream.read_exact(&mut request).await.unwrap();
-                request.resize(u32::from_be_bytes([request[0], request[1], request[2], request[3]]) as usize, 0);
+                request.resize(frame::Header::decode(&request).unwrap().unwrap().len, 0);
                 stream.read_exact(&mut request).await.unwrap();
                 let mut wire = Vec::new();
                 frame::put_text(&mut wire, &reply);
