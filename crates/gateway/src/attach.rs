@@ -15,7 +15,7 @@ use bowline_host::archive;
 use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
 use bowline_proto::close;
-use bowline_proto::config::TEXT;
+use bowline_proto::hello::{self, BadHello};
 use bowline_proto::message::ServerMessage;
 use bowline_proto::session::State as Life;
 use futures_util::{SinkExt, StreamExt};
@@ -170,8 +170,9 @@ impl Refusal {
         Refusal { code: close::GOING, reason: "the gateway is stopping".to_owned(), error: None }
     }
 
-    fn malformed(why: String) -> Refusal {
-        Refusal { code: close::MALFORMED, reason: Code::BadRequest.to_string(), error: Some((Code::BadRequest, why)) }
+    fn bad_hello(bad: &BadHello) -> Refusal {
+        let (code, problem) = bad.codes();
+        Refusal { code, reason: problem.to_string(), error: Some((problem, bad.to_string())) }
     }
 
     async fn tell(self, mut socket: Socket) {
@@ -196,7 +197,7 @@ impl From<Problem> for Refusal {
 type Greeted = (Caller, Place, SessionDir, UnixStream, relay::Hello);
 
 async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<Greeted, Refusal> {
-    let arrived = tokio::time::timeout(app.settings.limits.hello_within, hello(socket)).await;
+    let arrived = tokio::time::timeout(app.settings.limits.hello_within, first_message(socket)).await;
     let silent = |_| Refusal { code: close::SILENT, reason: "no hello in time".to_owned(), error: None };
     let mut hello = arrived.map_err(silent)??;
     let key = hello.remove("key");
@@ -220,7 +221,7 @@ async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<G
 }
 
 /// The first message, which has to be a hello: on the session's own socket, anything else would be a request of its owner.
-async fn hello(socket: &mut Socket) -> Result<serde_json::Map<String, Value>, Refusal> {
+async fn first_message(socket: &mut Socket) -> Result<serde_json::Map<String, Value>, Refusal> {
     let gone = || Refusal { code: close::NORMAL, reason: String::new(), error: None };
     let message = loop {
         match socket.next().await {
@@ -238,15 +239,8 @@ async fn hello(socket: &mut Socket) -> Result<serde_json::Map<String, Value>, Re
     if message.is_close() {
         return Err(gone());
     }
-    let text = message.as_text().ok_or_else(|| Refusal::malformed("the first message is hello".to_owned()))?;
-    if text.len() > TEXT {
-        return Err(Refusal::malformed(format!("a hello of {} bytes is too long", text.len())));
-    }
-    match serde_json::from_str(text) {
-        Ok(Value::Object(hello)) if hello.get("type").is_some_and(|kind| kind == "hello") => Ok(hello),
-        Ok(_) => Err(Refusal::malformed("the first message is hello".to_owned())),
-        Err(why) => Err(Refusal::malformed(format!("not a hello: {why}"))),
-    }
+    let text = message.as_text().ok_or(BadHello::NotHello);
+    text.and_then(hello::fields).map_err(|bad| Refusal::bad_hello(&bad))
 }
 
 /// The session's socket, or one that its files are served over. Whether it is gone is for its files and its lock to say,

@@ -4,7 +4,7 @@
 //!
 //! - [`ids`], [`size`]: what things are called and how large a terminal may be;
 //! - [`session`]: how a session is described;
-//! - [`message`]: the text messages of an attach;
+//! - [`message`]: the text messages of an attach; [`hello`]: how the first of them is read;
 //! - [`problem`]: why something is refused;
 //! - [`api`]: the bodies of the HTTP API;
 //! - [`board`]: the messages of the event stream;
@@ -21,6 +21,7 @@ pub mod close;
 pub mod config;
 pub mod control;
 pub mod frame;
+pub mod hello;
 pub mod ids;
 pub mod link;
 pub mod message;

@@ -1,33 +1,24 @@
 //! The first message of a connection: who is it, may it, and whose size rules now.
 
-use crate::problem::Code;
-use serde::Deserialize;
-use serde_json::Value;
-
 use super::conn::{Owed, Viewer};
 use super::stream::Stream;
 use super::{ConnId, Server, ServerEvent};
 use crate::close;
-use crate::config::TEXT;
-use crate::message::{ClientMessage, Hello, Theme, VERSION};
-
-/// Read before anything else, so that a hello of a later version is not called malformed.
-#[derive(Deserialize)]
-struct Peek {
-    r#type: String,
-    #[serde(default)]
-    version: Value,
-}
-
-/// Why a hello is refused: close code, problem code, words.
-struct Refused(u16, Code, String);
+use crate::hello::{self, BadHello};
+use crate::message::Hello;
+use crate::problem::Code;
 
 impl Server {
     pub(super) fn greet(&mut self, id: ConnId, text: &str) {
-        match read_hello(text) {
+        match hello::read(text) {
             Ok(hello) => self.attach(id, hello),
-            Err(Refused(code, problem, message)) => self.refuse(id, code, problem, message),
+            Err(bad) => self.refuse_hello(id, &bad),
         }
+    }
+
+    pub(super) fn refuse_hello(&mut self, id: ConnId, bad: &BadHello) {
+        let (code, problem) = bad.codes();
+        self.refuse(id, code, problem, bad.to_string());
     }
 
     /// Says why, then closes.
@@ -125,31 +116,4 @@ impl Server {
         self.follow_owner();
         self.changed();
     }
-}
-
-fn read_hello(text: &str) -> Result<Hello, Refused> {
-    let malformed = |message: String| Refused(close::MALFORMED, Code::BadRequest, message);
-    if text.len() > TEXT {
-        return Err(malformed(format!("a hello of {} bytes is too long", text.len())));
-    }
-    let peek: Peek = serde_json::from_str(text).map_err(|why| malformed(format!("not a hello: {why}")))?;
-    if peek.r#type != "hello" {
-        return Err(malformed("the first message is hello".to_owned()));
-    }
-    if peek.version.is_number() && peek.version != VERSION {
-        return Err(Refused(close::NO_VERSION, Code::NoVersion, format!("this end speaks version {VERSION}")));
-    }
-    match serde_json::from_str(text) {
-        Ok(ClientMessage::Hello(hello)) if hello.theme.as_ref().is_none_or(is_theme) => Ok(hello),
-        Ok(ClientMessage::Hello(_)) => Err(malformed("theme colours are #rrggbb".to_owned())),
-        Ok(_) => Err(malformed("the first message is hello".to_owned())),
-        Err(why) => Err(malformed(format!("bad hello: {why}"))),
-    }
-}
-
-/// Colours end up in what the program reads, so they are colours and nothing else.
-fn is_theme(theme: &Theme) -> bool {
-    [&theme.fg, &theme.bg].iter().all(|colour| {
-        colour.len() == 7 && colour.starts_with('#') && colour.bytes().skip(1).all(|b| b.is_ascii_hexdigit())
-    })
 }

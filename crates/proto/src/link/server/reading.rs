@@ -11,6 +11,7 @@ use crate::Offset;
 use crate::close;
 use crate::config::{COMMAND_ID, COMMANDS, INPUT_FRAME, INPUT_WINDOW, TEXT};
 use crate::frame::{Binary, Frame};
+use crate::hello::BadHello;
 use crate::message::{ClientMessage, Reason, ServerMessage};
 use crate::size::Size;
 
@@ -32,9 +33,7 @@ impl Server {
         match frame {
             Frame::Text(text) if !greeted => self.greet(id, text),
             Frame::Text(text) => self.read_text(id, text),
-            Frame::Binary(_) if !greeted => {
-                self.refuse(id, close::MALFORMED, Code::BadRequest, "the first message is hello".to_owned());
-            }
+            Frame::Binary(_) if !greeted => self.refuse_hello(id, &BadHello::NotHello),
             Frame::Binary(payload) => match Binary::decode(payload) {
                 Ok(Binary::Input(offset, bytes)) => self.read_input(id, offset, bytes),
                 Ok(Binary::Output(..) | Binary::Snapshot(_)) => {
