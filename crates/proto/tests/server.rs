@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use bowline_proto::config::{COMMANDS, INPUT_FRAME, INPUT_WINDOW, MISTAKES, NOTICES};
 use bowline_proto::frame::Frame;
-use bowline_proto::link::{ConnId, ServerEvent};
-use bowline_proto::message::ServerMessage;
+use bowline_proto::link::{ConnId, ServerEvent, Snapshot};
+use bowline_proto::message::{Scope, ServerMessage};
 use bowline_proto::session::ExitStatus;
 use bowline_proto::size::Size;
 use desk::{Desk, client, cursor, hello};
@@ -456,6 +456,34 @@ fn a_screen_that_does_not_answer_is_no_deadlock() {
     assert!(desk.open(1, hello(1, 1, json!({}))).is_empty());
     desk.wait(SECS(10));
     assert_eq!(desk.hear(1), ["close 1013"]);
+}
+
+/// A viewer that waits asked for its screen again, and was overtaken by the log before that came: it was given the screen
+/// alone in place of the whole terminal.
+#[test]
+fn a_repaint_that_comes_late_is_not_taken_for_the_whole_terminal() {
+    let mut desk = Desk::new();
+    desk.open(1, hello(1, 1, json!({"lag": "wait", "cursor": cursor(0)["cursor"]})));
+    desk.paints = None;
+    assert!(desk.say(1, &json!({"type": "repaint"})).is_empty());
+    desk.start = 1 << 20;
+    desk.printed(2 << 20);
+    assert!(desk.hear(1).is_empty());
+    let asked = |desk: &mut Desk| {
+        let scopes = desk.events.drain(..).filter_map(|event| match event {
+            ServerEvent::NeedSnapshot { scope, .. } => Some(scope),
+            _ => None,
+        });
+        scopes.collect::<Vec<_>>()
+    };
+    assert_eq!(asked(&mut desk), [Scope::Screen], "one at a time");
+    let (offset, size) = (desk.screen, desk.size);
+    let snapshot = |bytes: &'static str| Snapshot { offset, size, bytes: bytes.into() };
+    desk.server.handle_snapshot(ConnId(1), snapshot("screen"));
+    assert!(desk.hear(1).is_empty());
+    assert_eq!(asked(&mut desk), [Scope::All]);
+    desk.server.handle_snapshot(ConnId(1), snapshot("the whole"));
+    assert_eq!(desk.hear(1), ["snapshot trimmed all at 2097152 missed 0..2097152 80 +9", "part 9"]);
 }
 
 #[test]

@@ -86,7 +86,8 @@ struct Want {
 /// One snapshot is outstanding at a time.
 #[derive(Debug, Default)]
 struct Ask {
-    out: Option<Duration>,
+    /// Since when it is outstanding, and how much of the terminal it is to have.
+    out: Option<(Duration, Scope)>,
     refused: u8,
 }
 
@@ -149,7 +150,7 @@ impl Stream {
                     if want.ask.out.is_some() || !enough {
                         return None;
                     }
-                    want.ask.out = Some(now);
+                    want.ask.out = Some((now, want.scope));
                     return Some(Step::Ask(want.scope));
                 }
                 Phase::Announcing(announcement, bytes) => {
@@ -254,10 +255,10 @@ impl Stream {
             Lag::Wait => (Reason::Trimmed, Scope::All),
             Lag::Skip => (Reason::Lagging, Scope::Screen),
         };
-        // An outstanding repaint answers this need as well.
+        // An outstanding repaint answers this need as well, unless that is for the whole terminal.
         let ask = match std::mem::replace(&mut self.repaint, Repaint::None) {
-            Repaint::Due(_, ask) if scope == Scope::Screen => ask,
-            Repaint::None | Repaint::Due(..) | Repaint::Ready(..) => Ask::default(),
+            Repaint::Due(_, ask) => ask,
+            Repaint::None | Repaint::Ready(..) => Ask::default(),
         };
         let from = Some(self.sent);
         self.phase = Phase::Wanting(Want { first: false, reason, scope, from, since: now, ask });
@@ -281,7 +282,7 @@ impl Stream {
                 if ask.out.is_some() || !near || self.flow.is_painting() {
                     return None;
                 }
-                ask.out = Some(now);
+                ask.out = Some((now, Scope::Screen));
                 Some(Flowed::Step(Step::Ask(Scope::Screen)))
             }
             Repaint::Ready(reason, snapshot) if snapshot.offset == self.sent => {
@@ -334,6 +335,9 @@ impl Stream {
     pub(super) fn snapshot(&mut self, snapshot: Snapshot, tape: &Tape) {
         let fits = snapshot.offset <= tape.end() && snapshot.size == tape.size_at(snapshot.offset);
         match &mut self.phase {
+            Phase::Wanting(want) if want.ask.out.is_some_and(|(_, scope)| scope != want.scope) => {
+                want.ask = Ask::default();
+            }
             Phase::Wanting(want) if want.ask.out.is_some() => {
                 let useful = match want.first {
                     true => snapshot.offset >= want.from.unwrap_or(0),
@@ -376,7 +380,7 @@ impl Stream {
     pub(super) fn deadline(&self, within: Duration) -> Option<Duration> {
         let since = match (&self.phase, &self.repaint) {
             (Phase::Wanting(want), _) => Some(want.since),
-            (_, Repaint::Due(_, ask)) => ask.out,
+            (_, Repaint::Due(_, ask)) => ask.out.map(|(since, _)| since),
             (_, Repaint::None | Repaint::Ready(..)) => None,
         };
         since.map(|since| since + within)
