@@ -1,6 +1,6 @@
 /** The outbox against a model that copies everything, and what it costs when much waits. */
 import { expect, test } from "vitest";
-import { INPUT_FRAME, OUTBOX } from "../src/core/config.js";
+import { OUTBOX } from "../src/core/config.js";
 import { Outbox } from "../src/core/link/outbox.js";
 import { Rng } from "./sim/rng.js";
 
