@@ -22,6 +22,8 @@ import { DARK, LIGHT } from "./themes.ts";
 
 /** What xterm.js tells of the mouse and the focus. Nobody typed it: where it is not wanted, nobody has to be told. */
 const REPORT = /^\x1b\[(?:<|M|[IO]$)/;
+/** Input that is kept before there is a connection, which is a moment at most; more is refused. */
+const EARLY_LIMIT = 64 * 1024;
 
 /** A viewed session. */
 export class Live {
@@ -54,6 +56,8 @@ export class Live {
   readonly screen: Screen;
   /** What was typed before there is a connection. */
   #early: (string | Uint8Array)[] = [];
+  /** How often input was refused. */
+  #refusals = 0;
   /** There is one as soon as the window's size is known. */
   #connection: TerminalConnection | undefined;
   #client = newClientId();
@@ -88,10 +92,16 @@ export class Live {
 
   /** Input as it is. */
   type(data: string | Uint8Array): void {
-    if (!this.#connection) return void this.#early.push(data);
-    const why = this.#connection.input(data);
+    const why = this.#connection ? this.#connection.input(data) : this.#keepEarly(data);
     if (why) this.#refused(why);
     this.#count();
+  }
+
+  #keepEarly(data: string | Uint8Array): NotTaken | undefined {
+    const length = this.#early.reduce((sum, { length }) => sum + length, data.length);
+    if (length > EARLY_LIMIT) return "full";
+    this.#early.push(data);
+    return undefined;
   }
 
   /** A key of the key row. */
@@ -104,9 +114,11 @@ export class Live {
     this.screen.showCursor();
   }
 
-  /** Text as one paste: bracketed, where the program asked for it. */
-  paste(text: string): void {
+  /** Text as one paste: bracketed, where the program asked for it. False when it was refused, which the user is told. */
+  paste(text: string): boolean {
+    const before = this.#refusals;
     if (text) this.screen.term.paste(text);
+    return this.#refusals === before;
   }
 
   /** This window's size rules from now on, also the next time on this device. */
@@ -298,9 +310,12 @@ export class Live {
   }
 
   #refused(why: NotTaken): void {
+    this.#refusals++;
     if (this.#disposed) return;
-    if (why === "full")
-      notice("Too much at once", { body: "What was pasted is larger than what can wait. Paste less." });
+    if (why === "full" && this.unsent)
+      notice("Not typed", { body: "Too much waits already. Send or discard what was not sent, then type again." });
+    else if (why === "full")
+      notice("Not typed", { body: "This is more than can wait to be sent. Paste less at once." });
     else if (why === "read-only") notice("Look only", { body: "This login may watch the session, and not type." });
   }
 

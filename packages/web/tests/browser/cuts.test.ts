@@ -239,7 +239,7 @@ test("R16: keys typed long before the line is back are shown, and go only on the
   expect(text).not.toContain("Discard");
 });
 
-test("R16: a paste that is larger than what the line keeps is discarded as a whole", async () => {
+test("R16: a paste that is larger than what is sent at once is discarded as a whole", async () => {
   const { app, away } = await sleeper();
   await away(() =>
     app.page.evaluate(() => {
@@ -250,6 +250,22 @@ test("R16: a paste that is larger than what the line keeps is discarded as a who
     }),
   );
   await decide(app, "Discard");
+  await app.type("echo after $((1 + 1))\r");
+  const { text } = await app.prints("after 2");
+  expect(text).not.toContain("pasted");
+});
+
+test("R16: a paste that is larger than what can wait is refused whole, and the text field keeps it", async () => {
+  const { app } = await sleeper();
+  const paste = (times: number) =>
+    app.page.evaluate((times) => {
+      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
+        terminal: { paste(text: string): void };
+      };
+      terminal.paste("echo pasted\n".repeat(times));
+    }, times);
+  await paste(800_000);
+  await app.page.waitForSelector("text=This is more than can wait to be sent");
   await app.type("echo after $((1 + 1))\r");
   const { text } = await app.prints("after 2");
   expect(text).not.toContain("pasted");
