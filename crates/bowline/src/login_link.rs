@@ -9,6 +9,7 @@ use bowline_gateway::running::Running;
 use bowline_host::home::Home;
 use bowline_proto::api::{CodeReply, Secret};
 use http::Method;
+use serde_json::json;
 
 use crate::failure::{Code, Failure, of_admin};
 use crate::{place, qr, units};
@@ -51,7 +52,7 @@ pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitC
 
 /// A code of another machine's gateway.
 fn code_there(server: &str) -> anyhow::Result<Secret> {
-    let made = place::gateway(server)?.call(&Call::new(Method::POST, "/v1/codes"));
+    let made = place::gateway(server)?.call(&Call::new(Method::POST, "/v1/codes").body(&json!({})));
     Ok(made.map_err(of_admin)?.json::<CodeReply>()?.code)
 }
 

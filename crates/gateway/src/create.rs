@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::start::{self, BodySpec, Spec, TerminalSpec};
-use bowline_proto::ids::SessionId;
+use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::SessionInfo;
 use http::{HeaderMap, StatusCode, header};
 use sha2::{Digest, Sha256};
@@ -112,9 +112,10 @@ async fn first(app: &App, id: &SessionId) -> Result<Option<Entry>, Problem> {
 }
 
 async fn spec(app: &App, wanted: NewTerminal) -> Result<Spec, Problem> {
-    let bad = |code| move |why: serde_json::Error| Problem::new(code, why.to_string());
-    let name = wanted.name.map(Checked::get).transpose().map_err(bad(Code::BadName))?;
-    let size = wanted.size.map(Checked::get).transpose().map_err(bad(Code::BadSize))?;
+    let name = wanted.name.map(|name| name.parse::<SessionName>());
+    let name = name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
+    let size = wanted.size.map(Checked::get);
+    let size = size.transpose().map_err(|why| Problem::new(Code::BadSize, why.to_string()))?;
     let defaults = &app.settings.sessions;
     let mut env = app.environment.get().await.clone();
     for (variable, value) in wanted.env {
@@ -195,5 +196,7 @@ mod tests {
         let hash = |text: &str| Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         assert_eq!(digest(serde_json::json!({})), hash("{}"));
         assert_eq!(digest(serde_json::json!({ "name": "a", "argv": ["b"] })), hash(r#"{"name":"a","argv":["b"]}"#));
+        let all = r#"{"name":"a","argv":["b"],"cwd":"/","env":{"C":"d"},"size":{"cols":100,"rows":30},"if_exists":"return","detached_ttl":1,"log_size":2,"scrollback":3}"#;
+        assert_eq!(digest(serde_json::from_str(all).unwrap()), hash(all));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use axum::response::{IntoResponse, Response};
+use bowline_proto::problem::Code;
 use bytes::Bytes;
 use http::{StatusCode, header};
 use serde_json::{Value, json};
@@ -90,7 +91,11 @@ static TEXT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
 
 /// The document.
 pub(crate) fn document() -> Value {
-    json!(Document::openapi())
+    let mut document = json!(Document::openapi());
+    // A derived schema would also have the codes that no answer over HTTP has.
+    let codes = Code::ALL.iter().filter(|code| **code != Code::InputHole).map(|code| code.name());
+    document["components"]["schemas"]["Code"]["enum"] = codes.collect();
+    document
 }
 
 /// This description.

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use bowline_host::control::ControlError;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::{remove, rename, start};
-use bowline_proto::api::{Checked, CommandAccepted, NewCommand, Restart, SessionChange, SessionList};
+use bowline_proto::api::{CommandAccepted, NewCommand, Restart, SessionChange, SessionList};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::SessionInfo;
@@ -120,7 +120,8 @@ pub(crate) async fn change(
     Key(id): Key,
     Json(change): Json<SessionChange>,
 ) -> Result<Response, Problem> {
-    let name = change.name.map(Checked::get).transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
+    let name = change.name.map(|name| name.parse::<SessionName>());
+    let name = name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
     let entry = find(&app, &id).await?;
     let id = entry.info.id.clone();
     match (name, change.detached_ttl) {

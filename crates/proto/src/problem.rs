@@ -12,12 +12,11 @@ macro_rules! codes {
     ($($(#[$doc:meta])+ $code:ident = $name:tt, $status:literal;)+) => {
         /// A stable code for programs.
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[cfg_attr(test, derive(ts_rs::TS))]
         pub enum Code {
             $($(#[$doc])+ #[serde(rename = $name)] $code,)+
             /// A code that a newer version knows.
-            #[default]
             #[serde(other, rename = "unknown")]
             Unknown,
         }
@@ -64,7 +63,7 @@ codes! {
     BadHost = "bad_host", 403;
     /// No session has this id or name.
     UnknownSession = "unknown_session", 404;
-    /// Nothing else is here either.
+    /// Nothing is at this path, or no token has this id.
     NotFound = "not_found", 404;
     /// The path has no such method.
     BadMethod = "bad_method", 405;
@@ -112,11 +111,9 @@ impl fmt::Display for Code {
 }
 
 /// The body of a refusal over HTTP. The code is also in the header `Bowline-Code`.
-// What is missing is empty: a proxy in between may send its own.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-#[serde(default)]
 pub struct Problem {
     /// Always `about:blank`.
     pub r#type: String,
@@ -129,7 +126,7 @@ pub struct Problem {
     /// For people.
     pub detail: String,
     /// With `out_of_range`: what the log keeps.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub retained: Option<Retained>,
 }

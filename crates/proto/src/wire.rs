@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 use ts_rs::{Config, TS};
 
 use crate::api::{
-    CodeReply, CommandAccepted, CommandStatus, IfExists, Login, LoginReply, NewCommand, NewTerminal, NewToken, Restart,
-    Secret, SessionChange, TicketReply, TokenInfo, TokenKind, TokenList, TokenReply, TokenScope,
+    CodeReply, CommandAccepted, CommandStatus, IfExists, Login, LoginReply, NewCommand, NewSession, NewTerminal,
+    NewToken, Restart, Secret, SessionChange, SessionList, TicketReply, TokenInfo, TokenKind, TokenList, TokenReply,
+    TokenScope,
 };
 use crate::board::{BoardClientMessage, BoardMessage};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
@@ -40,7 +41,7 @@ const BODIES: &str = "\
  *
  *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
  */
-import type { Code, Epoch, SessionName, Size } from \"../core/wire.js\";
+import type { Code, Epoch, SessionInfo, Size } from \"../core/wire.js\";
 ";
 
 /// One type, with its words.
@@ -96,8 +97,10 @@ fn messages() -> String {
 
 fn bodies() -> String {
     let mut out = BODIES.to_owned();
+    declare::<NewSession>(&mut out);
     declare::<NewTerminal>(&mut out);
     declare::<IfExists>(&mut out);
+    declare::<SessionList>(&mut out);
     declare::<SessionChange>(&mut out);
     declare::<Restart>(&mut out);
     declare::<NewCommand>(&mut out);

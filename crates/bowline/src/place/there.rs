@@ -127,7 +127,7 @@ impl Place for There {
 
     fn rename(&self, session: &Session, name: &SessionName) -> anyhow::Result<()> {
         let call = Call::new(Method::PATCH, path(session, ""))
-            .body(&SessionChange { name: Some(Checked::Good(name.clone())), ..SessionChange::default() });
+            .body(&SessionChange { name: Some(name.to_string()), ..SessionChange::default() });
         Ok(patiently(AGAIN, || self.gateway.call(&call)).map(drop)?)
     }
 
@@ -172,7 +172,7 @@ fn new_session(verb: args::New) -> anyhow::Result<NewSession> {
     };
     let size = verb.size.or_else(new::terminal_size).unwrap_or_default();
     Ok(NewSession::Terminal(NewTerminal {
-        name: verb.name.map(Checked::Good),
+        name: verb.name.map(|name| name.to_string()),
         argv: verb.argv.into_iter().map(text).collect::<Result<_, _>>()?,
         cwd: verb.cwd.map(|cwd| text(cwd.into_os_string())).transpose()?,
         env: verb.env.into_iter().collect(),

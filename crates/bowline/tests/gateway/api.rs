@@ -55,6 +55,7 @@ fn r28_what_cannot_be_made_leaves_nothing_behind() {
         (json!({"argv": [""]}), 400, "bad_request"),
         (json!({"argv": ["a\u{0}b"]}), 400, "bad_request"),
         (json!({"argv": "sh"}), 400, "bad_request"),
+        (json!({"name": 5}), 400, "bad_request"),
         (json!({"name": ""}), 400, "bad_name"),
         (json!({"name": "../up"}), 400, "bad_name"),
         (json!({"name": "-x"}), 400, "bad_name"),

@@ -3,10 +3,10 @@
 use std::io::{ErrorKind, Read};
 use std::time::Duration;
 
-use bowline_proto::problem::{Code, Problem};
+use bowline_proto::problem::{Code, Retained};
 use http::{HeaderMap, Method, Request};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use ureq::Body;
 
@@ -122,6 +122,20 @@ pub struct Answer {
     body: Body,
 }
 
+/// What is of use here of a problem's body. A proxy in between may have sent its own, with other fields.
+#[derive(Deserialize)]
+struct Problem {
+    detail: Option<String>,
+    title: Option<String>,
+    retained: Option<Retained>,
+}
+
+impl Problem {
+    fn words(self) -> Option<String> {
+        self.detail.or(self.title)
+    }
+}
+
 impl Gateway {
     /// Asks, and waits for the answer's beginning. A refusal is an error.
     pub fn call(&self, call: &Call) -> Result<Answer, CallError> {
@@ -235,7 +249,7 @@ impl Answer {
         let read = self.reader().take(MAX_PROBLEM).read_to_end(&mut body);
         let problem = read.ok().and_then(|_| serde_json::from_slice::<Problem>(&body).ok());
         let oldest = problem.as_ref().and_then(|problem| problem.retained).map(|retained| retained.from);
-        let words = problem.and_then(explanation);
+        let words = problem.and_then(Problem::words);
         let detail = words.unwrap_or_else(|| format!("the server refused: {name}"));
         CallError::Refused { code: Code::from_name(&name), detail, oldest }
     }
@@ -243,9 +257,5 @@ impl Answer {
 
 /// The words for people in a problem's body.
 pub(super) fn problem_words(body: &[u8]) -> Option<String> {
-    explanation(serde_json::from_slice(body).ok()?)
-}
-
-fn explanation(problem: Problem) -> Option<String> {
-    [problem.detail, problem.title].into_iter().find(|text| !text.is_empty())
+    serde_json::from_slice::<Problem>(body).ok()?.words()
 }

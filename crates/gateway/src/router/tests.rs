@@ -111,6 +111,15 @@ fn no_schema_is_missing() {
     check(&document, &document);
 }
 
+/// A program can count on what every refusal has.
+#[test]
+fn a_problem_is_described_as_it_is_written() {
+    let schemas = &crate::openapi::document()["components"]["schemas"];
+    assert_eq!(schemas["Problem"]["required"], serde_json::json!(["type", "title", "status", "code", "detail"]));
+    let codes = schemas["Code"]["enum"].as_array().unwrap();
+    assert!(codes.contains(&"bad_request".into()) && !codes.contains(&"unknown".into()), "{codes:?}");
+}
+
 /// What is described of a session is what is sent.
 #[test]
 fn a_session_is_described_as_it_is_written() {

@@ -8,6 +8,7 @@ import { type Call, Http } from "./http.js";
 import type {
   Login,
   LoginReply,
+  NewSession,
   NewTerminal,
   NewToken,
   Restart,
@@ -62,8 +63,9 @@ export class Api {
 
   /** Starts a terminal session. With a `key`, a repeat returns the first one. */
   create(session: NewTerminal, key?: string): Promise<SessionInfo> {
+    const body: NewSession = { kind: "terminal", ...session };
     const headers = key === undefined ? {} : { "Idempotency-Key": key };
-    return this.#json("POST", "v1/sessions", sessionInfo, { body: { kind: "terminal", ...session }, headers });
+    return this.#json("POST", "v1/sessions", sessionInfo, { body, headers });
   }
 
   /** Renames it, or changes when it ends by itself. */

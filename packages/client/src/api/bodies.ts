@@ -5,12 +5,15 @@
  *
  *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
  */
-import type { Code, Epoch, SessionName, Size } from "../core/wire.js";
+import type { Code, Epoch, SessionInfo, Size } from "../core/wire.js";
+
+/** A session to start. */
+export type NewSession = { "kind": "terminal" } & NewTerminal;
 
 /** A program to start on a terminal. */
 export type NewTerminal = {
   /** 1 to 64 of `A-Z a-z 0-9 . _ -`, and a letter or digit first. */
-  name?: SessionName,
+  name?: string,
   /** The program and its arguments; the login shell if empty. */
   argv?: Array<string>,
   /** An absolute path; the home directory if absent. */
@@ -32,10 +35,16 @@ export type NewTerminal = {
 /** What to do when a running session has the name already. */
 export type IfExists = "fail" | "return" | "restart";
 
+/** Every session. */
+export type SessionList = {
+  /** Oldest first. */
+  sessions: Array<SessionInfo>,
+};
+
 /** What to change in a session. */
 export type SessionChange = {
   /** A new name. */
-  name?: SessionName,
+  name?: string,
   /** Seconds without a viewer after which it ends; 0 for never. */
   detached_ttl?: number,
 };
@@ -65,7 +74,7 @@ export type CommandAccepted = {
 };
 
 /** Whether a command was accepted now or before. */
-export type CommandStatus = "accepted" | "duplicate";
+export type CommandStatus = "accepted" | "duplicate" | "unknown";
 
 /** Text that opens something: a token, a code, a key. */
 export type Secret = string;
