@@ -131,10 +131,10 @@ function actOnClient(client: core.Client, action: any, now: number): any {
     resize: () => client.handleResize(what),
     claim_size: () => client.claimSize(what),
     repaint: () => client.repaint(),
-    command: () => expect(client.command(what.id, what.command)).toBeUndefined(),
+    command: () => expect(client.command(what.id, what.command, now)).toBeUndefined(),
     wake: () => client.handleWake(now),
     timeout: () => client.handleTimeout(now),
-    send_unsent: () => client.sendUnsent(),
+    send_unsent: () => client.sendUnsent(now),
     discard_unsent: () => client.discardUnsent(),
     ended: () => client.handleEnded(now),
   };

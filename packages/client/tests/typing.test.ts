@@ -171,6 +171,16 @@ describe("typing", () => {
     expect([session.typed, connection.unsent?.bytes]).toEqual([[], Uint8Array.of(97)]);
   });
 
+  test("R16: sent after all before the first answer, on a page that is open for long: sent", async () => {
+    const world = new World();
+    world.now = 1_000_000;
+    const session = new Session(world);
+    const { connection } = new Viewer(world, { unsent: { bytes: Uint8Array.of(97), doubtful: 0 } });
+    connection.sendUnsent();
+    await world.advance(100);
+    expect([session.typed, connection.unsent]).toEqual([[97], undefined]);
+  });
+
   test("nothing is typed into another life of the session", async () => {
     const { world, session, viewer, connection } = await attached();
     session.refuse = CUT;

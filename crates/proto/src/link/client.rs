@@ -128,6 +128,11 @@ impl Client {
         if self.outbox.push(bytes) { Ok(()) } else { Err(NotTaken::Full) }
     }
 
+    /// How many typed bytes the server has not written, as far as is known. Those that wait for a decision do not count.
+    pub fn input_waiting(&self) -> usize {
+        self.outbox.waiting_bytes()
+    }
+
     /// How many more typed bytes can be kept.
     pub fn input_room(&self) -> usize {
         self.outbox.room()
@@ -160,7 +165,8 @@ impl Client {
     }
 
     /// Give a command. It is repeated on the next connection until it is answered.
-    pub fn command(&mut self, id: String, command: Value) -> Result<(), NotTaken> {
+    pub fn command(&mut self, id: String, command: Value, now: Duration) -> Result<(), NotTaken> {
+        self.tick(now);
         if self.state == ClientState::Ended {
             return Err(NotTaken::Ended);
         }
@@ -173,8 +179,16 @@ impl Client {
         Ok(())
     }
 
-    /// Type what was reported unsent after all: what the last [`ClientEvent::Unsent`] had, and nothing else.
-    pub fn send_unsent(&mut self) {
+    /// Type what was reported unsent after all: what the last [`ClientEvent::Unsent`] had, and nothing else. Once the session
+    /// is over, it stays unsent.
+    pub fn send_unsent(&mut self, now: Duration) {
+        self.tick(now);
+        if self.state == ClientState::Ended {
+            return;
+        }
+        if self.state != ClientState::Attached {
+            self.away.get_or_insert(self.now);
+        }
         self.outbox.send_unsent();
     }
 

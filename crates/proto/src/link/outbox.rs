@@ -74,6 +74,11 @@ impl Outbox {
         fits
     }
 
+    /// How many bytes are not known to be written.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.kept.len()
+    }
+
     /// How many more bytes can be kept.
     pub(super) fn room(&self) -> usize {
         self.limit.saturating_sub(self.kept.len() + self.undecided())

@@ -161,7 +161,7 @@ impl Viewer {
             ClientEvent::Unsent(unsent) => {
                 self.report(unsent);
                 if rng.one_in(2) {
-                    self.decide(rng);
+                    self.decide(rng, now);
                 }
             }
             ClientEvent::Message(ServerMessage::Title { title }) => self.title = Some(title),
@@ -187,10 +187,10 @@ impl Viewer {
     }
 
     /// The user decides about what was shown as unsent, if anything was.
-    pub(crate) fn decide(&mut self, rng: &mut Rng) {
+    pub(crate) fn decide(&mut self, rng: &mut Rng, now: Duration) {
         let unsent = std::mem::take(&mut self.undecided);
         if unsent.doubtful == 0 && !self.is_over() && rng.one_in(2) {
-            self.client.send_unsent();
+            self.client.send_unsent(now);
             self.resent += u32::from(!unsent.bytes.is_empty());
             self.typist.expect(&unsent.bytes);
         } else {
@@ -242,9 +242,14 @@ impl Viewer {
         some
     }
 
+    /// The user has seen everything that there is to see.
+    pub(crate) fn has_shown_all(&self, now: Duration) -> bool {
+        !self.behind && self.frozen <= now
+    }
+
     pub(crate) fn type_keys(&mut self, n: u64, now: Duration) {
         // What it has not shown yet may be that keys are unsent, and then keys typed now are read before those.
-        if self.behind || self.frozen > now {
+        if !self.has_shown_all(now) {
             return;
         }
         let keys = self.typist.keys(n);

@@ -156,7 +156,7 @@ impl World {
                 let pause = Duration::from_secs(rng.between(5, 70));
                 self.run_for(pause);
             }
-            42..=43 => self.viewers[i].decide(rng),
+            42..=43 if self.viewers[i].has_shown_all(now) => self.viewers[i].decide(rng, now),
             _ => {}
         }
     }

@@ -45,11 +45,11 @@ fn act(client: &mut Client, action: &Value, now: Duration) -> Value {
         "repaint" => client.repaint(),
         "command" => {
             let id = what["id"].as_str().unwrap().to_owned();
-            client.command(id, what["command"].clone()).unwrap();
+            client.command(id, what["command"].clone(), now).unwrap();
         }
         "wake" => client.handle_wake(now),
         "timeout" => client.handle_timeout(now),
-        "send_unsent" => client.send_unsent(),
+        "send_unsent" => client.send_unsent(now),
         "discard_unsent" => client.discard_unsent(),
         "ended" => client.handle_ended(now),
         other => panic!("no such step: {other}"),

@@ -201,12 +201,12 @@ export class TerminalConnection {
 
   /** Do something once. Returns the command's id, or why it was not taken. `on.command` tells what became of it. */
   command(command: unknown, id: string = newClientId()): { id: string } | NotTaken {
-    return this.#then(() => this.#link.command(id, command)) ?? { id };
+    return this.#then(() => this.#link.command(id, command, this.#driver.now())) ?? { id };
   }
 
   /** Type what was reported unsent after all. Once the connection is over, it stays unsent. */
   sendUnsent(): void {
-    this.#then(() => this.#link.sendUnsent());
+    this.#then(() => this.#link.sendUnsent(this.#driver.now()));
   }
 
   /** Forget what was reported unsent. */

@@ -167,7 +167,8 @@ export class Client implements Protocol {
   }
 
   /** Give a command. It is repeated on the next connection until it is answered. Returns why it was not taken, if so. */
-  command(id: string, command: unknown): NotTaken | undefined {
+  command(id: string, command: unknown, now: number): NotTaken | undefined {
+    this.#tick(now);
     if (this.#state === "ended") return "ended";
     if (!this.#commands.push({ id, command })) return "full";
     if (this.#state !== "attached") this.#away ??= this.#now;
@@ -175,7 +176,8 @@ export class Client implements Protocol {
   }
 
   /** Type what was reported unsent after all: what the last report had, and nothing else. Once the session is over, it stays unsent. */
-  sendUnsent(): void {
+  sendUnsent(now: number): void {
+    this.#tick(now);
     if (this.#state === "ended") return;
     if (this.#state !== "attached") this.#away ??= this.#now;
     this.#outbox.sendUnsent();
