@@ -106,7 +106,10 @@ fn show_last_screen(place: &dyn Place, session: &Session) {
 /// Says how it ended, and turns that into an exit code.
 fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
     match outcome {
-        Outcome::Detached => {
+        Outcome::Detached { unsent } => {
+            if unsent > 0 {
+                eprintln!("[the last {unsent} bytes typed may not have reached {label}, which did not read them]");
+            }
             eprintln!("[detached from {label}; `bowline attach {label}` comes back]");
             Ok(ExitCode::SUCCESS)
         }

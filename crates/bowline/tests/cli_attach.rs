@@ -279,6 +279,18 @@ fn a_paste_that_is_larger_than_what_the_link_keeps_waits_in_the_terminal() {
 }
 
 #[test]
+fn a_detach_says_how_much_of_what_was_typed_the_session_has_not_taken() {
+    let world = World::new();
+    world.start("w", "stty raw -echo; echo ready; exec sleep 1000");
+    let mut terminal = Terminal::attach(&world, "w");
+    terminal.wait_for("ready");
+    terminal.press(&vec![b'x'; 1 << 20]);
+    terminal.press(DETACH);
+    terminal.wait_for("bytes typed may not have reached w");
+    assert_eq!(terminal.exit_code(), 0);
+}
+
+#[test]
 fn r9_a_reconnect_shows_exactly_what_was_missed() {
     let world = World::new();
     let fifo = world.path().join("fifo");

@@ -283,6 +283,47 @@ fn r16_typing_beyond_what_is_kept_is_counted_and_the_decision_is_still_heard() {
     assert_eq!(terminal.exit_code(), 0);
 }
 
+/// A tail without its head would be another command.
+#[test]
+fn r16_what_is_kept_of_typing_beyond_the_bound_is_its_beginning() {
+    // Each line has its own number, so that a hole can be seen.
+    let typed: Vec<u8> = (0..(OUTBOX + (1 << 20)) / 8).flat_map(|line| format!("{line:07}\n").into_bytes()).collect();
+    let here = World::new();
+    let gateway = Gateway::start(&here);
+    let (there, proxy) = over_a_wire(&gateway);
+    there.configure("reconnect_tries = \"never\"");
+    here.start("w", "stty raw -echo; touch got.$$; echo here; exec cat >> got.$$");
+    here.wait_for_screen("w", "here");
+    let mut terminal = Terminal::run(&there, &["attach", "w"], 120, 24);
+    terminal.wait_for("here");
+    proxy.cut();
+    terminal.wait_for("connection lost");
+    let (head, tail) = typed.split_at(typed.len() - 4096);
+    terminal.press(head);
+    // Lines one by one are small enough to fit where the pieces before them did not.
+    for line in tail.chunks(8) {
+        terminal.wait_for_reading();
+        terminal.press(line);
+    }
+    here.ok(&["kill", "--keep", "--grace", "0s", "w"]);
+    here.ok(&["restart", "w"]);
+    let got = || -> Vec<Vec<u8>> {
+        let files = std::fs::read_dir(here.path()).unwrap().map(|file| file.unwrap().path());
+        files.filter(|path| path.to_string_lossy().contains("got.")).map(|path| std::fs::read(path).unwrap()).collect()
+    };
+    wait_until("the second life", || got().len() == 2);
+    proxy.mend();
+    terminal.wait_for("more were not kept");
+    let line = terminal.text();
+    let (_, kept) = line.split_once("\".. ").unwrap();
+    let kept: usize = kept.split_once(" bytes").unwrap().0.parse().unwrap();
+    terminal.press(b"\x1cy");
+    wait_until("what was kept", || got().iter().any(|got| got.len() >= kept));
+    assert!(got().iter().all(|got| typed[..kept].starts_with(got)), "there is a hole in it");
+    terminal.press(DETACH);
+    assert_eq!(terminal.exit_code(), 0);
+}
+
 #[test]
 fn r7_giving_up_is_quiet_and_enter_comes_back() {
     let here = World::new();

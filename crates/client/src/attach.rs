@@ -45,7 +45,10 @@ impl Default for Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The user left; the session lives on.
-    Detached,
+    Detached {
+        /// Typed bytes that the session is not known to have taken.
+        unsent: usize,
+    },
     /// The program ended.
     Exited(ExitStatus),
     /// The session's process is gone, and nobody saw how the program ended.

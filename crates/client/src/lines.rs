@@ -143,11 +143,6 @@ impl Lines {
         self.update_unsent_line();
     }
 
-    /// Whether typing waits for a decision.
-    pub(crate) fn has_unsent(&self) -> bool {
-        !self.unsent.bytes.is_empty()
-    }
-
     fn update_unsent_line(&mut self) {
         let (bytes, lost, prefix) = (&self.unsent.bytes, self.lost, &self.prefix);
         let (hide, ways) = match prefix.is_empty() {

@@ -32,6 +32,11 @@ impl Viewer<'_> {
                 return;
             }
         }
+        // A paste comes in pieces. Once one does not fit, a shorter one after it must not, or the program would get a tail
+        // without what is before it.
+        if !self.has_room() {
+            return self.lines.lost(bytes.len());
+        }
         match self.link.handle_input(bytes, self.clock.now()) {
             Ok(()) | Err(NotTaken::Ended) => {}
             Err(NotTaken::ReadOnly) => self.lines.say("[bowline: watching only, keys are not sent]"),
@@ -39,23 +44,28 @@ impl Viewer<'_> {
         }
     }
 
-    /// Whether keys are to be read: there is room for them, or one of them may be for the viewer itself. Without a
-    /// connection that is the detach key, and while typing is unsent the decision about it. Otherwise they wait in the
-    /// terminal's own queue until the session has taken some of what was typed before.
+    /// Whether the link has room for all that one read of the terminal can bring.
+    fn has_room(&self) -> bool {
+        self.link.input_room() >= READ + MAX_KEY
+    }
+
+    /// Whether keys are to be read. Without room for them they wait in the terminal's own queue until the session has
+    /// taken some of what was typed before. Where it takes nothing, they are read all the same, since one of them may be for
+    /// the viewer itself: without a connection the detach key, and while all that waits is unsent the decision about it.
     pub(crate) fn wants_keys(&self) -> bool {
         let away = self.reconnector.status() != Status::Open;
-        away || self.lines.has_unsent() || self.link.input_room() >= READ + MAX_KEY
+        away || self.has_room() || self.link.input_waiting() == 0
     }
 
     fn handle_command(&mut self, command: Command) {
         match command {
-            Command::Detach => self.outcome = Some(Outcome::Detached),
+            Command::Detach => self.outcome = Some(Outcome::Detached { unsent: 0 }),
             Command::ClaimSize if self.options.observe => self.lines.say("[bowline: watching only]"),
             Command::ClaimSize => self.link.claim_size(self.display.size()),
             Command::Redraw if self.reconnector.status() == Status::Open => self.link.repaint(),
             Command::Redraw => self.reconnector.handle_wake(self.clock.now()),
             Command::SendUnsent => {
-                self.link.send_unsent();
+                self.link.send_unsent(self.clock.now());
                 self.lines.decided();
             }
             Command::DiscardUnsent => {

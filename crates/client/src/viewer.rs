@@ -109,8 +109,8 @@ impl<'a> Viewer<'a> {
         self.reconnector.start(self.clock.now());
         loop {
             self.work()?;
-            if let Some(outcome) = self.outcome.take() {
-                self.say_last_words(&outcome);
+            if let Some(mut outcome) = self.outcome.take() {
+                self.say_last_words(&mut outcome);
                 return Ok(outcome);
             }
             self.wait()?;
@@ -336,19 +336,31 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// What was typed before leaving goes on its way, if the connection takes it soon.
-    fn say_last_words(&mut self, outcome: &Outcome) {
+    /// What was typed before leaving goes on its way, as far as the session takes it soon.
+    fn say_last_words(&mut self, outcome: &mut Outcome) {
         let until = self.clock.now() + LAST_WORDS;
+        let detached = matches!(outcome, Outcome::Detached { .. });
         self.transmit();
-        while let Some(connection) = self.live().filter(|connection| connection.transport.wants_write()) {
-            if self.clock.now() >= until {
+        while let Some(connection) = self.live().filter(|connection| connection.opened) {
+            let (unwritten, unanswered) =
+                (connection.transport.wants_write(), detached && self.link.input_waiting() > 0);
+            if !(unwritten || unanswered) || self.clock.now() >= until {
                 break;
             }
-            wait_for(connection.transport.fd(), PollFlags::OUT);
+            let on = |wanted: bool, flags: PollFlags| if wanted { flags } else { PollFlags::empty() };
+            wait_for(connection.transport.fd(), on(unwritten, PollFlags::OUT) | on(unanswered, PollFlags::IN));
+            if unanswered {
+                self.receive();
+                // Only acknowledgements matter now: each lets more of what was typed go.
+                while self.link.poll_event().is_some() {}
+            }
             self.transmit();
         }
-        // Whoever detaches does not come back in a moment: the size is free for the next terminal.
-        if *outcome == Outcome::Detached
+        if let Outcome::Detached { unsent } = outcome {
+            *unsent = self.link.input_waiting();
+        }
+        // A user who detaches does not come back in a moment: the size is free for the next terminal.
+        if detached
             && let Some(connection) = self.connection.as_mut().filter(|connection| connection.ended.is_none())
             && connection.opened
         {

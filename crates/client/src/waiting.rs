@@ -71,7 +71,7 @@ impl Viewer<'_> {
         self.reconnector.handle_timeout(self.clock.jitter(), now);
     }
 
-    fn receive(&mut self) {
+    pub(crate) fn receive(&mut self) {
         let now = self.clock.now();
         let Some(connection) = &mut self.connection else { return };
         let link = &mut self.link;

@@ -74,6 +74,12 @@ impl Terminal {
         self.pty.write_all(keys).unwrap();
     }
 
+    /// Waits until the program has read every key.
+    pub(crate) fn wait_for_reading(&mut self) {
+        let its_end = std::fs::File::open(format!("/proc/{}/fd/0", self.child.id())).unwrap();
+        self.wait_until("keys are read", |_| rustix::io::ioctl_fionread(&its_end).unwrap() == 0);
+    }
+
     /// Changes the window's size, as dragging its corner does.
     pub(crate) fn resize(&mut self, cols: u16, rows: u16) {
         self.pty.resize(pty_process::Size::new(rows, cols)).unwrap();
