@@ -255,16 +255,14 @@ test("R16: a paste that is larger than what is sent at once is discarded as a wh
   expect(text).not.toContain("pasted");
 });
 
-test("R16: a paste that is larger than what can wait is refused whole, and the text field keeps it", async () => {
+test("R16: a paste that is larger than what can wait is refused whole", async () => {
   const { app } = await sleeper();
-  const paste = (times: number) =>
-    app.page.evaluate((times) => {
-      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
-        terminal: { paste(text: string): void };
-      };
-      terminal.paste("echo pasted\n".repeat(times));
-    }, times);
-  await paste(800_000);
+  await app.page.evaluate(() => {
+    const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
+      terminal: { paste(text: string): void };
+    };
+    terminal.paste("echo pasted\n".repeat(800_000));
+  });
   await app.page.waitForSelector("text=This is more than can wait to be sent");
   await app.type("echo after $((1 + 1))\r");
   const { text } = await app.prints("after 2");

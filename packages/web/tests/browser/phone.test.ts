@@ -103,6 +103,32 @@ test("R54: the composer sends a text in one piece, with or without Enter", async
   await app.part("composer").waitFor({ state: "detached" });
 });
 
+test("R16: a text that is more than can wait stays in the composer, and its Enter is not sent", async () => {
+  const app = await open({ screen: PHONE });
+  const { page } = app;
+  const heard = await listen(app, "refused", "\\033[?2004h");
+  await page.tap('[aria-label="Text field"]');
+  const field = page.locator('textarea[aria-label="Text"]');
+  await field.evaluate((field: HTMLTextAreaElement) => {
+    // To lay this much text out would take seconds.
+    field.hidden = true;
+    field.value = "x".repeat(9 << 20);
+    field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+  });
+  await page.tap('[aria-label="Send with Enter"]');
+  await page.waitForSelector("text=This is more than can wait to be sent");
+  const kept = await field.evaluate((field: HTMLTextAreaElement) => {
+    const { length } = field.value;
+    field.value = "";
+    field.hidden = false;
+    return length;
+  });
+  expect(kept).toBe(9 << 20);
+  await field.fill("ls");
+  await page.tap('[aria-label="Send with Enter"]');
+  await gets(heard, "\x1b[200~ls\x1b[201~\r");
+});
+
 test.each([
   ["a phone", PHONE],
   ["a laptop", {}],
