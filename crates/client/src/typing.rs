@@ -15,15 +15,17 @@ impl Viewer<'_> {
         if !bytes.starts_with(b"\x1b") && self.lines.next_key_forgets() {
             self.handle_command(Command::DiscardUnsent);
         }
+        let had_room = self.has_room();
         for typed in self.keys.handle_input(bytes) {
             match typed {
-                Typed::Bytes(bytes) => self.handle_typed(&bytes),
+                // What one read brings is kept whole, also when commands divide it. A decision makes room within it.
+                Typed::Bytes(bytes) => self.handle_typed(&bytes, had_room || self.has_room()),
                 Typed::Command(command) => self.handle_command(command),
             }
         }
     }
 
-    fn handle_typed(&mut self, bytes: &[u8]) {
+    fn handle_typed(&mut self, bytes: &[u8], has_room: bool) {
         let status = self.reconnector.status();
         // Given up, Enter is the way back. Pressed alone it is for nothing else; all other keys are kept.
         if status == Status::Offline && bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
@@ -34,7 +36,7 @@ impl Viewer<'_> {
         }
         // A paste comes in pieces. Once one does not fit, a shorter one after it must not, or the program would get a tail
         // without what is before it.
-        if !self.has_room() {
+        if !has_room {
             return self.lines.lost(bytes.len());
         }
         match self.link.handle_input(bytes, self.clock.now()) {

@@ -78,7 +78,7 @@ pub struct NewTerminal {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum IfExists {
-    /// Refuse.
+    /// Refuse to start another one.
     #[default]
     Fail,
     /// Take that one if it was started with the same command and directory, refuse otherwise.
@@ -87,13 +87,13 @@ pub enum IfExists {
     Restart,
 }
 
-/// A field that is read whatever it holds, so that a bad value is refused with a code of its own.
+/// A field that can be read with any value in it, so that a bad one is refused with a code of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Checked<T> {
     /// A value as it should be.
     Good(T),
-    /// Anything else.
+    /// A value that is not valid, as it came.
     Bad(Value),
 }
 
@@ -107,7 +107,7 @@ impl<T: DeserializeOwned> Checked<T> {
     }
 }
 
-/// Every session.
+/// All sessions of a machine.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -182,9 +182,9 @@ impl CommandAccepted {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum CommandStatus {
-    /// Now.
+    /// It was accepted now.
     Accepted,
-    /// Before: this is a repeat, and nothing was done.
+    /// It had been accepted before, so nothing was done.
     Duplicate,
     /// A status that a newer version knows.
     #[serde(other)]
@@ -222,7 +222,7 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Login {
-    /// The code.
+    /// It works once.
     pub code: Secret,
 }
 

@@ -35,7 +35,7 @@ export type NewTerminal = {
 /** What to do when a running session has the name already. */
 export type IfExists = "fail" | "return" | "restart";
 
-/** Every session. */
+/** All sessions of a machine. */
 export type SessionList = {
   /** Oldest first. */
   sessions: Array<SessionInfo>,
@@ -81,7 +81,7 @@ export type Secret = string;
 
 /** A one-time code, from the fragment of a login link. */
 export type Login = {
-  /** The code. */
+  /** It works once. */
   code: Secret,
 };
 

@@ -176,8 +176,8 @@ export class TerminalConnection {
   }
 
   /**
-   * Keys were typed, or text was pasted. All of it is kept until the session has taken it, also while there is no connection, or
-   * none: returns why not, if so. `full`: with it, more than 8 MiB would wait.
+   * Keys were typed, or text was pasted. All of it is kept until the session has taken it, also while there is no connection. If
+   * none of it can be kept, returns why: `full` when more than 8 MiB would wait.
    */
   input(data: Uint8Array | string): NotTaken | undefined {
     const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
