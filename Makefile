@@ -16,6 +16,7 @@ lint: setup web
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	cargo deny --log-level error check licenses bans sources
 	npm run --silent lint
+	scripts/check-requirements
 
 test: lint web-test browser-test
 	cargo test --workspace --no-fail-fast
