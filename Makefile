@@ -1,4 +1,4 @@
-# Everything a contributor runs. `make test` installs whatever is missing, then runs everything.
+# The commands of a contributor. `make test` installs missing tools, then runs every check and test.
 .PHONY: run test web-test browser-test web package-web screenshots lint bench fuzz setup
 
 run:
@@ -7,7 +7,7 @@ run:
 setup:
 	./scripts/setup
 
-# The debug binary of the tests has the real web app inside.
+# Debug builds embed the built web app, so that tests serve the real one.
 lint test browser-test screenshots: export BOWLINE_WEB_DIST = $(CURDIR)/packages/web/dist
 
 lint: setup web
@@ -21,29 +21,29 @@ lint: setup web
 test: lint web-test browser-test
 	cargo test --workspace --no-fail-fast
 
-# The web app, built.
+# Builds the web app.
 web: setup
 	npm install --no-audit --no-fund --silent
 	npm run --silent build -w @bowline/web -- --logLevel warn
 
-# Puts the built app into the gateway's crate, so that its package carries it.
+# Copies the built web app into the gateway's crate, so that the crate's package contains it.
 package-web: web
 	rm -rf crates/gateway/web-dist
 	cp -r packages/web/dist crates/gateway/web-dist
 	touch crates/gateway/build.rs
 
-# docs/screenshots, from a real gateway.
+# Takes docs/screenshots from a real gateway.
 screenshots: web
 	cargo build --quiet
 	scripts/screenshots
 
-# The TypeScript packages.
+# Checks and tests the TypeScript packages.
 web-test: setup
 	npm install --no-audit --no-fund --silent
 	npm run --silent check
 	npm test --silent
 
-# The web app in a real browser, against a real gateway and real shells.
+# Tests the web app in a real browser, against a real gateway and real shells.
 browser-test: web
 	cargo build --quiet -p bowline
 	npm run --silent test:browser -w @bowline/web
@@ -52,7 +52,7 @@ bench:
 	cargo build --release --quiet -p bowline -p bowline-bench
 	target/release/bowline-bench
 
-# Longer than the bounded versions in `make test`: SECONDS per target.
+# Runs each fuzz target for SECONDS, longer than the bounded versions in `make test`.
 SECONDS ?= 60
 fuzz:
 	./scripts/fuzz $(SECONDS)

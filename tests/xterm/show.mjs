@@ -1,8 +1,8 @@
 /**
- * Writes snapshots to xterm.js and prints what it then shows, one JSON line per case.
+ * Writes snapshots to xterm.js and prints the resulting screen, one JSON line per case.
  *
- * Reads JSON lines: first `{widths: [[first, last, width], ..]}`, the width of every character that is not 1, then
- * cases `{cols, rows, parts: [base64, ..]}`. Lines have the form of `Screen::json`, so that the two can be compared.
+ * Reads a file of JSON lines: first `{widths: [[first, last, width], ..]}`, the characters whose width is not 1, then
+ * cases `{cols, rows, parts: [base64, ..]}`. The output has the form of `Screen::json`, so that the two can be compared.
  */
 import { readFileSync } from "node:fs";
 import xterm from "@xterm/headless";
@@ -14,7 +14,7 @@ const [head, ...cases] = readFileSync(process.argv[2], "utf8")
 const widths = new Uint8Array(0x110000).fill(1);
 for (const [first, last, width] of head.widths) widths.fill(width, first, last + 1);
 
-/** The emulator's own table of widths, since two versions of Unicode do not agree. */
+/** Uses the session emulator's table of widths, because versions of Unicode do not agree. */
 const provider = {
   version: "bowline",
   wcwidth: (code) => widths[code],
@@ -100,7 +100,7 @@ function lines(term, buffer) {
   });
 }
 
-/** The attributes of a cell that are not off, named as `Screen::json` names them, in alphabetical order. */
+/** The attributes that are set in a cell, named as in `Screen::json`, in alphabetical order. */
 function describe(term, cell) {
   const all = {};
   const colour = (palette, rgb, value) =>
