@@ -2,7 +2,7 @@
  * Writes snapshots to xterm.js and prints the resulting screen, one JSON line per case.
  *
  * Reads a file of JSON lines: first `{widths: [[first, last, width], ..]}`, the characters whose width is not 1, then
- * cases `{cols, rows, parts: [base64, ..]}`. The output has the form of `Screen::json`, so that the two can be compared.
+ * cases `{cols, rows, parts: [base64, ..]}`. The output has the form of `Screen::json`, for comparison.
  */
 import { readFileSync } from "node:fs";
 import xterm from "@xterm/headless";
