@@ -1,4 +1,4 @@
-//! What can be typed after `bowline`.
+//! The command line: verbs, flags and their help.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,47 +13,49 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use crate::keys::Key;
 use crate::units;
 
-/// The end of `--help`.
+/// Printed at the end of `bowline --help`.
 const AFTER_HELP: &str = "\
 Examples:
-  bowline                                `bowline serve`: reach the sessions from a browser
-  bowline new --name build -- make -j8   run make, watch it, detach with Ctrl-\\ then d
-  bowline attach build                   come back, from any shell
-  bowline send build --enter 'make test' type into it without attaching
-  bowline screen build                   what it shows right now
-  bowline kill build                     end it and everything it started
-  bowline --server https://host ls       the sessions of another machine
+  bowline                                 serve the sessions to browsers, like `bowline serve`
+  bowline new --name build -- make -j8    run make and watch it; Ctrl-\\ then d detaches
+  bowline attach build                    attach to it again, from any shell
+  bowline send build --enter 'make test'  type into it without attaching
+  bowline screen build                    print what it shows now
+  bowline kill build                      end it and everything it started
+  bowline --server https://host ls        list the sessions of another machine
 
 Exit codes:
-  0  done, or detached                   4  the name is taken
-  1  failed for another reason           5  could not start (program, directory, space)
-  2  wrong usage or configuration,       6  the session process or the server does not answer
-     or a session that is ambiguous
+  0  success, or detached                 4  the name is already in use
+  1  any other failure                    5  could not start (program, directory, disk space)
+  2  wrong usage or configuration,        6  the session process or the server does not answer
+     or an ambiguous session
   3  no such session or token
-  attach and new without --detach exit with the program's own code, with 128 + N when signal N
-  ended it, or with 1 when the session was lost.
+  `attach`, and `new` without --detach, exit with the exit code of the program, with 128 + N if
+  signal N ended it, or with 1 if the session was lost.
 
 Sessions:
-  SESSION is a name or an id, or the beginning of one if no other session begins so; of an id,
-  at least four letters. `bowline kill` takes whole names and ids only.
+  SESSION is a name or an id, or a unique prefix of one; of an id, at least four characters.
+  `bowline kill` takes full names and ids only.
 
 Files:
   $BOWLINE_STATE_DIR, or $XDG_STATE_HOME/bowline, or ~/.local/state/bowline            sessions
   $BOWLINE_RUNTIME_DIR, or $XDG_RUNTIME_DIR/bowline, or /tmp/bowline-UID               sockets with long paths
   $BOWLINE_CONFIG, or $XDG_CONFIG_HOME/bowline/config.toml, or ~/.config/bowline/...   configuration
 
-Another machine:
-  $BOWLINE_SERVER  the URL of its `bowline serve`, for the verbs that take --server
-  $BOWLINE_TOKEN   opens it; `bowline token create` on that machine prints one
+Environment, for working on another machine:
+  $BOWLINE_SERVER  URL of its `bowline serve`, for the verbs that take --server
+  $BOWLINE_TOKEN   token for it; `bowline token create` on that machine prints one
   $SSL_CERT_FILE   certificates to trust instead of this machine's own
 Flags override the environment, which overrides the configuration file.";
 
-/// Keeps terminals alive: start a program, detach, kill anything but its session process, and come back to exactly
-/// the screen and bytes that you would have seen.
+/// Keep terminals running, and reach them from any shell, browser or phone.
+///
+/// Each session has its own process. Close the terminal, lose the connection or restart the gateway: the program keeps
+/// running, and attaching again shows exactly the screen and output that you would have seen.
 #[derive(Debug, Parser)]
 #[command(name = "bowline", version, after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// Do it on another machine, whose `bowline serve` is at this URL; needs a token in BOWLINE_TOKEN
+    /// Work on another machine, through its `bowline serve` at this URL; needs a token in BOWLINE_TOKEN
     #[arg(
         long,
         global = true,
@@ -67,21 +69,20 @@ pub(crate) struct Args {
     pub(crate) verb: Option<Verb>,
 }
 
-/// The verbs that are about this machine alone, and refuse --server.
-pub(crate) const LOCAL: [&str; 5] = ["prune", "serve", "service", "config", "completions"];
+/// The verbs that work on this machine only, and refuse --server.
+pub(crate) const LOCAL_VERBS: [&str; 5] = ["prune", "serve", "service", "config", "completions"];
 
 impl Args {
-    /// The command line, with --server in the help of those verbs only that take it. The others know it, too, so that
-    /// they can say that they do not.
+    /// Builds the parser. The local verbs accept --server, so that they can refuse it with a hint, but their help does not
+    /// show it.
     pub(crate) fn parser() -> clap::Command {
         let command = Args::command();
         let server = command.get_arguments().find(|arg| arg.get_id() == "server").cloned().map(|arg| arg.hide(true));
-        let is_local = |verb: &clap::Command| LOCAL.contains(&verb.get_name());
+        let is_local = |verb: &clap::Command| LOCAL_VERBS.contains(&verb.get_name());
         command.mut_subcommands(|verb| if is_local(&verb) { verb.args(server.clone()) } else { verb })
     }
 }
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     New(New),
@@ -98,78 +99,78 @@ pub(crate) enum Verb {
     Service(crate::service::Service),
     Token(crate::token::Token),
     LoginLink(crate::login_link::LoginLink),
-    Config(crate::config::show::ConfigVerb),
+    Config(crate::config::show::ConfigArgs),
     Doctor(crate::doctor::Doctor),
     Completions(Completions),
 }
 
-/// Start a program in a new session, and attach to it.
+/// Start a program in a new session and attach to it.
 ///
-/// The program gets this environment, with TERM=xterm-256color, COLORTERM=truecolor and BOWLINE_SESSION, and without the
-/// variables by which the terminal around it says what it is. With --server it gets the server's environment and
-/// directory instead, and what --env and --cwd say.
+/// The program inherits the environment, with TERM=xterm-256color, COLORTERM=truecolor and BOWLINE_SESSION set, and
+/// without the variables that identify the terminal you are in. With --server, it gets the environment and the home
+/// directory of the server instead; --env and --cwd change them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline new                               a login shell
-  bowline new --name build -- make -j8      a name to come back by
-  id=$(bowline new --detach -- ./train.py)  start only; the id is all that is printed
+  bowline new                               start a login shell
+  bowline new --name build -- make -j8      run make in a session called build
+  id=$(bowline new --detach -- ./train.py)  do not attach; print only the id
   bowline new --name db --if-exists return --cwd ~ -- psql
-                                 attach to it if it runs, start it if not")]
+                                            attach if it is running, start it if not")]
 pub(crate) struct New {
-    /// A name to find it by: letters, digits, and . _ -
+    /// Name of the session: letters, digits, and . _ -
     #[arg(long, short)]
     pub(crate) name: Option<SessionName>,
-    /// Start only, and print the id
+    /// Do not attach; print the id
     #[arg(long, short)]
     pub(crate) detach: bool,
     /// Start in this directory instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// The terminal's size when detached, as COLUMNSxROWS [default: this terminal's, or 80x24]
-    #[arg(long, value_parser = units::size)]
+    /// Size of the terminal until a viewer attaches, as COLUMNSxROWS [default: that of this terminal, or 80x24]
+    #[arg(long, value_parser = units::parse_size)]
     pub(crate) size: Option<Size>,
-    /// Output kept for coming back to, such as 512K, 8M or 1G [default: 8M]
-    #[arg(long, value_parser = units::bytes, env = "BOWLINE_LOG_SIZE")]
+    /// How much output to keep, such as 512K, 8M or 1G [default: 8M]
+    #[arg(long, value_parser = units::parse_bytes, env = "BOWLINE_LOG_SIZE")]
     pub(crate) log_size: Option<u64>,
-    /// Lines kept above the screen [default: 1000]
+    /// How many lines to keep above the screen [default: 1000]
     #[arg(long, value_name = "LINES", env = "BOWLINE_SCROLLBACK")]
     pub(crate) scrollback: Option<u32>,
     /// End the session after this long without a viewer, such as 30m or 12h [default: never]
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     pub(crate) ttl: Option<Duration>,
-    /// What to do when a running session has the name
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
-    pub(crate) if_exists: Existing,
-    /// Set a variable in the program's environment
-    #[arg(long, short, value_name = "NAME=VALUE", value_parser = units::variable)]
+    /// What to do if a running session already has the name
+    #[arg(long, value_name = "ACTION", value_enum, default_value_t)]
+    pub(crate) if_exists: IfExistsArg,
+    /// Set an environment variable for the program; repeatable
+    #[arg(long, short, value_name = "NAME=VALUE", value_parser = units::parse_variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// Print the session as JSON; with --detach
+    /// Print the session as JSON; needs --detach
     #[arg(long, requires = "detach")]
     pub(crate) json: bool,
-    /// The program and its arguments [default: your login shell]
+    /// Program and arguments [default: your login shell]
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) argv: Vec<OsString>,
 }
 
-/// What to do when a running session has the name.
+/// [`IfExists`], as a flag.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum Existing {
-    /// Refuse
+pub(crate) enum IfExistsArg {
+    /// Fail
     #[default]
     Fail,
-    /// Take that one if its command and directory are the same, refuse otherwise
+    /// Use that session if it has the same command and directory; otherwise fail
     Return,
-    /// End that one and start afresh
+    /// End that session and start a new one
     Restart,
 }
 
-impl From<Existing> for IfExists {
-    fn from(existing: Existing) -> IfExists {
-        match existing {
-            Existing::Fail => IfExists::Fail,
-            Existing::Return => IfExists::Return,
-            Existing::Restart => IfExists::Restart,
+impl From<IfExistsArg> for IfExists {
+    fn from(arg: IfExistsArg) -> IfExists {
+        match arg {
+            IfExistsArg::Fail => IfExists::Fail,
+            IfExistsArg::Return => IfExists::Return,
+            IfExistsArg::Restart => IfExists::Restart,
         }
     }
 }
@@ -180,25 +181,25 @@ impl From<Existing> for IfExists {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline attach                     the newest session that runs
+  bowline attach                     attach to the newest running session
   bowline attach build
-  bowline attach build --observe     look only: keys go nowhere, the size stays
-  bowline attach build --claim-size  make the session as large as this terminal
+  bowline attach build --observe     watch only: do not type, do not change the size
+  bowline attach build --claim-size  resize the session to this terminal
 
-While another viewer's window decides the size, this one shows as much of the screen as fits around the cursor.
+While another viewer decides the size, this terminal shows the part of the screen around the cursor that fits.
 
-A session that has ended shows its last screen, and attach exits as the program did. One that was lost shows its last \
-screen, too; the exit code is 1, and `bowline restart` starts it again.")]
+For a session that has ended, attach prints the last screen and exits with the exit code of the program. For a lost session, \
+it prints the last screen and exits with 1; `bowline restart` starts the session again.")]
 pub(crate) struct Attach {
-    /// The session's name or id, or the beginning of one [default: the newest one running]
+    /// Name or id of the session, or a unique prefix of one [default: the newest running session]
     pub(crate) session: Option<String>,
-    /// Look only
+    /// Watch only: do not type, do not change the size
     #[arg(long, short, conflicts_with = "claim_size")]
     pub(crate) observe: bool,
-    /// Make the session as large as this terminal, also while another viewer decides its size
+    /// Resize the session to this terminal, even if another viewer decides the size
     #[arg(long, short)]
     pub(crate) claim_size: bool,
-    /// The key that starts a command to bowline, such as ctrl-\ or ctrl-a; none to have none
+    /// Key that starts a bowline command, such as ctrl-\ or ctrl-a; `none` to have no such key
     #[arg(long, value_name = "KEY", env = "BOWLINE_DETACH_KEY")]
     pub(crate) detach_key: Option<String>,
 }
@@ -216,33 +217,33 @@ pub(crate) struct Ls {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// For shell completions: print the names and ids that begin with this word, one a line
+    /// For shell completions: print the names and ids that start with this word, one per line
     #[arg(long, hide = true, value_name = "WORD", conflicts_with = "json")]
     pub(crate) complete: Option<String>,
 }
 
-/// End sessions and everything that they started, and forget them.
+/// End sessions and everything they started, and forget them (remove their files).
 ///
-/// Every process of the session gets SIGHUP and, after the grace, SIGKILL, also those that left its terminal. A tmux or
-/// screen server, gpg-agent, ssh-agent and other Bowline sessions that were started in it are spared.
+/// Every process of the session gets SIGHUP and, after the grace period, SIGKILL, even if it has left the terminal. A
+/// tmux or screen server, gpg-agent, ssh-agent and other Bowline sessions started from it are spared.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bowline kill build
-  bowline kill build --keep      keep its last screen and log; `bowline restart` starts it again
+  bowline kill build --keep      keep its screen and log; `bowline restart` starts it again
   bowline kill --all")]
 pub(crate) struct Kill {
-    /// Names or ids, whole: what is ended by mistake is gone
+    /// Names or ids of the sessions; a prefix is not enough
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) sessions: Vec<String>,
-    /// All sessions of this machine, also those that have ended
+    /// All sessions of this machine, including ended ones
     #[arg(long)]
     pub(crate) all: bool,
-    /// Keep the files of what ended
+    /// Keep the files of the sessions
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Time between SIGHUP and SIGKILL [default: 2s]
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    /// Grace period between SIGHUP and SIGKILL [default: 2s]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     pub(crate) grace: Option<Duration>,
     /// Print JSON
     #[arg(long)]
@@ -251,47 +252,47 @@ pub(crate) struct Kill {
 
 /// Type into a session, or signal its program, without attaching.
 ///
-/// The text is typed first, then the keys in the order given, then Enter with --enter.
+/// Types the text first, then the keys in the order given, then Enter with --enter.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline send build 'make test' --enter     words are joined by spaces
-  git diff | bowline send notes -            the text comes from standard input
-  bowline send menu --key Down --key Enter   keys by name
-  bowline send build --signal INT            a signal instead of keys
+  bowline send build 'make test' --enter     several words are joined by spaces
+  git diff | bowline send notes -            read the text from standard input
+  bowline send menu --key Down --key Enter   press keys by name
+  bowline send build --signal INT            send a signal instead
 
-The text must be UTF-8 and can be of any length. It is typed in pieces of 64 KiB, each once and in order. A session holds \
-256 KiB that its program has not read; send then waits for room, and fails after --wait. An error says how much was typed. \
-With --json, the result of the last piece is printed.
+The text must be UTF-8 and can have any length. It is typed in pieces of 64 KiB, each once and in order. A session queues \
+up to 256 KiB that its program has not read; when the queue is full, send waits for room, and fails after --wait. The error \
+says how much was typed. --json prints the result of the last piece.
 
 Keys: Enter, Tab, BTab (Shift-Tab), Escape, Space, Backspace, Delete, Insert, Home, End, PageUp, PageDown, Up, Down, Left, \
-Right, F1 to F12. C-x is Ctrl-x, M-x is Alt-x, and a single character is itself. Each sends what xterm sends; M-x is Escape \
-and x. Arrows, Home and End depend on the mode that the program has set when send starts: Up is ESC [ A, or ESC O A in \
-application cursor mode. To press keys before a text, send twice.")]
+Right, F1 to F12. C-x is Ctrl-x, M-x is Alt-x, and a single character stands for itself. Keys send what xterm sends; M-x \
+sends Escape and x. Arrows, Home and End depend on the cursor mode of the program when send starts: Up sends ESC [ A, or \
+ESC O A in application mode. To press keys before a text, run send twice.")]
 pub(crate) struct Send {
-    /// The session's name or id, or the beginning of one
+    /// Name or id of the session, or a unique prefix of one
     pub(crate) session: String,
     /// Press a key after the text, such as Enter, Up or C-c; repeatable
     #[arg(long = "key", short, value_name = "KEY", value_parser = Key::parse)]
     pub(crate) keys: Vec<Key>,
-    /// Press Enter last
+    /// Press Enter at the end
     #[arg(long)]
     pub(crate) enter: bool,
     /// Send a signal to the foreground program instead: HUP, INT, QUIT, KILL, TERM, USR1, USR2, STOP, TSTP, CONT, WINCH
-    #[arg(long, short, value_name = "SIGNAL", value_parser = units::signal, conflicts_with_all = ["text", "keys", "enter"])]
+    #[arg(long, short, value_name = "SIGNAL", value_parser = units::parse_signal, conflicts_with_all = ["text", "keys", "enter"])]
     pub(crate) signal: Option<String>,
-    /// How long to wait for a program that does not read
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1m")]
+    /// How long to wait for a program that does not read its input
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, default_value = "1m")]
     pub(crate) wait: Duration,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The text; - for standard input; after -- also what begins with a dash
+    /// Text to type, or - for standard input; put -- before text that starts with a dash
     #[arg(required_unless_present_any = ["signal", "keys", "enter"])]
     pub(crate) text: Vec<String>,
 }
 
-/// Print what a session shows, or showed last.
+/// Print the screen of a session, or the last screen of an ended one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -299,23 +300,23 @@ Examples:
   bowline screen build --scrollback 200 | grep error
   bowline screen build --format json | jq .cursor")]
 pub(crate) struct Screen {
-    /// The session's name or id, or the beginning of one
+    /// Name or id of the session, or a unique prefix of one
     pub(crate) session: String,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
-    /// With this many lines above the screen
+    /// Also print this many lines from above the screen
     #[arg(long, value_name = "LINES", default_value_t = 0)]
     pub(crate) scrollback: u32,
 }
 
-/// How to print a screen.
+/// [`ScreenFormat`], as a flag.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum Format {
     /// Plain text
     #[default]
     Text,
-    /// Text with its colours
+    /// Text with colours and attributes, as escape sequences
     Ansi,
     /// Cells, cursor and modes
     Json,
@@ -331,9 +332,10 @@ impl From<Format> for ScreenFormat {
     }
 }
 
-/// Print the bytes that a session's program has written, as far as they are kept.
+/// Print the output of a session, as far back as it is kept.
 ///
-/// In a terminal, what would make it answer is left out; elsewhere the bytes are exactly those of the program.
+/// In a terminal, queries that the terminal would answer are left out. In a pipe or a file, the bytes are exactly those
+/// that the program wrote.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -341,40 +343,40 @@ Examples:
   bowline log build --follow
   bowline log build --from 1048576 --to 2097152 > part")]
 pub(crate) struct Log {
-    /// The session's name or id, or the beginning of one
+    /// Name or id of the session, or a unique prefix of one
     pub(crate) session: String,
-    /// From this offset [default: the oldest byte kept]
+    /// Start at this byte offset [default: the oldest byte kept]
     #[arg(long, value_name = "OFFSET")]
     pub(crate) from: Option<u64>,
-    /// Up to this offset [default: the end]
+    /// Stop before this byte offset [default: the end]
     #[arg(long, value_name = "OFFSET", conflicts_with = "follow")]
     pub(crate) to: Option<u64>,
-    /// Go on with what comes, until the session ends
+    /// Keep printing new output until the session ends
     #[arg(long, short)]
     pub(crate) follow: bool,
 }
 
-/// Give a session another name.
+/// Rename a session.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bowline rename build build-old
-  bowline rename k3v9x0q2m7aa build   a session without a name has its id")]
+  bowline rename k3v9x0q2m7aa build   name a session that has none")]
 pub(crate) struct Rename {
-    /// The session's name or id, or the beginning of one
+    /// Name or id of the session, or a unique prefix of one
     pub(crate) session: String,
-    /// The new name
+    /// New name: letters, digits, and . _ -
     pub(crate) name: SessionName,
 }
 
-/// Start an ended or lost session again: the same command in the same place, under the same id.
+/// Start an ended or lost session again, with the same command, directory and id.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bowline restart build
-  bowline restart build --attach   and go there")]
+  bowline restart build --attach   and attach to it")]
 pub(crate) struct Restart {
-    /// The session's name or id, or the beginning of one
+    /// Name or id of the session, or a unique prefix of one
     pub(crate) session: String,
     /// Attach to it
     #[arg(long, short)]
@@ -384,23 +386,24 @@ pub(crate) struct Restart {
     pub(crate) json: bool,
 }
 
-/// Forget ended sessions that are old or take too much space.
+/// Forget ended sessions that are old or take too much space (remove their files).
 ///
-/// This also happens whenever a session is started, and every hour where `bowline serve` runs. Lost sessions stay until you look at them or kill them.
+/// This also happens whenever a session starts, and every hour while `bowline serve` runs. Lost sessions are kept until
+/// you kill or restart them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline prune                  by the configured limits
-  bowline prune --older 0s       every terminal that has ended
-  bowline prune --dry-run        only say what would go")]
+  bowline prune                  forget sessions past the configured limits
+  bowline prune --older 0s       forget every ended terminal session
+  bowline prune --dry-run        only print what would be forgotten")]
 pub(crate) struct Prune {
-    /// Those that ended longer ago than this, such as 12h or 7d [default: 7d]
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    /// Forget sessions that ended longer ago than this, such as 12h or 7d [default: 7d]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     pub(crate) older: Option<Duration>,
-    /// The oldest, while all together take more than this [default: 1G]
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    /// Forget the oldest while ended sessions take more than this in total [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
     pub(crate) total_size: Option<u64>,
-    /// Only say what would go
+    /// Only print what would be forgotten
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print JSON
@@ -408,7 +411,7 @@ pub(crate) struct Prune {
     pub(crate) json: bool,
 }
 
-/// Print a script with which your shell completes verbs and flags; in bash, zsh and fish also sessions.
+/// Print a shell script that completes verbs and flags and, in bash, zsh and fish, sessions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -416,9 +419,9 @@ Examples:
   bowline completions zsh  > ~/.zfunc/_bowline    (with `fpath+=~/.zfunc` before compinit in ~/.zshrc)
   bowline completions fish > ~/.config/fish/completions/bowline.fish
 
-Sessions are those of this machine, or of --server or BOWLINE_SERVER.")]
+It completes the sessions of this machine, or of the one that --server or BOWLINE_SERVER names.")]
 pub(crate) struct Completions {
-    /// The shell to print it for
+    /// Shell to print the script for
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -429,19 +432,19 @@ mod tests {
 
     use super::*;
 
-    /// What each short flag stands for, in this command and those below it.
-    fn shorts(command: &clap::Command, found: &mut BTreeMap<char, Vec<String>>) {
+    /// Collects the long names of each short flag of `command` and its subcommands.
+    fn collect_short_flags(command: &clap::Command, found: &mut BTreeMap<char, Vec<String>>) {
         for arg in command.get_arguments() {
             let long = arg.get_long().unwrap_or_default().to_owned();
             arg.get_short().into_iter().for_each(|short| found.entry(short).or_default().push(long.clone()));
         }
-        command.get_subcommands().for_each(|verb| shorts(verb, found));
+        command.get_subcommands().for_each(|verb| collect_short_flags(verb, found));
     }
 
     #[test]
     fn a_short_flag_means_the_same_everywhere() {
         let mut found = BTreeMap::new();
-        shorts(&Args::parser(), &mut found);
+        collect_short_flags(&Args::parser(), &mut found);
         assert!(found.contains_key(&'d'), "{found:?}");
         for (short, mut longs) in found {
             longs.dedup();

@@ -1,4 +1,4 @@
-//! `bowline attach`: a session in this terminal.
+//! `bowline attach`: shows a session in this terminal.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -11,58 +11,58 @@ use bowline_proto::session::{ExitStatus, State};
 
 use crate::args;
 use crate::config::{self, Config};
-use crate::failure::{Code, Failure, GET_TOKEN, MORE_SCOPE};
-use crate::place::{Place, Session};
+use crate::failure::{Code, Failure, GET_TOKEN, LIST_SESSIONS, MORE_SCOPE};
+use crate::host::{Host, Session};
 
-/// Lines of history that an attach brings into the terminal's own scrollback.
-const HISTORY: u32 = 1000;
+/// How many lines of scrollback an attach prints into the scrollback of this terminal.
+const SCROLLBACK: u32 = 1000;
 
-pub(crate) fn run(verb: &args::Attach, place: &dyn Place, config: &Config) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(verb: &args::Attach, host: &dyn Host, config: &Config) -> anyhow::Result<ExitCode> {
     let session = match &verb.session {
-        Some(session) => place.find(session)?,
-        None => newest(place)?,
+        Some(session) => host.find(session)?,
+        None => newest(host)?,
     };
     let prefix = match &verb.detach_key {
         Some(key) => config::parse_detach_key(key)
-            .map_err(|why| Failure::new(Code::Usage, why, "for example --detach-key 'ctrl-a', or --detach-key none"))?,
+            .map_err(|error| Failure::new(Code::Usage, error, "use --detach-key ctrl-a, for example, or none"))?,
         None => config.detach_key,
     };
     let options = Options { prefix, observe: verb.observe, claim: verb.claim_size, ..options(config) };
-    attach(place, &session, &options)
+    attach(host, &session, &options)
 }
 
-/// The session that was started last, of those that run here and are not the one around us.
-fn newest(place: &dyn Place) -> anyhow::Result<Session> {
-    let around = std::env::var("BOWLINE_SESSION").unwrap_or_default();
+/// Finds the newest running session of this host, except the one that this terminal is in.
+fn newest(host: &dyn Host) -> anyhow::Result<Session> {
+    let current = std::env::var("BOWLINE_SESSION").unwrap_or_default();
     let runs = |session: &Session| session.info.host.is_none() && session.info.state == State::Running;
-    let mut running = place.list()?;
+    let mut running = host.list()?;
     running.retain(runs);
-    let others = running.iter().rfind(|session| session.info.id.as_str() != around);
-    match (others, running.first()) {
+    let newest = running.iter().rfind(|session| session.info.id.as_str() != current);
+    match (newest, running.first()) {
         (Some(newest), _) => Ok(newest.clone()),
         (None, Some(own)) => {
-            let message = format!("the only running session is {}, which this terminal is in", own.label());
-            Err(Failure::new(Code::Unknown, message, "`bowline new --detach` starts another").into())
+            let message = format!("the only running session is {}, and this terminal is in it", own.label());
+            Err(Failure::new(Code::NotFound, message, "`bowline new --detach` starts another").into())
         }
-        (None, None) => Err(Failure::new(Code::Unknown, "no session is running", "`bowline new` starts one").into()),
+        (None, None) => Err(Failure::new(Code::NotFound, "no session is running", "`bowline new` starts one").into()),
     }
 }
 
 /// Attaches to a session that was just started.
-pub(crate) fn to(place: &dyn Place, session: &Session, config: &Config) -> anyhow::Result<ExitCode> {
-    attach(place, session, &options(config))
+pub(crate) fn attach_started(host: &dyn Host, session: &Session, config: &Config) -> anyhow::Result<ExitCode> {
+    attach(host, session, &options(config))
 }
 
-/// An error for a session that is no terminal: what it is came with a later version.
-pub(crate) fn require_terminal_kind(session: &Session) -> anyhow::Result<()> {
+/// Fails for a session that is not a terminal, which only a newer version can create.
+pub(crate) fn require_terminal_session(session: &Session) -> anyhow::Result<()> {
     if session.info.terminal.is_some() {
         return Ok(());
     }
-    let message = format!("{} is of a kind that this version of bowline does not know", session.label());
-    Err(Failure::new(Code::Other, message, "use the version that made it, or a newer one").into())
+    let message = format!("{} is a kind of session that this version of bowline does not support", session.label());
+    Err(Failure::new(Code::Other, message, "use the version that created it, or a newer one").into())
 }
 
-/// An error unless a person sits at this terminal.
+/// Fails unless standard input and output are a terminal.
 pub(crate) fn require_terminal(hint: &str) -> anyhow::Result<()> {
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         return Ok(());
@@ -71,50 +71,50 @@ pub(crate) fn require_terminal(hint: &str) -> anyhow::Result<()> {
 }
 
 fn options(config: &Config) -> Options {
-    Options { prefix: config.detach_key, scrollback: HISTORY, backoff: config.backoff(), ..Options::default() }
+    Options { prefix: config.detach_key, scrollback: SCROLLBACK, backoff: config.backoff(), ..Options::default() }
 }
 
-fn attach(place: &dyn Place, session: &Session, options: &Options) -> anyhow::Result<ExitCode> {
+fn attach(host: &dyn Host, session: &Session, options: &Options) -> anyhow::Result<ExitCode> {
     let label = session.label();
-    if let Some(host) = &session.info.host {
-        let message = format!("{label} belongs to the machine {host}");
+    if let Some(hostname) = &session.info.host {
+        let message = format!("{label} belongs to the machine {hostname}");
         return Err(Failure::new(Code::Other, message, "run bowline on that machine").into());
     }
-    require_terminal_kind(session)?;
-    // Its output would be its own input, for ever.
-    if std::env::var_os("BOWLINE_SESSION").is_some_and(|around| around == session.info.id.as_str()) {
-        let hint = "attach from another terminal; `bowline ls` shows what else there is";
-        return Err(Failure::new(Code::Usage, format!("this terminal is {label} itself"), hint).into());
+    require_terminal_session(session)?;
+    // A session that shows itself would feed its output back into itself forever.
+    if std::env::var_os("BOWLINE_SESSION").is_some_and(|current| current == session.info.id.as_str()) {
+        let hint = "attach from another terminal; `bowline ls` lists the other sessions";
+        return Err(Failure::new(Code::Usage, format!("this terminal is already in {label}"), hint).into());
     }
-    require_terminal(&format!("`bowline screen {label}` prints what it shows"))?;
+    require_terminal(&format!("`bowline screen {label}` prints its screen without a terminal"))?;
     if session.info.state == State::Lost {
-        show_last_screen(place, session);
+        show_last_screen(host, session);
         return conclude(label, Outcome::Lost);
     }
-    let outcome = bowline_client::attach(place.dial(session)?, options)?;
+    let outcome = bowline_client::attach(host.dial(session)?, options)?;
     conclude(label, outcome)
 }
 
-/// Prints what a lost session showed last. A crash may have cost it any of its other files, so that nothing else is needed.
-fn show_last_screen(place: &dyn Place, session: &Session) {
-    match place.screen(session, ScreenFormat::Ansi, 0) {
+/// Prints the last screen of a lost session. Needs no other file, since a crash may have damaged any of them.
+fn show_last_screen(host: &dyn Host, session: &Session) {
+    match host.screen(session, ScreenFormat::Ansi, 0) {
         Ok(screen) => println!("{}", screen.trim_end_matches('\n')),
-        Err(error) => eprintln!("bowline: its last screen cannot be shown: {error:#}"),
+        Err(error) => eprintln!("bowline: cannot show the last screen: {error:#}"),
     }
 }
 
-/// Says how it ended, and turns that into an exit code.
+/// Prints how the attach ended and returns its exit code.
 fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
     match outcome {
         Outcome::Detached { unsent } => {
             if unsent > 0 {
-                eprintln!("[the last {unsent} bytes typed may not have reached {label}, which did not read them]");
+                eprintln!("[{label} did not confirm the last {unsent} bytes that you typed; they may be lost]");
             }
-            eprintln!("[detached from {label}; `bowline attach {label}` comes back]");
+            eprintln!("[detached from {label}; `bowline attach {label}` attaches again]");
             Ok(ExitCode::SUCCESS)
         }
         Outcome::Exited(status) => {
-            eprintln!("[{label} {}]", exit_words(&status));
+            eprintln!("[{label} {}]", describe_exit(&status));
             Ok(ExitCode::from(exit_code(&status)))
         }
         Outcome::Lost => {
@@ -124,26 +124,26 @@ fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
         Outcome::Refused { why, reason } => {
             let message = if reason.is_empty() { format!("{label} cannot be attached to") } else { reason };
             let (code, hint) = match why {
-                Permanent::Unknown | Permanent::Gone => (Code::Unknown, "`bowline ls` lists the sessions there are"),
+                Permanent::Unknown | Permanent::Gone => (Code::NotFound, LIST_SESSIONS),
                 Permanent::NotAllowed => (Code::Other, MORE_SCOPE),
-                Permanent::Version => (Code::Other, "run the same version of bowline here and there"),
-                Permanent::Protocol | Permanent::Other => (Code::Other, "`bowline screen` still shows what it shows"),
+                Permanent::Version => (Code::Other, "use the same version of bowline on both machines"),
+                Permanent::Protocol | Permanent::Other => (Code::Other, "`bowline screen` prints its screen"),
             };
             Err(Failure::new(code, message, hint).into())
         }
         Outcome::NeedsLogin { reason } => {
-            let message = if reason.is_empty() { "the server does not take the token".to_owned() } else { reason };
+            let message = if reason.is_empty() { "the server does not accept the token".to_owned() } else { reason };
             Err(Failure::new(Code::Other, message, GET_TOKEN).into())
         }
         Outcome::Dropped => {
-            let message = format!("the connection to {label} was taken over");
-            Err(Failure::new(Code::Other, message, format!("`bowline attach {label}` comes back")).into())
+            let message = format!("another connection has replaced the one to {label}");
+            Err(Failure::new(Code::Other, message, format!("`bowline attach {label}` attaches again")).into())
         }
-        Outcome::Signalled(signal) => Ok(ExitCode::from(signalled(signal))),
+        Outcome::Signalled(signal) => Ok(ExitCode::from(signal_exit_code(signal))),
     }
 }
 
-fn exit_words(status: &ExitStatus) -> String {
+fn describe_exit(status: &ExitStatus) -> String {
     match (&status.signal, status.code) {
         (Some(signal), _) => format!("was ended by {signal}"),
         (None, Some(code)) => format!("exited with status {code}"),
@@ -151,17 +151,17 @@ fn exit_words(status: &ExitStatus) -> String {
     }
 }
 
-/// As a shell would say it.
+/// The exit code that a shell reports for this status.
 fn exit_code(status: &ExitStatus) -> u8 {
     match (&status.signal, status.code) {
-        (Some(name), _) => signalled(signal::number(name).unwrap_or(127)),
+        (Some(name), _) => signal_exit_code(signal::number(name).unwrap_or(127)),
         (None, Some(code)) => code as u8,
         (None, None) => Code::Other as u8,
     }
 }
 
-/// The exit code of a shell whose program was ended by this signal.
-fn signalled(signal: i32) -> u8 {
+/// The exit code that a shell reports for a program ended by this signal.
+fn signal_exit_code(signal: i32) -> u8 {
     128u8.saturating_add(u8::try_from(signal).unwrap_or(127))
 }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r31_a_program_ends_with_its_own_code() {
+    fn r31_attach_exits_with_the_exit_code_of_the_program() {
         let code = |code, signal: Option<&str>| exit_code(&ExitStatus { code, signal: signal.map(Into::into) });
         assert_eq!(code(Some(0), None), 0);
         assert_eq!(code(Some(3), None), 3);

@@ -1,4 +1,4 @@
-//! `bowline completions`: a script that completes verbs, flags and sessions.
+//! `bowline completions`: prints a shell script that completes verbs, flags and sessions.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ pub(crate) fn run(verb: &args::Completions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `clap` writes, with sessions where one is asked for.
+/// The script that `clap` generates, extended to complete sessions.
 fn script(shell: Shell) -> anyhow::Result<String> {
     let mut parser = Args::parser();
     parser.build();
@@ -34,7 +34,7 @@ fn script(shell: Shell) -> anyhow::Result<String> {
     })
 }
 
-/// The command as people are shown it: the generators leave out nothing that is hidden.
+/// Copies the command without its hidden parts, which the generators of `clap_complete` would include.
 fn visible(command: &Command) -> Command {
     let generated = |id: &str| ["help", "version"].contains(&id);
     let args = command.get_arguments().filter(|arg| !arg.is_hide_set() && !generated(arg.get_id().as_str()));
@@ -43,26 +43,26 @@ fn visible(command: &Command) -> Command {
     Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())
         .visible_aliases(aliases)
-        // Each verb has its own already.
+        // Global arguments are already copied into each verb.
         .args(args.map(|arg| arg.clone().global(false)))
         .subcommands(verbs.map(visible))
 }
 
-/// The options, of any verb, after which a value follows.
+/// The options of all verbs that take a value.
 fn options_with_values(command: &Command) -> Vec<String> {
-    let takes = |arg: &&Arg| arg.get_action().takes_values() && !arg.is_positional();
-    let of = |arg: &Arg| {
+    let takes_value = |arg: &&Arg| arg.get_action().takes_values() && !arg.is_positional();
+    let names = |arg: &Arg| {
         let short = arg.get_short().map(|short| format!("-{short}"));
         short.into_iter().chain(arg.get_long().map(|long| format!("--{long}"))).collect::<Vec<_>>()
     };
-    let own = command.get_arguments().filter(takes).flat_map(of);
+    let own = command.get_arguments().filter(takes_value).flat_map(names);
     let mut all: Vec<String> = own.chain(command.get_subcommands().flat_map(options_with_values)).collect();
     all.sort();
     all.dedup();
     all
 }
 
-/// Zsh has one action for each argument: that of a session is ours.
+/// Replaces the zsh action of each session argument with `_bowline_sessions`.
 fn zsh(script: &str) -> String {
     let is_session = |line: &str| {
         let spec = line.strip_prefix('\'').map(|spec| spec.trim_start_matches(['*', ':']));
@@ -71,7 +71,7 @@ fn zsh(script: &str) -> String {
     let line = |line: &str| match line.strip_suffix(":_default' \\") {
         Some(spec) if is_session(line) => format!("{spec}:_bowline_sessions' \\\n"),
         _ if line == "_bowline() {" => format!("{line}\n    local -a bowline_words=(\"${{words[@]}}\")\n"),
-        // The function must be there before the script runs the first time.
+        // The function must be defined before the script first runs.
         _ if line.starts_with("if [ \"$funcstack[1]\"") => format!("{ZSH}\n{line}\n"),
         _ => format!("{line}\n"),
     };
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_completed_wherever_zsh_asks_for_one() {
+    fn zsh_completes_every_session_argument() {
         let script = script(Shell::Zsh).unwrap();
         // attach, kill, send, screen, log, rename and restart.
         assert_eq!(script.matches(":_bowline_sessions' \\").count(), 7);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn options_with_values_are_told_from_flags() {
+    fn options_with_values_do_not_include_flags() {
         let options = options_with_values(&visible(&Args::parser()));
         for option in ["--server", "--format", "--key", "-k", "--grace"] {
             assert!(options.contains(&option.to_owned()), "{option}: {options:?}");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_hidden_is_offered() {
+    fn hidden_verbs_are_not_completed() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
             let script = script(shell).unwrap();
             assert!(!script.contains("session-process"), "{shell}");

@@ -1,4 +1,4 @@
-//! What went wrong, what to do about it, and the exit code that says so to scripts.
+//! Errors as users see them: a message, a hint, and an exit code for scripts.
 
 use bowline_proto::problem;
 use std::fmt;
@@ -13,40 +13,40 @@ use bowline_host::remove::EndError;
 use bowline_host::rename::RenameError;
 use bowline_host::start::StartError;
 
-const OWN_PLACE: &str = "set BOWLINE_STATE_DIR to a directory of your own";
-const NAME_TAKEN: &str = "attach to it, choose another --name, or replace it with --if-exists restart; --if-exists return takes it \
-     if the command and the directory are the same";
-const LIST: &str = "`bowline ls` lists the sessions there are";
-/// What to do about a certificate that is not known to be the server's.
-pub(crate) const TRUST: &str =
-    "the certificate must be of that name, and of an authority that this machine knows or that SSL_CERT_FILE has";
-/// What to do without a token that the server takes.
+pub(crate) const LIST_SESSIONS: &str = "`bowline ls` lists the sessions";
+pub(crate) const SET_STATE_DIR: &str = "set BOWLINE_STATE_DIR to a directory of your own";
+const SESSION_STATE: &str = "`bowline ls` shows whether it is still running";
+const NAME_TAKEN: &str = "attach to it, choose another --name, or replace it with --if-exists restart; \
+     --if-exists return uses it if the command and the directory are the same";
+/// For a certificate that is not trusted.
+pub(crate) const TRUST_CERTIFICATE: &str = "the certificate must be valid for that host name and issued by an authority \
+     that this machine trusts; SSL_CERT_FILE can name a file with other trusted certificates";
+/// For a missing token, or one that the server does not accept.
 pub(crate) const GET_TOKEN: &str =
-    "set BOWLINE_TOKEN; `bowline token create --name laptop --scope write` on the server prints one";
-/// What to do with a token that may do too little.
-pub(crate) const MORE_SCOPE: &str =
-    "this token may not do that; `bowline token create --name laptop --scope write` on the server prints one that may";
-/// The same, for what only an admin may.
-const ADMIN_SCOPE: &str = "tokens and logins need `--scope admin`; `bowline token create --name admin --scope admin` on the server prints one";
+    "set BOWLINE_TOKEN; `bowline token create --name laptop --scope write` on the server prints a token";
+/// For a token whose scope is too small.
+pub(crate) const MORE_SCOPE: &str = "this token does not allow that; `bowline token create --name laptop --scope write` \
+     on the server prints one that does";
+/// For a token whose scope is too small for tokens and logins.
+const ADMIN_SCOPE: &str = "tokens and logins need a token with `--scope admin`; \
+     `bowline token create --name admin --scope admin` on the server prints one";
 
-/// A code, and something to do about it.
+/// An exit code and a hint.
 type Advice = (Code, Option<&'static str>);
 
-/// An exit code of the table in `bowline --help`.
+/// The exit codes that `bowline --help` lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// Anything without a code of its own.
     Other = 1,
-    /// The command line or the configuration.
+    /// A mistake in the command line or the configuration, or an ambiguous session.
     Usage = 2,
-    /// No such session.
-    Unknown = 3,
-    /// The name is taken.
-    Taken = 4,
-    /// The program, the directory or the space.
+    /// No such session or token.
+    NotFound = 3,
+    NameTaken = 4,
+    /// The program, the directory or the disk space does not allow a start.
     CannotStart = 5,
-    /// The session process does not answer.
-    Silent = 6,
+    /// The session process or the server does not answer.
+    Unreachable = 6,
 }
 
 /// An error as the user sees it.
@@ -58,12 +58,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure with something to do about it.
+    /// `hint` says what to do about it.
     pub(crate) fn new(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Failure {
         Failure { code, message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// Says it on standard error.
+    /// Prints the error to standard error and returns its exit code.
     pub(crate) fn report(&self) -> ExitCode {
         eprintln!("{self}");
         ExitCode::from(self.code as u8)
@@ -90,20 +90,20 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// What went wrong and why, without causes that the sentence before them already tells.
+/// Joins the error and its causes, without causes that the message already contains.
 fn message(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
+    error.chain().map(ToString::to_string).fold(String::new(), |message, cause| match message.as_str() {
         "" => cause,
-        told if told.contains(&cause) => said,
-        _ => format!("{said}: {cause}"),
+        text if text.contains(&cause) => message,
+        _ => format!("{message}: {cause}"),
     })
 }
 
-/// The code and hint for an error of the libraries.
+/// The exit code and hint for an error of the library crates.
 fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
     if let Some(error) = error.downcast_ref::<RegistryError>() {
         return Some(match error {
-            RegistryError::Unknown(_) => (Code::Unknown, Some(LIST)),
+            RegistryError::Unknown(_) => (Code::NotFound, Some(LIST_SESSIONS)),
             RegistryError::Damaged { .. } => (Code::Other, Some("`bowline kill` with its id forgets it")),
             RegistryError::Io { .. } => (Code::Other, Some("check the owner and permissions of that directory")),
         });
@@ -114,14 +114,14 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
         _ => {}
     }
     if let Some(error) = error.downcast_ref::<StartError>() {
-        let other = (Code::CannotStart, matches!(error, StartError::Home(_)).then_some(OWN_PLACE));
+        let other = (Code::CannotStart, matches!(error, StartError::Home(_)).then_some(SET_STATE_DIR));
         return Some(advise_on_start(error.code()).unwrap_or(other));
     }
     if let Some(error) = error.downcast_ref::<CallError>() {
         return Some(advise_on_call(error));
     }
     if error.is::<BadAddress>() {
-        return Some((Code::Usage, Some("give the URL that `bowline serve` prints, without what follows #")));
+        return Some((Code::Usage, Some("use the URL that `bowline serve` prints, without the part from # on")));
     }
     if let Some(error) = error.downcast_ref::<GatewayError>() {
         return Some(match error {
@@ -131,22 +131,22 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
     }
     if let Some(error) = error.downcast_ref::<ControlError>() {
         return Some(match error {
-            ControlError::Unreachable(_) | ControlError::Silent => {
-                (Code::Silent, Some("`bowline ls` shows whether it still runs"))
-            }
+            ControlError::Unreachable(_) | ControlError::Silent => (Code::Unreachable, Some(SESSION_STATE)),
             ControlError::Unexpected | ControlError::Refused { .. } => (Code::Other, None),
         });
     }
     if let Some(RenameError::Taken { .. }) = error.downcast_ref::<RenameError>() {
-        return Some((Code::Taken, Some("choose another name, or end the session that has it")));
+        return Some((Code::NameTaken, Some("choose another name, or end the session that has it")));
     }
     if let Some(error) = error.downcast_ref::<AuthError>() {
         return Some(match error {
-            AuthError::Home(_) => (Code::CannotStart, Some(OWN_PLACE)),
+            AuthError::Home(_) => (Code::CannotStart, Some(SET_STATE_DIR)),
             AuthError::BadName(_) | AuthError::BadTtl => (Code::Usage, None),
-            AuthError::TooManyTokens => (Code::Other, Some("`bowline token ls` lists them, `token revoke` ends one")),
-            AuthError::Io { .. } => (Code::Other, Some("check its owner and permissions, and the free space")),
-            // These say themselves what to do.
+            AuthError::TooManyTokens => {
+                (Code::Other, Some("`bowline token ls` lists them; `bowline token revoke` revokes one"))
+            }
+            AuthError::Io { .. } => (Code::Other, Some("check its owner, its permissions and the free disk space")),
+            // These messages already say what to do.
             AuthError::Busy { .. }
             | AuthError::Damaged { .. }
             | AuthError::Newer { .. }
@@ -155,18 +155,18 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
         });
     }
     if error.downcast_ref::<HomeError>().is_some() {
-        return Some((Code::CannotStart, Some(OWN_PLACE)));
+        return Some((Code::CannotStart, Some(SET_STATE_DIR)));
     }
     match error.downcast_ref::<EndError>()? {
         EndError::Stuck(_) => {
-            Some((Code::Silent, Some("its process may be stopped (SIGSTOP) or stuck on a dead disk")))
+            Some((Code::Unreachable, Some("its process may be stopped (SIGSTOP), or waiting for a disk that hangs")))
         }
         EndError::Elsewhere(_) | EndError::Alive | EndError::Files { .. } => Some((Code::Other, None)),
     }
 }
 
-/// The problem code, if a session process or a gateway refused.
-pub(crate) fn code_of(error: &anyhow::Error) -> Option<problem::Code> {
+/// The problem code, if a session process or a gateway refused the request.
+pub(crate) fn problem_code(error: &anyhow::Error) -> Option<problem::Code> {
     error.chain().find_map(|cause| match cause.downcast_ref::<ControlError>() {
         Some(ControlError::Refused { code, .. }) => Some(*code),
         Some(ControlError::Unreachable(_) | ControlError::Silent | ControlError::Unexpected) => None,
@@ -174,44 +174,48 @@ pub(crate) fn code_of(error: &anyhow::Error) -> Option<problem::Code> {
     })
 }
 
-/// The failure of a call that only an admin's token may make.
-pub(crate) fn of_admin(error: CallError) -> anyhow::Error {
+/// Converts the error of a call that needs the scope `admin`, with a hint about it.
+pub(crate) fn explain_admin_call(error: CallError) -> anyhow::Error {
     match error.code() {
         Some(problem::Code::NotAllowed) => Failure::new(Code::Other, error.to_string(), ADMIN_SCOPE).into(),
         _ => error.into(),
     }
 }
 
-/// Why there is no new session.
+/// The exit code and hint for a session that could not be started.
 fn advise_on_start(code: problem::Code) -> Option<Advice> {
     Some(match code {
-        problem::Code::NameTaken => (Code::Taken, Some(NAME_TAKEN)),
+        problem::Code::NameTaken => (Code::NameTaken, Some(NAME_TAKEN)),
         problem::Code::BadCwd => {
-            (Code::CannotStart, Some("give a directory that exists and can be entered with --cwd"))
+            (Code::CannotStart, Some("use --cwd to name a directory that exists and that you can enter"))
         }
-        problem::Code::NoProgram => (Code::CannotStart, Some("check the spelling, and PATH")),
-        problem::Code::NoSpace => (Code::CannotStart, Some("free some space, or keep less output with --log-size 1M")),
+        problem::Code::NoProgram => (Code::CannotStart, Some("check the spelling and PATH")),
+        problem::Code::NoSpace => {
+            (Code::CannotStart, Some("free some disk space, or keep less output with --log-size 1M"))
+        }
         problem::Code::BadRequest | problem::Code::BadName | problem::Code::BadSize => (Code::Usage, None),
-        problem::Code::UnknownSession => (Code::Unknown, Some(LIST)),
-        problem::Code::Unreachable => (Code::Silent, None),
+        problem::Code::UnknownSession => (Code::NotFound, Some(LIST_SESSIONS)),
+        problem::Code::Unreachable => (Code::Unreachable, None),
         _ => return None,
     })
 }
 
-/// Why a gateway did not do it.
+/// The exit code and hint for a failed call to a gateway.
 fn advise_on_call(error: &CallError) -> Advice {
     match error {
-        CallError::Unreachable { .. } => (Code::Silent, Some("check the URL, and that `bowline serve` runs there")),
-        CallError::Untrusted { .. } => (Code::Silent, Some(TRUST)),
-        CallError::NotOurs { .. } => (Code::Other, Some("check the URL and its path, and any proxy in between")),
+        CallError::Unreachable { .. } => {
+            (Code::Unreachable, Some("check the URL, and that `bowline serve` is running there"))
+        }
+        CallError::Untrusted { .. } => (Code::Unreachable, Some(TRUST_CERTIFICATE)),
+        CallError::NotOurs { .. } => (Code::Other, Some("check the URL, its path, and any proxy in between")),
         CallError::Refused { code, .. } => match *code {
-            problem::Code::UnknownSession | problem::Code::SessionGone => (Code::Unknown, Some(LIST)),
+            problem::Code::UnknownSession | problem::Code::SessionGone => (Code::NotFound, Some(LIST_SESSIONS)),
             problem::Code::NotAuthenticated => (Code::Other, Some(GET_TOKEN)),
             problem::Code::NotAllowed => (Code::Other, Some(MORE_SCOPE)),
             problem::Code::BadHost | problem::Code::BadOrigin => {
-                (Code::Other, Some("start the server with --public-url and this URL"))
+                (Code::Other, Some("on the server, run `bowline serve` with this URL as --public-url"))
             }
-            problem::Code::Unreachable => (Code::Silent, Some("`bowline ls` shows whether it still runs")),
+            problem::Code::Unreachable => (Code::Unreachable, Some(SESSION_STATE)),
             start => advise_on_start(start).unwrap_or((Code::Other, None)),
         },
     }

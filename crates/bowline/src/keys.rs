@@ -1,25 +1,24 @@
-//! Names of keys, as `send --key` takes them, and what a terminal sends for them.
+//! The keys that `send --key` accepts, and the bytes that a terminal sends for them.
 
-/// The names, for help and errors.
+/// The names of the keys, for error messages.
 pub(crate) const NAMES: &str = "Enter, Tab, BTab, Escape, Space, Backspace, Delete, Insert, Home, End, PageUp, PageDown, \
                                 Up, Down, Left, Right, F1 to F12, a single character, C-CHARACTER or M-KEY";
 
-/// A key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     /// Always sends this text.
     Plain(String),
-    /// Sends `ESC [` or, in application cursor mode, `ESC O`, and this letter.
+    /// Sends `ESC [`, or `ESC O` in application cursor mode, and then this letter.
     Cursor(char),
 }
 
 impl Key {
-    /// The key with this name, in any case.
+    /// Parses the name of a key, ignoring case.
     pub(crate) fn parse(text: &str) -> Result<Key, String> {
-        named(text).ok_or_else(|| format!("choose one of {NAMES}"))
+        parse_name(text).ok_or_else(|| format!("choose one of {NAMES}"))
     }
 
-    /// What a terminal sends, with its cursor keys in application mode or not.
+    /// The text that a terminal sends for the key.
     pub(crate) fn encode(&self, application_cursor: bool) -> String {
         match self {
             Key::Plain(text) => text.clone(),
@@ -29,17 +28,17 @@ impl Key {
     }
 }
 
-fn named(text: &str) -> Option<Key> {
+fn parse_name(text: &str) -> Option<Key> {
     let plain = |text: &str| Some(Key::Plain(text.to_owned()));
     if let Some(rest) = strip(text, "m-") {
-        // Alt is Escape before a single character. With other keys terminals differ.
-        return match named(rest)? {
+        // Alt sends Escape before a single character. For other keys, terminals differ.
+        return match parse_name(rest)? {
             Key::Plain(key) if key.chars().count() == 1 => Some(Key::Plain(format!("\x1b{key}"))),
             Key::Plain(_) | Key::Cursor(_) => None,
         };
     }
     if let Some(rest) = strip(text, "c-") {
-        return control(rest).map(|key| Key::Plain(key.to_string()));
+        return parse_control(rest).map(|key| Key::Plain(key.to_string()));
     }
     if text.chars().count() == 1 {
         return plain(text).filter(|_| !text.contains(char::is_control));
@@ -77,14 +76,14 @@ fn named(text: &str) -> Option<Key> {
     }
 }
 
-/// What follows a prefix that is written in any case.
+/// Strips a prefix, ignoring case. `None` if nothing follows it.
 fn strip<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     let (head, rest) = text.split_at_checked(prefix.len())?;
     (head.eq_ignore_ascii_case(prefix) && !rest.is_empty()).then_some(rest)
 }
 
-/// The control character of a character.
-fn control(text: &str) -> Option<char> {
+/// The control character that Ctrl and the named character send.
+fn parse_control(text: &str) -> Option<char> {
     if text.eq_ignore_ascii_case("space") {
         return Some('\0');
     }
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_send_what_a_terminal_sends() {
+    fn keys_send_what_xterm_sends() {
         let sent = |name: &str| Key::parse(name).unwrap().encode(false);
         let names =
             ["Enter", "enter", "C-c", "c-C", "C-Space", "C-[", "C-?", "M-x", "M-X", "M-C-x", "M-Enter", "q", "F5"];
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_answered_with_the_list() {
+    fn the_error_for_an_unknown_key_lists_the_keys() {
         for bad in ["", "Entre", "C-", "M-", "C-Up", "M-Up", "F13", "C-é", "\n"] {
             assert!(Key::parse(bad).unwrap_err().contains("PageDown"), "{bad:?}");
         }

@@ -1,4 +1,4 @@
-//! `bowline kill`: end sessions, and everything they started.
+//! `bowline kill`: ends sessions and everything they started.
 
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -8,42 +8,47 @@ use serde_json::json;
 
 use crate::args;
 use crate::failure::Failure;
-use crate::place::{Place, Session};
+use crate::host::{Host, Session};
 
-pub(crate) fn run(verb: &args::Kill, place: &dyn Place) -> anyhow::Result<ExitCode> {
-    type Found<'a> = Result<Session, (&'a str, anyhow::Error)>;
-    let mut found: Vec<Found<'_>> = if verb.all {
-        place.list()?.into_iter().filter(|session| session.info.host.is_none()).map(Ok).collect()
+/// A session to end, or the id or name that was not found, with the reason.
+type Target<'a> = Result<Session, (&'a str, anyhow::Error)>;
+
+pub(crate) fn run(verb: &args::Kill, host: &dyn Host) -> anyhow::Result<ExitCode> {
+    let mut targets: Vec<Target<'_>> = if verb.all {
+        host.list()?.into_iter().filter(|session| session.info.host.is_none()).map(Ok).collect()
     } else {
-        verb.sessions.iter().map(|key| place.find_or_suggest(key).map_err(|why| (key.as_str(), why))).collect()
+        verb.sessions.iter().map(|key| host.find_or_suggest(key).map_err(|error| (key.as_str(), error))).collect()
     };
-    // One that was given twice, by its name and its id perhaps, is ended once.
+    // A session given twice, perhaps by name and by id, is ended once.
     let mut seen = HashSet::new();
-    found.retain(|found| found.as_ref().map_or(true, |session| seen.insert(session.info.id.clone())));
-    // Side by side: each may take its whole grace. One that cannot be ended is in nobody's way.
-    let ended: Vec<anyhow::Result<(SessionId, String)>> = std::thread::scope(|scope| {
-        let end = |found: Found<'_>| match found {
-            Ok(session) => place.end(&session, verb.grace, verb.keep).map(|()| {
-                let said = format!("ended {}", session.full_label());
-                (session.info.id, said)
+    targets.retain(|target| target.as_ref().map_or(true, |session| seen.insert(session.info.id.clone())));
+    // In parallel, since each session may take its whole grace period.
+    let results: Vec<anyhow::Result<(SessionId, String)>> = std::thread::scope(|scope| {
+        let end = |target: Target<'_>| match target {
+            Ok(session) => host.end(&session, verb.grace, verb.keep).map(|()| {
+                let message = format!("ended {}", session.full_label());
+                (session.info.id, message)
             }),
-            Err((_, why)) if verb.keep => Err(why),
-            Err((key, why)) => place.forget_damaged(key, why).map(|id| {
-                let said = format!("forgot {id} (its files are damaged)");
-                (id, said)
+            Err((_, error)) if verb.keep => Err(error),
+            Err((key, error)) => host.forget_damaged(key, error).map(|id| {
+                let message = format!("forgot {id}, whose files were damaged");
+                (id, message)
             }),
         };
-        let ending: Vec<_> = found.into_iter().map(|found| scope.spawn(move || end(found))).collect();
-        ending.into_iter().map(|end| end.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        let threads: Vec<_> = targets.into_iter().map(|target| scope.spawn(move || end(target))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().map(join).collect()
     });
-    let (ended, failed): (Vec<_>, Vec<_>) = ended.into_iter().partition(Result::is_ok);
+    let (ended, failed): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
     if verb.json {
         let ids: Vec<_> = ended.iter().flatten().map(|(id, _)| id).collect();
         println!("{}", json!({ "ended": ids }));
     } else {
-        ended.iter().flatten().for_each(|(_, said)| println!("{said}"));
+        ended.iter().flatten().for_each(|(_, message)| println!("{message}"));
     }
-    // The first one's code is the verb's.
+    // Report every error; exit with the code of the first.
     let codes: Vec<ExitCode> =
         failed.into_iter().filter_map(Result::err).map(|error| Failure::from(error).report()).collect();
     Ok(codes.into_iter().next().unwrap_or(ExitCode::SUCCESS))

@@ -1,4 +1,4 @@
-//! `bowline log`: the bytes that a session's program wrote.
+//! `bowline log`: prints the output of a session.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -8,19 +8,19 @@ use bowline_client::filter::Filter;
 use crate::args;
 use crate::config::Config;
 use crate::failure::{Code, Failure};
-use crate::place::{Log, Piece, Place};
+use crate::host::{Host, Log, LogRead};
 
-/// The most that is read at a time.
+/// The most bytes to read at a time.
 const CHUNK: usize = 256 << 10;
 
-pub(crate) fn run(verb: &args::Log, place: &dyn Place, config: &Config) -> anyhow::Result<ExitCode> {
-    let log = place.log(&place.find(&verb.session)?, config)?;
+pub(crate) fn run(verb: &args::Log, host: &dyn Host, config: &Config) -> anyhow::Result<ExitCode> {
+    let log = host.log(&host.find(&verb.session)?, config)?;
     let (start, end) = (log.start()?, log.end()?.offset);
     let mut at = verb.from.unwrap_or(start);
     let until = verb.to.unwrap_or(end);
     if at < start || at > end || until > end || until < at {
-        let message = format!("bytes {at} to {until} were asked for; {start} to {end} are kept");
-        return Err(Failure::new(Code::Other, message, "start sessions with a larger --log-size to keep more").into());
+        let message = format!("cannot print bytes {at} to {until}: the log has only bytes {start} to {end}");
+        return Err(Failure::new(Code::Other, message, "`bowline new --log-size` sets how much is kept").into());
     }
     let mut out = Output::new();
     at = copy(&*log, at, until, &mut out)?;
@@ -35,13 +35,13 @@ fn copy(log: &dyn Log, mut at: u64, until: u64, out: &mut Output) -> anyhow::Res
     while at < until {
         let want = buf.len().min((until - at) as usize);
         match log.read(at, &mut buf[..want])? {
-            Piece::Bytes(0) => break,
-            Piece::Bytes(n) => {
+            LogRead::Bytes(0) => break,
+            LogRead::Bytes(n) => {
                 out.write(&buf[..n])?;
                 at += n as u64;
             }
-            // It was overwritten while we were busy writing what came before.
-            Piece::Trimmed(start) => {
+            // The session overwrote these bytes while the ones before them were printed.
+            LogRead::Trimmed(start) => {
                 eprintln!("\nbowline: bytes {at} to {start} were overwritten before they could be printed");
                 at = start;
             }
@@ -50,19 +50,19 @@ fn copy(log: &dyn Log, mut at: u64, until: u64, out: &mut Output) -> anyhow::Res
     Ok(at)
 }
 
-/// Goes on with what comes until the session has ended and everything is printed.
+/// Prints new output until the session has ended and everything is printed.
 fn follow(log: &dyn Log, mut at: u64, out: &mut Output) -> anyhow::Result<()> {
     loop {
         let end = log.end()?;
         at = copy(log, at, end.offset, out)?;
-        if end.is_last {
+        if end.is_final {
             return Ok(());
         }
         log.wait()?;
     }
 }
 
-/// Standard output: as it is, or, in a terminal, without what would make it answer.
+/// Standard output. If it is a terminal, queries that the terminal would answer are left out.
 struct Output {
     filter: Option<Filter>,
     filtered: Vec<u8>,

@@ -1,4 +1,4 @@
-//! `bowline login-link`: let one more browser in.
+//! `bowline login-link`: prints a link that logs in a browser.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -11,31 +11,32 @@ use bowline_proto::api::{CodeReply, Secret};
 use http::Method;
 use serde_json::json;
 
-use crate::failure::{Code, Failure, of_admin};
-use crate::{place, qr, units};
+use crate::failure::{Code, Failure, explain_admin_call};
+use crate::{host, qr, units};
 
-/// Print a link that logs one browser in. It works once, for ten minutes.
+/// Print a link that logs in one browser. It works once, within ten minutes.
 ///
-/// In a terminal, a QR code of the link follows, for a phone. A link to 127.0.0.1 or localhost has none: no phone reaches it.
+/// In a terminal, also prints the link as a QR code for a phone, unless it points to 127.0.0.1 or localhost, which a phone
+/// cannot reach.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline login-link                              for the gateway that runs here
-  bowline login-link --url https://box.example    as the browser reaches it
-  bowline --server https://box.example login-link for the gateway there; BOWLINE_TOKEN needs the scope admin")]
+  bowline login-link                               for the gateway of this machine
+  bowline login-link --url https://box.example     with the URL at which the browser reaches it
+  bowline --server https://box.example login-link  for another gateway; BOWLINE_TOKEN needs the scope admin")]
 pub(crate) struct LoginLink {
-    /// What the browser calls the gateway [default: what the running one says; with --server, that URL]
+    /// URL at which the browser reaches the gateway [default: that of the running gateway, or --server]
     #[arg(long)]
     url: Option<String>,
 }
 
 pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitCode> {
-    let url = verb.url.map(checked).transpose()?;
+    let url = verb.url.map(check_url).transpose()?;
     let link = match server {
-        Some(server) => auth::login_link(url.as_deref().unwrap_or(server), &code_there(server)?),
+        Some(server) => auth::login_link(url.as_deref().unwrap_or(server), &request_code(server)?),
         None => {
             let home = Home::from_env()?;
-            let url = url.map_or_else(|| running(&home), Ok)?;
+            let url = url.map_or_else(|| running_url(&home), Ok)?;
             auth::login_link(&url, &Auth::open(&home)?.new_code()?.code)
         }
     };
@@ -43,31 +44,34 @@ pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitC
     if io::stdout().is_terminal() {
         match qr::draw(&link)? {
             Some(code) => println!("\n{code}"),
-            None => eprintln!("Only this machine can open it; for a phone, give the address it uses with --url."),
+            None => {
+                eprintln!("Only this machine can open the link. For a phone, use --url with a URL that it can reach.")
+            }
         }
     }
-    eprintln!("It works once, for {}.", units::show_duration(CODE_LIFE));
+    eprintln!("The link works once, within {}.", units::format_duration(CODE_LIFE));
     Ok(ExitCode::SUCCESS)
 }
 
-/// A code of another machine's gateway.
-fn code_there(server: &str) -> anyhow::Result<Secret> {
-    let made = place::gateway(server)?.call(&Call::new(Method::POST, "/v1/codes").body(&json!({})));
-    Ok(made.map_err(of_admin)?.json::<CodeReply>()?.code)
+/// Requests a login code from the gateway of another machine.
+fn request_code(server: &str) -> anyhow::Result<Secret> {
+    let response = host::gateway_client(server)?.call(&Call::new(Method::POST, "/v1/codes").body(&json!({})));
+    Ok(response.map_err(explain_admin_call)?.json::<CodeReply>()?.code)
 }
 
-fn running(home: &Home) -> Result<String, Failure> {
+/// The URL of the gateway that runs on this machine.
+fn running_url(home: &Home) -> Result<String, Failure> {
     Running::find(home).map(|running| running.url).ok_or_else(|| {
-        let hint = "start one with `bowline serve`, or say what the browser calls it with --url";
-        Failure::new(Code::Other, "no gateway runs here", hint)
+        let hint = "start it with `bowline serve`, or use --url to name its URL";
+        Failure::new(Code::Other, "no gateway is running on this machine", hint)
     })
 }
 
-fn checked(url: String) -> Result<String, Failure> {
+fn check_url(url: String) -> Result<String, Failure> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     if rest.is_some_and(|rest| !rest.is_empty() && !url.contains(['?', '#', ' '])) {
         return Ok(url);
     }
-    let hint = "write it as http://HOST:PORT or https://HOST, with a path if there is one";
-    Err(Failure::new(Code::Usage, format!("{url:?} is no address of a gateway"), hint))
+    let hint = "use http://HOST:PORT or https://HOST, optionally with a path";
+    Err(Failure::new(Code::Usage, format!("{url:?} is not the URL of a gateway"), hint))
 }

@@ -1,4 +1,4 @@
-//! `bowline new`: start a session, and attach to it.
+//! `bowline new`: starts a session and attaches to it.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -9,22 +9,22 @@ use bowline_host::start::{BodySpec, OUTER_TERMINAL, Spec, TerminalSpec};
 use bowline_proto::size::Size;
 
 use crate::config::Config;
-use crate::place::{Place, Session};
+use crate::host::{Host, Session};
 use crate::{args, attach, units};
 
-pub(crate) fn run(verb: args::New, place: &dyn Place, config: &Config) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(verb: args::New, host: &dyn Host, config: &Config) -> anyhow::Result<ExitCode> {
     if !verb.detach {
-        attach::require_terminal("start it with --detach, and look at it with `bowline screen`")?;
+        attach::require_terminal("start it with --detach; `bowline screen` prints its screen")?;
     }
     let (detach, json) = (verb.detach, verb.json);
-    let started = place.start(verb, config)?;
+    let started = host.start(verb, config)?;
     if detach {
         return report(&started, json);
     }
-    attach::to(place, &started, config)
+    attach::attach_started(host, &started, config)
 }
 
-/// Prints a session that was started: its id alone, or all of it as JSON.
+/// Prints the id of a new session, or all about it as JSON.
 pub(crate) fn report(started: &Session, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         println!("{}", serde_json::to_string(started)?);
@@ -34,11 +34,11 @@ pub(crate) fn report(started: &Session, json: bool) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a session of this machine shall be: in this directory, with this environment.
+/// Builds the specification of a session on this machine, with the current directory and environment as defaults.
 pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
     let cwd = match verb.cwd {
         Some(dir) => std::path::absolute(dir)?,
-        None => std::env::current_dir().context("the current directory is gone; give another with --cwd")?,
+        None => std::env::current_dir().context("cannot use the current directory; choose another with --cwd")?,
     };
     let mut argv = verb.argv;
     if argv.is_empty() {
@@ -47,13 +47,13 @@ pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
     let mut env: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| !OUTER_TERMINAL.iter().any(|outer| name == outer)).collect();
     for (name, value) in verb.env {
-        env.retain(|(there, _)| *there != name.as_str());
+        env.retain(|(existing, _)| *existing != name.as_str());
         env.push((name.into(), value.into()));
     }
     Ok(Spec {
         name: verb.name,
         cwd,
-        detached_ttl: verb.ttl.map_or(0, units::whole_seconds),
+        detached_ttl: verb.ttl.map_or(0, units::round_up_to_seconds),
         if_exists: verb.if_exists.into(),
         id: None,
         request: None,
@@ -68,7 +68,7 @@ pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
     })
 }
 
-/// This terminal's size, if this is one.
+/// The size of the terminal on standard output, if it is one.
 pub(crate) fn terminal_size() -> Option<Size> {
     let stdout = std::io::stdout();
     let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok())??;

@@ -1,4 +1,4 @@
-//! `bowline prune`: forget ended sessions.
+//! `bowline prune`: forgets ended sessions.
 
 use std::process::ExitCode;
 
@@ -6,30 +6,30 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::place::{Place, Pruned};
+use crate::host::{Host, PruneOutcome};
 use crate::{args, units};
 
-pub(crate) fn run(verb: &args::Prune, place: &dyn Place, config: &Config) -> anyhow::Result<ExitCode> {
-    let pruned = place.prune(verb, config)?;
+pub(crate) fn run(verb: &args::Prune, host: &dyn Host, config: &Config) -> anyhow::Result<ExitCode> {
+    let pruned = host.prune(verb, config)?;
     if verb.json {
         let ids: Vec<_> = pruned.sessions.iter().map(|session| &session.info.id).chain(&pruned.damaged).collect();
         println!("{}", json!({"pruned": ids, "bytes": pruned.bytes, "dry_run": verb.dry_run}));
     } else {
-        show(&pruned, verb.dry_run);
+        print_outcome(&pruned, verb.dry_run);
     }
-    // The first one's code is the verb's.
+    // Report every error; exit with the code of the first.
     let codes: Vec<ExitCode> = pruned.failed.into_iter().map(|error| Failure::from(error).report()).collect();
     Ok(codes.into_iter().next().unwrap_or(ExitCode::SUCCESS))
 }
 
-fn show(pruned: &Pruned, dry_run: bool) {
-    let verb = if dry_run { "would forget" } else { "forgot" };
+fn print_outcome(pruned: &PruneOutcome, dry_run: bool) {
+    let action = if dry_run { "would forget" } else { "forgot" };
     for session in &pruned.sessions {
-        println!("{verb} {} ({})", session.label(), session.info.command_line());
+        println!("{action} {} ({})", session.label(), session.info.command_line());
     }
     for id in &pruned.damaged {
-        println!("{verb} {id} (its files are damaged)");
+        println!("{action} {id}, whose files are damaged");
     }
     let count = pruned.sessions.len() + pruned.damaged.len();
-    println!("{verb} {count} session{}, {}", if count == 1 { "" } else { "s" }, units::show_bytes(pruned.bytes));
+    println!("{action} {count} session{}, {}", if count == 1 { "" } else { "s" }, units::format_bytes(pruned.bytes));
 }

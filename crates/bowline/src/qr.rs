@@ -1,4 +1,4 @@
-//! Login links as QR codes, for a phone's camera.
+//! Draws login links as QR codes.
 
 use std::net::IpAddr;
 
@@ -6,8 +6,8 @@ use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use url::{Host, Url};
 
-/// Draws `link`, light on dark as most terminals are. `None` if the link is to this machine's loopback address, which
-/// a phone cannot open.
+/// Draws `link` for terminals with a dark background. `None` for a link to a loopback address, which a phone cannot
+/// open.
 pub(crate) fn draw(link: &str) -> anyhow::Result<Option<String>> {
     if is_loopback(&Url::parse(link)?) {
         return Ok(None);
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r50_a_code_is_drawn_for_what_a_phone_can_open() {
+    fn r50_a_qr_code_is_drawn_only_if_a_phone_can_open_the_link() {
         for (link, drawn) in [
             ("https://box.example/term/#login=abc", true),
             ("http://192.168.1.7:7433/#login=abc", true),

@@ -1,4 +1,4 @@
-//! `bowline restart`: a new life for a session that has ended.
+//! `bowline restart`: starts an ended or lost session again.
 
 use std::process::ExitCode;
 
@@ -6,22 +6,22 @@ use bowline_proto::session::State;
 
 use crate::config::Config;
 use crate::failure::{Code, Failure};
-use crate::place::Place;
+use crate::host::Host;
 use crate::{args, attach, new};
 
-pub(crate) fn run(verb: &args::Restart, place: &dyn Place, config: &Config) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(verb: &args::Restart, host: &dyn Host, config: &Config) -> anyhow::Result<ExitCode> {
     if verb.attach {
-        attach::require_terminal("restart it without --attach, and look at it with `bowline screen`")?;
+        attach::require_terminal("restart it without --attach; `bowline screen` prints its screen")?;
     }
-    let session = place.find(&verb.session)?;
+    let session = host.find(&verb.session)?;
     if session.info.state == State::Running {
         let label = session.label();
         let hint = format!("`bowline kill --keep {label}` ends it first");
-        return Err(Failure::new(Code::Other, format!("{label} is running"), hint).into());
+        return Err(Failure::new(Code::Other, format!("{label} is running already"), hint).into());
     }
-    let started = place.restart(&session)?;
+    let started = host.restart(&session)?;
     if verb.attach {
-        return attach::to(place, &started, config);
+        return attach::attach_started(host, &started, config);
     }
     new::report(&started, verb.json)
 }

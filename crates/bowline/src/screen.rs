@@ -1,13 +1,13 @@
-//! `bowline screen`: what a session shows, or showed last.
+//! `bowline screen`: prints the screen of a session.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use crate::args;
-use crate::place::Place;
+use crate::host::Host;
 
-pub(crate) fn run(verb: &args::Screen, place: &dyn Place) -> anyhow::Result<ExitCode> {
-    let mut text = place.screen(&place.find(&verb.session)?, verb.format.into(), verb.scrollback)?;
+pub(crate) fn run(verb: &args::Screen, host: &dyn Host) -> anyhow::Result<ExitCode> {
+    let mut text = host.screen(&host.find(&verb.session)?, verb.format.into(), verb.scrollback)?;
     if !text.ends_with('\n') {
         text.push('\n');
     }

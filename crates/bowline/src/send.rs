@@ -1,4 +1,4 @@
-//! `bowline send`: type into a session, or signal its program, without attaching.
+//! `bowline send`: types into a session or signals its program, without attaching.
 
 use bowline_proto::api::CommandAccepted;
 use bowline_proto::message::TerminalCommand;
@@ -14,34 +14,34 @@ use bowline_proto::session::State;
 use serde_json::{Value, json};
 
 use crate::failure::{self, Code, Failure};
+use crate::host::{Host, Session};
 use crate::keys::Key;
-use crate::place::{Place, Session};
 use crate::{args, attach, ls, units};
 
-/// The most text of one command. As JSON it may be six times as long, which still fits a frame and a request's body; and a
-/// session takes a piece while three others wait to be read.
+/// The most bytes of text in one command. Even if JSON escapes make it six times as long, it fits a frame and a request
+/// body. A session accepts a piece while at most three others are queued.
 const PIECE: usize = 64 << 10;
-/// When a piece is offered again that the program had no room for.
-const AGAIN: Backoff = Backoff { base: Duration::from_millis(10), cap: Duration::from_secs(1), tries: None };
+/// When to send a piece again that did not fit into the session's queue.
+const RETRY: Backoff = Backoff { base: Duration::from_millis(10), cap: Duration::from_secs(1), tries: None };
 
-pub(crate) fn run(verb: &args::Send, place: &dyn Place) -> anyhow::Result<ExitCode> {
-    let session = place.find(&verb.session)?;
-    attach::require_terminal_kind(&session)?;
+pub(crate) fn run(verb: &args::Send, host: &dyn Host) -> anyhow::Result<ExitCode> {
+    let session = host.find(&verb.session)?;
+    attach::require_terminal_session(&session)?;
     if session.info.state != State::Running {
         let label = session.label();
-        let message = format!("{label} is not running ({})", ls::state(&session.info));
+        let message = format!("{label} is not running ({})", ls::describe_state(&session.info));
         return Err(Failure::new(Code::Other, message, format!("`bowline restart {label}` starts it again")).into());
     }
     let accepted = match &verb.signal {
         Some(signal) => {
-            place.command(&session, &fresh_id()?, &json!(TerminalCommand::Signal { name: signal.clone() }))?
+            host.command(&session, &new_command_id()?, &json!(TerminalCommand::Signal { name: signal.clone() }))?
         }
         None => {
-            let keys = keys(verb, place, &session);
-            let mut typist = Typist { place, session: &session, wait: verb.wait, typed: 0 };
+            let keys = keys(verb, host, &session);
+            let mut input = InputSender { host, session: &session, wait: verb.wait, typed: 0 };
             match verb.text.as_slice() {
-                [dash] if dash == "-" => typist.send(std::io::stdin().lock().chain(keys.as_bytes())),
-                words => typist.send((words.join(" ") + &keys).as_bytes()),
+                [dash] if dash == "-" => input.send(std::io::stdin().lock().chain(keys.as_bytes())),
+                words => input.send((words.join(" ") + &keys).as_bytes()),
             }?
         }
     };
@@ -51,40 +51,40 @@ pub(crate) fn run(verb: &args::Send, place: &dyn Place) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// An id for something that is to be done once.
-pub(crate) fn fresh_id() -> std::io::Result<String> {
+/// Returns a random id for a command or a request that must take effect once.
+pub(crate) fn new_command_id() -> std::io::Result<String> {
     let mut random = [0; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     Ok(ClientId::from_random(random).to_string())
 }
 
-/// What the keys send that are pressed after the text.
-fn keys(verb: &args::Send, place: &dyn Place, session: &Session) -> String {
+/// The input for the keys that are pressed after the text.
+fn keys(verb: &args::Send, host: &dyn Host, session: &Session) -> String {
     let is_cursor = |key: &Key| matches!(key, Key::Cursor(_));
-    let application_cursor = verb.keys.iter().any(is_cursor) && has_application_cursor(place, session);
+    let application_cursor = verb.keys.iter().any(is_cursor) && has_application_cursor(host, session);
     let enter = verb.enter.then_some("\r");
     verb.keys.iter().map(|key| key.encode(application_cursor)).chain(enter.map(str::to_owned)).collect()
 }
 
-/// Whether the program has set cursor keys to application mode; no where that cannot be known.
-fn has_application_cursor(place: &dyn Place, session: &Session) -> bool {
-    let screen = place.screen(session, ScreenFormat::Json, 0).ok();
+/// Whether the program has set application cursor mode. False if the screen cannot be read.
+fn has_application_cursor(host: &dyn Host, session: &Session) -> bool {
+    let screen = host.screen(session, ScreenFormat::Json, 0).ok();
     let screen = screen.and_then(|screen| serde_json::from_str::<Value>(&screen).ok());
     screen.is_some_and(|screen| screen["modes"]["app_cursor"] == true)
 }
 
-/// Types a text of any length in pieces, each once and in order.
-struct Typist<'a> {
-    place: &'a dyn Place,
+/// Sends text of any length in pieces, each once and in order.
+struct InputSender<'a> {
+    host: &'a dyn Host,
     session: &'a Session,
-    /// How long a piece may wait for room.
+    /// How long to wait for room in the session's queue.
     wait: Duration,
-    /// Bytes that the session has taken.
+    /// Bytes that the session has accepted.
     typed: u64,
 }
 
-impl Typist<'_> {
-    /// Types all that there is to read; gives the answer to the last piece.
+impl InputSender<'_> {
+    /// Sends `text` to its end; returns the reply to the last piece.
     fn send(&mut self, mut text: impl Read) -> anyhow::Result<CommandAccepted> {
         let (mut piece, mut last) = (Vec::with_capacity(PIECE), None);
         loop {
@@ -94,7 +94,7 @@ impl Typist<'_> {
                 return Ok(accepted);
             }
             let whole = self.whole_characters(&piece, ended)?;
-            let accepted = self.type_piece(whole)?;
+            let accepted = self.send_piece(whole)?;
             if ended {
                 return Ok(accepted);
             }
@@ -105,7 +105,7 @@ impl Typist<'_> {
         }
     }
 
-    /// The characters that have come whole. What follows them is the beginning of another, or an error.
+    /// The complete characters of a piece. The rest must be the start of another one; it is an error if the text has ended.
     fn whole_characters<'p>(&self, piece: &'p [u8], ended: bool) -> anyhow::Result<&'p str> {
         let bad = match std::str::from_utf8(piece) {
             Ok(text) => return Ok(text),
@@ -121,30 +121,31 @@ impl Typist<'_> {
             .into())
     }
 
-    /// Types a piece as soon as the program has read enough of what came before.
-    fn type_piece(&self, text: &str) -> anyhow::Result<CommandAccepted> {
-        // One id for all tries: whatever became of the others, the piece is typed once.
-        let (id, command) = (fresh_id()?, json!(TerminalCommand::Input { text: text.to_owned() }));
+    /// Sends a piece, and waits until the session's queue has room for it.
+    fn send_piece(&self, text: &str) -> anyhow::Result<CommandAccepted> {
+        // All tries have the same id, so the piece is typed once even if a reply is lost.
+        let (id, command) = (new_command_id()?, json!(TerminalCommand::Input { text: text.to_owned() }));
         let (since, mut tries) = (Instant::now(), 0);
         loop {
-            match self.place.command(self.session, &id, &command) {
-                Err(error) if failure::code_of(&error) == Some(problem::Code::TooMany) => {
+            match self.host.command(self.session, &id, &command) {
+                Err(error) if failure::problem_code(&error) == Some(problem::Code::TooMany) => {
                     if since.elapsed() >= self.wait {
-                        return Err(self.stuck(&error));
+                        return Err(self.timed_out(&error));
                     }
-                    std::thread::sleep(AGAIN.delay(tries, 0.0).unwrap_or(AGAIN.cap));
+                    std::thread::sleep(RETRY.delay(tries, 0.0).unwrap_or(RETRY.cap));
                     tries += 1;
                 }
                 Err(error) if self.typed > 0 => return Err(error.context(self.progress())),
-                done => return done,
+                result => return result,
             }
         }
     }
 
-    fn stuck(&self, why: &anyhow::Error) -> anyhow::Error {
-        let (label, wait) = (self.session.label(), units::write_duration(self.wait));
-        let message = format!("{label} took no more text for {wait} ({why}); {}", self.progress());
-        Failure::new(Code::Other, message, "check that it reads its input; --wait 10m waits longer").into()
+    fn timed_out(&self, error: &anyhow::Error) -> anyhow::Error {
+        let (label, wait) = (self.session.label(), units::format_duration_exact(self.wait));
+        let message = format!("{label} accepted no more input for {wait} ({error}); {}", self.progress());
+        Failure::new(Code::Other, message, "check that the program reads its input, or use --wait 10m to wait longer")
+            .into()
     }
 
     fn progress(&self) -> String {

@@ -1,6 +1,6 @@
-//! Tables for people: columns as wide as their widest cell.
+//! Prints tables whose columns are as wide as their widest cell.
 
-/// Prints a line for the head and one for each row.
+/// Prints the column names and then one line per row.
 pub(crate) fn print<const N: usize>(head: [&str; N], rows: &[[String; N]]) {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());

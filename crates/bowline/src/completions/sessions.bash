@@ -1,8 +1,8 @@
 
-# Sessions where a session is asked for; everything else is left to _bowline.
+# Completes session arguments; _bowline completes everything else.
 _bowline_sessions() {
     local line=${COMP_LINE:0:COMP_POINT} words=() word server= verb= sessions=0 i
-    # Not COMP_WORDS: those end at each colon of a URL.
+    # Not COMP_WORDS, which bash splits at each colon of a URL.
     read -ra words <<< "$line"
     [[ $line == *[[:space:]] ]] || unset 'words[-1]'
     for (( i = 1; i < ${#words[@]}; i++ )); do
@@ -15,7 +15,7 @@ _bowline_sessions() {
             *) if [[ $verb ]]; then (( ++sessions )); else verb=$word; fi ;;
         esac
     done
-    # The word is the value of an option, or an option.
+    # The word is an option or the value of one.
     [[ $i -gt ${#words[@]} || $2 == -* ]] && return 1
     case $verb in
         kill) ;;
@@ -32,7 +32,7 @@ _bowline_sessions() {
 _bowline_or_sessions() {
     _bowline_sessions "$@" && return
     _bowline "$@"
-    # Without the placeholders of arguments, such as [TEXT]...
+    # Drop the placeholders of arguments, such as [TEXT]...
     local word words=("${COMPREPLY[@]}")
     COMPREPLY=()
     for word in "${words[@]}"; do

@@ -1,5 +1,5 @@
 
-# Sessions where a session is asked for.
+# Completes session arguments.
 function __fish_bowline_sessions
     set -lx BOWLINE_SERVER $BOWLINE_SERVER
     if string match -rq -- '--server[= ]+(?<server>\S+)' (commandline -pc)

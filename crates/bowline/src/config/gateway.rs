@@ -1,4 +1,4 @@
-//! The configuration's `[gateway]`: how `bowline serve` runs.
+//! The section `[gateway]` of the configuration: the settings of `bowline serve`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use url::Url;
 use super::Config;
 use crate::units;
 
-/// How `bowline serve` runs.
+/// The settings of `bowline serve`; [`super::keys`] describes each.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct GatewayConfig {
@@ -27,17 +27,17 @@ pub(crate) struct GatewayConfig {
     open_metrics: bool,
     pub(crate) log_level: String,
     pub(crate) scopes: Scopes,
-    forward_auth: Forward,
+    forward_auth: ForwardAuthConfig,
     tls: TlsConfig,
-    #[serde(with = "LimitsText")]
+    #[serde(with = "LimitsConfig")]
     limits: Limits,
 }
 
-/// Whether sessions get systemd scopes of their own, which no stop of the service reaches.
+/// Whether each session process runs in its own systemd scope, so that stopping the service does not end it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scopes {
-    /// When the gateway runs as a systemd service.
+    /// If the gateway runs as a systemd service.
     #[default]
     Auto,
     Always,
@@ -46,7 +46,7 @@ pub(crate) enum Scopes {
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-struct Forward {
+struct ForwardAuthConfig {
     header: Option<String>,
     users: Vec<String>,
 }
@@ -58,10 +58,10 @@ struct TlsConfig {
     key: Option<PathBuf>,
 }
 
-/// How [`Limits`] are written.
+/// [`Limits`] in the configuration file.
 #[derive(Deserialize, Serialize)]
 #[serde(remote = "Limits", default = "Limits::default", deny_unknown_fields)]
-struct LimitsText {
+struct LimitsConfig {
     sockets: usize,
     streams: usize,
     streams_per_token: usize,
@@ -96,7 +96,7 @@ impl Default for GatewayConfig {
             open_metrics: false,
             log_level: "info".into(),
             scopes: Scopes::default(),
-            forward_auth: Forward::default(),
+            forward_auth: ForwardAuthConfig::default(),
             tls: TlsConfig::default(),
             limits: Limits::default(),
         }
@@ -104,41 +104,42 @@ impl Default for GatewayConfig {
 }
 
 impl GatewayConfig {
-    /// What no type can say: which values do not go together, and which make no gateway.
+    /// Checks what the types cannot: values out of range, and values that contradict each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         if let Some(url) = &self.public_url {
             let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
             if !matches!(url.scheme(), "http" | "https") || url.host().is_none() || !plain || url.fragment().is_some() {
                 return Err(format!(
-                    "public_url is http://HOST or https://HOST, with a path if there is one, not {url}"
+                    "public_url must be http://HOST or https://HOST, optionally with a path, not {url}"
                 ));
             }
         }
         if !is_path(&self.base()) {
-            return Err(format!("base_path is empty or a plain path such as /terminals, not {:?}", self.base()));
+            return Err(format!("base_path must be empty or a plain path such as /terminals, not {:?}", self.base()));
         }
         if self.tls.cert.is_some() != self.tls.key.is_some() {
-            return Err("a certificate needs its key: give both tls.cert and tls.key, or neither".into());
+            return Err("TLS needs a certificate and its key: set both tls.cert and tls.key, or neither".into());
         }
         match (&self.forward_auth.header, self.forward_auth.users.is_empty()) {
             (Some(header), _) if http::HeaderName::try_from(header.as_str()).is_err() => {
-                return Err(format!("forward_auth.header is the name of a header, not {header:?}"));
+                return Err(format!("forward_auth.header must be the name of a header, not {header:?}"));
             }
             (Some(_), true) | (None, false) => {
-                return Err("forward_auth needs a header and the users who may come in by it".into());
+                return Err("forward_auth needs both a header and the users that it may log in".into());
             }
             (Some(_), false) if self.proxies.is_empty() => {
-                return Err("forward_auth counts only from a proxy that `proxies` lists, and none is".into());
+                return Err("forward_auth works only behind a proxy that `proxies` lists, and the list is empty".into());
             }
             _ => {}
         }
         if let Err(error) = EnvFilter::try_new(&self.log_level) {
-            return Err(format!("log_level is error, warn, info, debug or trace, not {:?}: {error}", self.log_level));
+            let level = &self.log_level;
+            return Err(format!("log_level must be error, warn, info, debug or trace, not {level:?}: {error}"));
         }
         check_limits(&self.limits)
     }
 
-    /// The base path; that of the public URL where none is given.
+    /// The base path, by default that of the public URL, without a trailing slash.
     fn base(&self) -> String {
         let path = match (&self.public_url, self.base_path.as_str()) {
             (Some(url), "") => url.path(),
@@ -148,12 +149,12 @@ impl GatewayConfig {
     }
 }
 
-/// The least that lets a gateway work.
+/// Checks that no limit refuses everything, and that the message size suits the protocol.
 fn check_limits(limits: &Limits) -> Result<(), String> {
-    /// A viewer's longest text message must fit.
-    const LEAST_MESSAGE: usize = bowline_proto::config::TEXT;
-    /// What a session takes in one piece: past that, its process drops the viewer, who would come back with the same message.
-    const MOST_MESSAGE: usize = bowline_proto::frame::MAX_PAYLOAD;
+    /// The longest text message of a viewer must fit.
+    const MIN_MESSAGE: usize = bowline_proto::config::TEXT;
+    /// The session process disconnects a viewer that sends more, which would reconnect and send the same message again.
+    const MAX_MESSAGE: usize = bowline_proto::frame::MAX_PAYLOAD;
     let counts = [
         ("sockets", limits.sockets),
         ("streams", limits.streams),
@@ -169,19 +170,19 @@ fn check_limits(limits: &Limits) -> Result<(), String> {
         ("heartbeat", limits.heartbeat),
         ("stalled_after", limits.stalled_after),
     ];
-    let none = counts.iter().find(|(_, count)| *count == 0).map(|(name, _)| name);
-    if let Some(name) = none.or(times.iter().find(|(_, time)| time.is_zero()).map(|(name, _)| name)) {
-        return Err(format!("limits.{name} is 0, which would refuse everything"));
+    let zero = counts.iter().find(|(_, count)| *count == 0).map(|(name, _)| name);
+    if let Some(name) = zero.or(times.iter().find(|(_, time)| time.is_zero()).map(|(name, _)| name)) {
+        return Err(format!("limits.{name} must not be 0, which would refuse everything"));
     }
-    if !(LEAST_MESSAGE..=MOST_MESSAGE).contains(&limits.message) {
-        let (least, most) = (units::write_bytes(LEAST_MESSAGE as u64), units::write_bytes(MOST_MESSAGE as u64));
-        return Err(format!("limits.message is at least {least} and at most {most}"));
+    if !(MIN_MESSAGE..=MAX_MESSAGE).contains(&limits.message) {
+        let (min, max) = (units::format_bytes_exact(MIN_MESSAGE as u64), units::format_bytes_exact(MAX_MESSAGE as u64));
+        return Err(format!("limits.message must be at least {min} and at most {max}"));
     }
     Ok(())
 }
 
 impl Config {
-    /// The gateway's settings.
+    /// Builds the settings of the gateway. `launcher` starts its session processes.
     pub(crate) fn settings(&self, launcher: Launcher) -> Settings {
         let gateway = &self.gateway;
         let (forward, tls) = (gateway.forward_auth.clone(), gateway.tls.clone());
@@ -210,24 +211,24 @@ impl Config {
 mod tests {
     use super::*;
 
-    fn wrong(text: &str) -> String {
+    fn check_error(text: &str) -> String {
         let config: Config = toml::from_str(text).unwrap();
         config.gateway.check().unwrap_err()
     }
 
     #[test]
-    fn r55_values_that_make_no_gateway_are_explained() {
-        assert!(wrong("[gateway]\npublic_url = \"ftp://a.example\"").contains("http://HOST"));
-        assert!(wrong("[gateway]\npublic_url = \"https://me:secret@a.example\"").contains("public_url"));
-        assert!(wrong("[gateway]\nbase_path = \"a b\"").contains("plain path"));
-        assert!(wrong("[gateway.tls]\ncert = \"a.pem\"").contains("needs its key"));
-        assert!(wrong("[gateway.forward_auth]\nheader = \"X-User\"").contains("users"));
-        assert!(wrong("[gateway.forward_auth]\nheader = \"X-User\"\nusers = [\"me\"]").contains("proxies"));
-        assert!(wrong("[gateway]\nlog_level = \"a=b=c\"").contains("log_level"));
-        assert!(wrong("[gateway.limits]\nsockets = 0").contains("limits.sockets"));
-        assert!(wrong("[gateway.limits]\nheartbeat = \"0s\"").contains("limits.heartbeat"));
-        assert!(wrong("[gateway.limits]\nmessage = \"1K\"").contains("at least 128K"));
-        assert!(wrong("[gateway.limits]\nmessage = \"1048577\"").contains("at most 1M"));
+    fn r55_an_error_explains_values_that_cannot_work() {
+        assert!(check_error("[gateway]\npublic_url = \"ftp://a.example\"").contains("http://HOST"));
+        assert!(check_error("[gateway]\npublic_url = \"https://me:secret@a.example\"").contains("public_url"));
+        assert!(check_error("[gateway]\nbase_path = \"a b\"").contains("plain path"));
+        assert!(check_error("[gateway.tls]\ncert = \"a.pem\"").contains("tls.cert and tls.key"));
+        assert!(check_error("[gateway.forward_auth]\nheader = \"X-User\"").contains("users"));
+        assert!(check_error("[gateway.forward_auth]\nheader = \"X-User\"\nusers = [\"me\"]").contains("proxies"));
+        assert!(check_error("[gateway]\nlog_level = \"a=b=c\"").contains("log_level"));
+        assert!(check_error("[gateway.limits]\nsockets = 0").contains("limits.sockets"));
+        assert!(check_error("[gateway.limits]\nheartbeat = \"0s\"").contains("limits.heartbeat"));
+        assert!(check_error("[gateway.limits]\nmessage = \"1K\"").contains("at least 128K"));
+        assert!(check_error("[gateway.limits]\nmessage = \"1048577\"").contains("at most 1M"));
         let most: Config = toml::from_str("[gateway.limits]\nmessage = \"1M\"").unwrap();
         assert_eq!(most.gateway.check(), Ok(()));
     }

@@ -1,4 +1,5 @@
-//! Where each value comes from: the default, the file, the environment, a flag. The later goes before the earlier.
+//! Combines the layers of the configuration. Flags override the environment, which overrides the file, which overrides
+//! the defaults.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,11 +13,12 @@ use super::Config;
 use super::keys::{self, KEYS, Key};
 use crate::failure::{Code, Failure};
 
-/// Where a value comes from.
+/// The layer that a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Default,
     File,
+    /// The name of the variable.
     Environment(String),
     Flag,
 }
@@ -32,20 +34,19 @@ impl fmt::Display for Source {
     }
 }
 
-/// A value that a flag gave.
+/// A value set by a flag.
 pub(crate) struct Flag {
     key: &'static Key,
     value: Value,
 }
 
 impl Flag {
-    /// A value for the key at this path.
     pub(crate) fn new(path: &str, value: Value) -> anyhow::Result<Flag> {
-        let key = keys::find(path).with_context(|| format!("there is no key {path}"))?;
+        let key = keys::find(path).with_context(|| format!("unknown configuration key {path}"))?;
         Ok(Flag { key, value })
     }
 
-    /// `NAME=VALUE`, for a limit.
+    /// Parses the `NAME=VALUE` of `--limit`.
     pub(crate) fn limit(text: &str) -> anyhow::Result<Flag> {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         let path = format!("gateway.limits.{name}");
@@ -53,16 +54,16 @@ impl Flag {
             let names = KEYS.iter().filter_map(Key::limit).collect::<Vec<_>>().join(", ");
             Failure::new(
                 Code::Usage,
-                format!("--limit {text} is no limit"),
-                format!("write NAME=VALUE; names are {names}"),
+                format!("--limit {text} is not a limit"),
+                format!("use NAME=VALUE; the names are {names}"),
             )
         })?;
         let defaults = Table::try_from(Config::default())?;
-        Ok(Flag { key, value: value_of(get(&defaults, key.path), value) })
+        Ok(Flag { key, value: parse_value(get(&defaults, key.path), value) })
     }
 }
 
-/// The configuration, and where it comes from.
+/// The configuration, and the source of each value.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) config: Config,
@@ -70,7 +71,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// File, environment and these flags, laid over the defaults.
+    /// Loads the file and the environment, and applies `flags`.
     pub(crate) fn new(flags: &[Flag]) -> anyhow::Result<Loaded> {
         Loaded::layer(read()?, flags, |name| std::env::var(name).ok())
     }
@@ -82,41 +83,40 @@ impl Loaded {
     ) -> anyhow::Result<Loaded> {
         let (mut table, mut sources) = (Table::new(), BTreeMap::new());
         if let Some((path, text)) = &file {
-            // As a whole first: only this way the error says in which line.
-            toml::from_str::<Config>(text).map_err(|error| wrong_file(path, &error))?;
-            table = text.parse().map_err(|error| wrong_file(path, &error))?;
+            // Parse the text itself first, because only then does an error have a line number.
+            toml::from_str::<Config>(text).map_err(|error| invalid_file(path, &error))?;
+            table = text.parse().map_err(|error| invalid_file(path, &error))?;
             let found = KEYS.iter().filter(|key| get(&table, key.path).is_some());
             sources.extend(found.map(|key| (key.path, Source::File)));
             let config: Config = read_table(&table)?;
-            config.gateway.check().map_err(|error| wrong_file(path, &error))?;
+            config.gateway.check().map_err(|error| invalid_file(path, &error))?;
         }
         let defaults = Table::try_from(Config::default())?;
         for key in KEYS {
             let name = key.variable();
             let Some(text) = variable(&name).filter(|text| !text.is_empty()) else { continue };
-            set(&mut table, key.path, value_of(get(&defaults, key.path), &text));
-            read_table(&table).map_err(|error| wrong(&name, &error))?;
+            set(&mut table, key.path, parse_value(get(&defaults, key.path), &text));
+            read_table(&table).map_err(|error| invalid_value(&name, &error))?;
             sources.insert(key.path, Source::Environment(name));
         }
         for flag in flags {
             set(&mut table, flag.key.path, flag.value.clone());
             let name = flag.key.flag.or(flag.key.limit()).unwrap_or(flag.key.path);
-            read_table(&table).map_err(|error| wrong(name, &error))?;
+            read_table(&table).map_err(|error| invalid_value(name, &error))?;
             sources.insert(flag.key.path, Source::Flag);
         }
         let config: Config = read_table(&table)?;
-        config.gateway.check().map_err(|why| {
-            Failure::new(Code::Usage, why, "`bowline config show` shows every value and where it comes from")
+        config.gateway.check().map_err(|message| {
+            Failure::new(Code::Usage, message, "`bowline config show` prints every value and where it comes from")
         })?;
         Ok(Loaded { config, sources })
     }
 
-    /// Where a key's value comes from.
     pub(crate) fn source(&self, key: &Key) -> &Source {
         self.sources.get(key.path).unwrap_or(&Source::Default)
     }
 
-    /// The environment variables that set something.
+    /// The environment variables that set a value.
     pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
         self.sources.values().filter_map(|source| match source {
             Source::Environment(name) => Some(name.as_str()),
@@ -125,7 +125,7 @@ impl Loaded {
     }
 }
 
-/// The file's place; whether it has to be there because it was named.
+/// The path of the configuration file, and whether it must exist because `BOWLINE_CONFIG` names it.
 pub(crate) fn file() -> Option<(PathBuf, bool)> {
     let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(path) = var("BOWLINE_CONFIG") {
@@ -135,12 +135,13 @@ pub(crate) fn file() -> Option<(PathBuf, bool)> {
     Some((base.join("bowline/config.toml"), false))
 }
 
+/// Reads the configuration file, if there is one.
 fn read() -> anyhow::Result<Option<(PathBuf, String)>> {
-    let Some((path, named)) = file() else { return Ok(None) };
+    let Some((path, must_exist)) = file() else { return Ok(None) };
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !named => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read the configuration {}", path.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read the configuration file {}", path.display())),
     }
 }
 
@@ -148,17 +149,17 @@ fn read_table(table: &Table) -> Result<Config, toml::de::Error> {
     table.clone().try_into()
 }
 
-fn wrong_file(path: &Path, error: &dyn fmt::Display) -> Failure {
-    let hint = format!("correct {}, or point BOWLINE_CONFIG elsewhere", path.display());
-    Failure::new(Code::Usage, format!("the configuration is wrong: {}", error.to_string().trim_end()), hint)
+fn invalid_file(path: &Path, error: &dyn fmt::Display) -> Failure {
+    let hint = format!("correct {}, or set BOWLINE_CONFIG to another file", path.display());
+    Failure::new(Code::Usage, format!("the configuration file has an error: {}", error.to_string().trim_end()), hint)
 }
 
-fn wrong(name: &str, error: &toml::de::Error) -> Failure {
-    let words = error.message().to_owned();
-    Failure::new(Code::Usage, format!("{name} is wrong: {words}"), "docs/CONFIG.md says what each value looks like")
+fn invalid_value(name: &str, error: &toml::de::Error) -> Failure {
+    let message = format!("{name} is invalid: {}", error.message());
+    Failure::new(Code::Usage, message, "docs/CONFIG.md describes the values of each key")
 }
 
-/// The value at a path.
+/// Returns the value at a dotted path.
 pub(super) fn get<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {
         None => table.get(path),
@@ -178,22 +179,23 @@ fn set(table: &mut Table, path: &str, value: Value) {
     }
 }
 
-/// What a text stands for, where the default is of this type. Lists are written with commas.
-fn value_of(default: Option<&Value>, text: &str) -> Value {
+/// Converts text to the type of the default value. Items of a list are separated by commas. Text that does not convert
+/// stays text, so that reading the table fails with a message about the type.
+fn parse_value(default: Option<&Value>, text: &str) -> Value {
     let text = text.trim();
-    let words = || Value::String(text.to_owned());
+    let as_text = || Value::String(text.to_owned());
     match default {
-        Some(Value::Integer(_)) => text.parse().map_or_else(|_| words(), Value::Integer),
+        Some(Value::Integer(_)) => text.parse().map_or_else(|_| as_text(), Value::Integer),
         Some(Value::Boolean(_)) => match text {
             "true" | "1" | "yes" => Value::Boolean(true),
             "false" | "0" | "no" => Value::Boolean(false),
-            _ => words(),
+            _ => as_text(),
         },
         Some(Value::Array(_)) => {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
             Value::Array(parts.map(|part| Value::String(part.into())).collect())
         }
-        _ => words(),
+        _ => as_text(),
     }
 }
 
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn r55_a_flag_goes_before_a_variable_before_the_file_before_the_default() {
+    fn r55_flags_override_variables_which_override_the_file_and_the_defaults() {
         let file = "[gateway]\nlisten = \"127.0.0.1:1\"\nhosts = [\"file\"]\n[gateway.limits]\ndrain = \"1s\"";
         let environment =
             [("BOWLINE_LISTEN", "127.0.0.1:2"), ("BOWLINE_HOSTS", "a, b"), ("BOWLINE_LIMITS_SOCKETS", "9")];
@@ -227,17 +229,17 @@ mod tests {
     }
 
     #[test]
-    fn r55_a_mistake_is_blamed_on_where_it_stands() {
-        let words = |result: anyhow::Result<Loaded>| Failure::from(result.unwrap_err()).to_string();
-        assert!(words(loaded("\n[gateway]\nlisen = 1", &[], &[])).contains("line 3"));
-        assert!(words(loaded("[gateway.limits]\nsockets = 0", &[], &[])).contains("c.toml"));
-        assert!(words(loaded("", &[("BOWLINE_LISTEN", "here")], &[])).contains("BOWLINE_LISTEN is wrong"));
-        assert!(words(loaded("", &[], &[("gateway.listen", "here")])).contains("serve --listen is wrong"));
-        assert!(words(loaded("", &[], &[("gateway.tls.cert", "a")])).contains("needs its key"));
+    fn r55_an_error_names_the_line_the_variable_or_the_flag() {
+        let message = |result: anyhow::Result<Loaded>| Failure::from(result.unwrap_err()).to_string();
+        assert!(message(loaded("\n[gateway]\nlisen = 1", &[], &[])).contains("line 3"));
+        assert!(message(loaded("[gateway.limits]\nsockets = 0", &[], &[])).contains("c.toml"));
+        assert!(message(loaded("", &[("BOWLINE_LISTEN", "here")], &[])).contains("BOWLINE_LISTEN is invalid"));
+        assert!(message(loaded("", &[], &[("gateway.listen", "here")])).contains("serve --listen is invalid"));
+        assert!(message(loaded("", &[], &[("gateway.tls.cert", "a")])).contains("tls.cert and tls.key"));
     }
 
     #[test]
-    fn every_key_has_a_name_in_the_table_of_keys() {
+    fn the_table_of_keys_is_complete() {
         fn leaves(table: &Table, at: &str, found: &mut Vec<String>) {
             for (name, value) in table {
                 match value {
@@ -250,7 +252,7 @@ mod tests {
         leaves(&Table::try_from(Config::default()).unwrap(), "", &mut found);
         let missing: Vec<_> = found.iter().filter(|path| keys::find(path).is_none()).collect();
         assert!(missing.is_empty(), "{missing:?}");
-        // The other way round: what the table names, the file takes, or complains of the value.
+        // Conversely, the file accepts every key of the table; only the value is wrong here.
         for key in KEYS {
             let mut table = Table::new();
             set(&mut table, key.path, Value::Datetime("1979-05-27".parse().unwrap()));

@@ -1,5 +1,5 @@
-//! The configuration: what can be set, with its default. `layers` says where each value comes from, `keys` names them all,
-//! `gateway` is the part of `bowline serve`, `show` the verb.
+//! The configuration and its defaults. `layers` combines defaults, file, environment and flags; `keys` documents every
+//! key; `gateway` has the settings of `bowline serve`; `show` is the verb `bowline config`.
 
 pub(crate) mod gateway;
 mod keys;
@@ -23,30 +23,28 @@ use crate::units;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The key that starts a command to bowline, such as `ctrl-\`; `none` for none.
-    #[serde(deserialize_with = "detach_key", serialize_with = "write_detach_key")]
+    /// The key that starts a bowline command. `None` if there is no such key.
+    #[serde(deserialize_with = "read_detach_key", serialize_with = "write_detach_key")]
     pub(crate) detach_key: Option<Prefix>,
-    /// The program of a session without a command.
+    /// The program of a session without a command. `None` for the login shell.
     pub(crate) shell: Option<PathBuf>,
-    /// Output kept for coming back to.
+    /// Bytes of output that a session keeps.
     #[serde(with = "units::size_text")]
     pub(crate) log_size: u64,
-    /// Lines kept above the screen.
+    /// Lines that a session keeps above its screen.
     pub(crate) scrollback: u32,
-    /// Dials without success after which an attach gives up and waits for a key; `"never"` for never.
+    /// Failed connection attempts after which an attach gives up and waits for a key.
     reconnect_tries: Tries,
-    /// What is kept of ended sessions.
-    pub(crate) retention: Keep,
-    /// How `bowline serve` runs.
+    pub(crate) retention: RetentionConfig,
     pub(crate) gateway: GatewayConfig,
 }
 
-/// A number, or `"never"`.
+/// A number, or `"never"` to never give up.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(untagged, expecting = "a number, or \"never\"")]
 enum Tries {
-    Number(u32),
-    Word(Never),
+    Limited(u32),
+    Unlimited(Never),
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -55,13 +53,13 @@ enum Never {
     Never,
 }
 
-/// What is kept of ended sessions.
+/// When ended sessions are forgotten.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Keep {
-    /// Days after which they are forgotten.
+pub(crate) struct RetentionConfig {
+    /// Days after which an ended session is forgotten.
     pub(crate) exited_days: u32,
-    /// Space that they may take together.
+    /// Bytes on disk of all ended sessions, past which the oldest are forgotten.
     #[serde(with = "units::size_text")]
     pub(crate) total_size: u64,
 }
@@ -73,50 +71,49 @@ impl Default for Config {
             shell: None,
             log_size: log::DEFAULT_SIZE,
             scrollback: start::DEFAULT_HISTORY,
-            reconnect_tries: Backoff::NATIVE.tries.map_or(Tries::Word(Never::Never), Tries::Number),
-            retention: Keep::default(),
+            reconnect_tries: Backoff::NATIVE.tries.map_or(Tries::Unlimited(Never::Never), Tries::Limited),
+            retention: RetentionConfig::default(),
             gateway: GatewayConfig::default(),
         }
     }
 }
 
-impl Default for Keep {
-    fn default() -> Keep {
-        Keep { exited_days: 7, total_size: Retention::default().max_bytes }
+impl Default for RetentionConfig {
+    fn default() -> RetentionConfig {
+        RetentionConfig { exited_days: 7, total_size: Retention::default().max_bytes }
     }
 }
 
 impl Config {
-    /// The configuration, for a verb that acts by it: a mistake is an error.
+    /// Loads the configuration for a verb that depends on it. A mistake is an error.
     pub(crate) fn load() -> anyhow::Result<Config> {
         Ok(Loaded::new(&[])?.config)
     }
 
-    /// The configuration, for a verb that can do without: a mistake is a warning.
+    /// Loads the configuration for a verb that can work without it. A mistake is a warning.
     pub(crate) fn load_or_default() -> Config {
         Config::load().unwrap_or_else(|error| {
-            eprintln!("{}\nGoing on with the defaults.", crate::failure::Failure::from(error));
+            eprintln!("{}\nContinuing with the default configuration.", crate::failure::Failure::from(error));
             Config::default()
         })
     }
 
-    /// When an attach dials again, and when it gives up.
+    /// When an attach reconnects, and when it gives up.
     pub(crate) fn backoff(&self) -> Backoff {
         let tries = match self.reconnect_tries {
-            Tries::Number(tries) => Some(tries),
-            Tries::Word(Never::Never) => None,
+            Tries::Limited(tries) => Some(tries),
+            Tries::Unlimited(Never::Never) => None,
         };
         Backoff { tries, ..Backoff::NATIVE }
     }
 
-    /// The limits for ended sessions.
     pub(crate) fn retention(&self) -> Retention {
         let max_age = Duration::from_secs(u64::from(self.retention.exited_days) * 24 * 3600);
         Retention { max_age, max_bytes: self.retention.total_size }
     }
 }
 
-/// A detach key as it is written: `none` for none.
+/// Parses a detach key, such as `ctrl-a`, or `none`.
 pub(crate) fn parse_detach_key(text: &str) -> Result<Option<Prefix>, String> {
     if text == "none" {
         return Ok(None);
@@ -124,7 +121,7 @@ pub(crate) fn parse_detach_key(text: &str) -> Result<Option<Prefix>, String> {
     text.parse().map(Some).map_err(|bad: bowline_client::keys::BadPrefix| bad.to_string())
 }
 
-fn detach_key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Prefix>, D::Error> {
+fn read_detach_key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Prefix>, D::Error> {
     parse_detach_key(&String::deserialize(from)?).map_err(de::Error::custom)
 }
 
@@ -137,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r55_a_wrong_key_is_named() {
+    fn r55_an_error_names_the_unknown_key_and_the_known_ones() {
         let error = toml::from_str::<Config>("log_sise = \"1M\"").unwrap_err().to_string();
         assert!(error.contains("log_sise") && error.contains("log_size"), "{error}");
         let config: Config =
@@ -152,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn r55_what_is_shown_can_be_read_again() {
+    fn r55_the_printed_configuration_can_be_parsed() {
         let written = toml::to_string(&Config::default()).unwrap();
         let read: Config = toml::from_str(&written).unwrap();
         assert_eq!(toml::to_string(&read).unwrap(), written);

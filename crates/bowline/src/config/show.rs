@@ -1,4 +1,4 @@
-//! `bowline config`: what is set, and by what.
+//! `bowline config`: prints the configuration, and where each value comes from.
 
 use std::process::ExitCode;
 
@@ -12,23 +12,23 @@ use crate::failure::{Code, Failure};
 use crate::serve::Flags;
 use crate::table;
 
-/// Show what is set, and by what.
+/// Show the configuration, and where each value comes from.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline config show                          every value, and where it comes from
-  bowline config show --listen 0.0.0.0:80      as `bowline serve` with this flag would see it
-  ${EDITOR:-vi} \"$(bowline config path)\"
+  bowline config show                          print every value and where it comes from
+  bowline config show --listen 0.0.0.0:80      the same, as `bowline serve` with this flag sees it
+  ${EDITOR:-vi} \"$(bowline config path)\"       edit the configuration file
 
-A flag goes before an environment variable, that before the configuration file, that before the default.")]
-pub(crate) struct ConfigVerb {
+Flags override environment variables, which override the configuration file, which overrides the defaults.")]
+pub(crate) struct ConfigArgs {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Print every value, and where it comes from
+enum Action {
+    /// Print every value and where it comes from
     Show {
         /// Print JSON
         #[arg(long)]
@@ -36,20 +36,20 @@ enum What {
         #[command(flatten)]
         flags: Box<Flags>,
     },
-    /// Print where the configuration file is, or would be
+    /// Print the path of the configuration file, even if there is none yet
     Path,
 }
 
-pub(crate) fn run(verb: ConfigVerb) -> anyhow::Result<ExitCode> {
-    match verb.what {
-        What::Path => {
+pub(crate) fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
+    match args.action {
+        Action::Path => {
             let (path, _) = file().ok_or_else(|| {
-                let hint = "set HOME, or BOWLINE_CONFIG to a file";
-                Failure::new(Code::Usage, "there is no place for a configuration", hint)
+                let hint = "set HOME, or set BOWLINE_CONFIG to a file";
+                Failure::new(Code::Usage, "cannot locate the configuration file", hint)
             })?;
             println!("{}", path.display());
         }
-        What::Show { json, flags } => show(&Loaded::new(&flags.layer()?)?, json)?,
+        Action::Show { json, flags } => show(&Loaded::new(&flags.to_layer()?)?, json)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! A whole attach through a gateway of our own, on this machine alone; and whether it keeps strangers out.
+//! Attaches through a temporary gateway on the loopback address, and checks that it refuses foreign requests.
 
 use bowline_proto::problem;
 use std::io::{Read, Write};
@@ -14,14 +14,14 @@ use bowline_host::launch::Launcher;
 use bowline_host::remove::Retention;
 use bowline_proto::api::{TokenReply, TokenScope};
 
-use super::probe::Trial;
+use super::probe::TestSession;
 use super::report::Report;
 use crate::config::Config;
 
-/// How long a token for the doctor lives, if the doctor dies.
-const TOKEN_LIFE: Duration = Duration::from_secs(300);
+/// When the token expires if the doctor is killed and cannot revoke it.
+const TOKEN_TTL: Duration = Duration::from_secs(300);
 
-/// The doctor looks and takes nothing away, least of all by the limits of a configuration that it could not read.
+/// The temporary gateway forgets no sessions: the doctor must not change anything, and the configuration may be unreadable.
 const KEEP_ALL: Retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
 
 /// A token that is revoked when dropped.
@@ -33,7 +33,7 @@ pub(super) struct Token {
 impl Token {
     pub(super) fn new(home: &Home) -> anyhow::Result<Token> {
         let auth = Auth::open(home)?;
-        let token = auth.create_token("doctor", TokenScope::Write, Some(TOKEN_LIFE))?;
+        let token = auth.create_token("doctor", TokenScope::Write, Some(TOKEN_TTL))?;
         Ok(Token { auth, token })
     }
 
@@ -51,23 +51,23 @@ impl Drop for Token {
 pub(super) fn check(report: &mut Report, home: &Home, config: &Config) {
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return report.fail("attach", error, "the machine has no room for another thread"),
+        Err(error) => return report.fail("attach", error, "the system cannot start another thread; check its limits"),
     };
-    let outcome = runtime.block_on(serve(home, config));
-    match outcome {
+    match runtime.block_on(serve(home, config)) {
         Err(error) => {
-            report.fail("attach", format_args!("{error:#}"), "see the findings above; if there are none, it is a bug")
+            let remedy = "fix the problems above; if there are none, this is a bug: please report it";
+            report.fail("attach", format_args!("{error:#}"), remedy)
         }
         Ok((address, stop)) => {
-            attach(report, home, address);
-            strangers(report, address);
+            check_attach(report, home, address);
+            check_foreign_requests(report, address);
             stop.cancel();
         }
     }
     runtime.shutdown_timeout(Duration::from_secs(2));
 }
 
-/// Starts a gateway that nobody else knows of.
+/// Starts a gateway on a free port, without registering it in `gateway.json`.
 async fn serve(home: &Home, config: &Config) -> anyhow::Result<(SocketAddr, tokio_util::sync::CancellationToken)> {
     let configured = config.settings(Launcher::this_program());
     let sessions = SessionDefaults { retention: KEEP_ALL, ..configured.sessions };
@@ -78,60 +78,58 @@ async fn serve(home: &Home, config: &Config) -> anyhow::Result<(SocketAddr, toki
         ..Settings::new(SocketAddr::from(([127, 0, 0, 1], 0)), sessions, configured.launcher)
     };
     let gateway = Gateway::bind(settings, home.clone(), Auth::open(home)?, None).await?;
-    let found = (gateway.address(), gateway.stop());
+    let handles = (gateway.address(), gateway.stop());
     tokio::spawn(gateway.serve());
-    Ok(found)
+    Ok(handles)
 }
 
-/// Makes a session, attaches, sees what it prints, ends it.
-fn attach(report: &mut Report, home: &Home, address: SocketAddr) {
-    let tried = || -> anyhow::Result<()> {
+/// Starts a session, attaches to it, waits for its output, and ends it.
+fn check_attach(report: &mut Report, home: &Home, address: SocketAddr) {
+    let attach = || -> anyhow::Result<()> {
         let token = Token::new(home)?;
         let gateway = remote::Gateway::new(format!("http://{address}").parse()?, token.reveal())?;
-        let trial = Trial::start(&gateway).map_err(anyhow::Error::msg)?;
-        trial.attach().map_err(anyhow::Error::msg)?;
+        let session = TestSession::start(&gateway).map_err(anyhow::Error::msg)?;
+        session.attach().map_err(anyhow::Error::msg)?;
         Ok(())
     };
-    match tried() {
-        Ok(()) => report.ok("attach", "a session was made, attached to over WebSocket, and ended"),
+    match attach() {
+        Ok(()) => report.ok("attach", "started a session, attached to it over WebSocket, and ended it"),
         Err(error) => {
-            let remedy = "try `bowline new --detach -- sleep 60` and `bowline ls`; what fails there says more";
+            let remedy = "try `bowline new --detach -- sleep 60` and `bowline ls`; their errors say more";
             report.fail("attach", format_args!("{error:#}"), remedy);
         }
     }
 }
 
-/// A page of somebody else's must get nothing, whether by its name or by its origin.
-fn strangers(report: &mut Report, address: SocketAddr) {
+/// Checks that the gateway refuses requests with a foreign Host or Origin header.
+fn check_foreign_requests(report: &mut Report, address: SocketAddr) {
     let own = address.to_string();
     let refused = [
         ("Host", "evil.test", None, problem::Code::BadHost),
         ("Origin", &*own, Some("http://evil.test"), problem::Code::BadOrigin),
     ];
     for (name, host, origin, code) in refused {
-        match ask(address, host, origin) {
-            Ok(head) if head.starts_with("HTTP/1.1 403") && head.contains(code.name()) => {
-                report.ok(name, format_args!("another {name} is refused"));
+        match request(address, host, origin) {
+            Ok(response) if response.starts_with("HTTP/1.1 403") && response.contains(code.name()) => {
+                report.ok(name, format_args!("a request with a foreign {name} header is refused"));
             }
-            Ok(head) => {
-                let head = head.lines().next().unwrap_or_default().to_owned();
-                report.fail(
-                    name,
-                    format_args!("another {name} was answered with {head:?}"),
-                    "do not run this gateway; report it",
-                );
+            Ok(response) => {
+                let status = response.lines().next().unwrap_or_default();
+                let message = format!("a request with a foreign {name} header got the response {status:?}");
+                report.fail(name, message, "do not run this gateway, and report the bug");
             }
-            Err(error) => report.fail(name, error, "something on this machine gets between; look for a local firewall"),
+            Err(error) => report.fail(name, error, "check for a firewall on this machine that blocks connections"),
         }
     }
 }
 
-fn ask(address: SocketAddr, host: &str, origin: Option<&str>) -> std::io::Result<String> {
+/// Sends a request for `/healthz` and returns the response.
+fn request(address: SocketAddr, host: &str, origin: Option<&str>) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     let origin = origin.map_or_else(String::new, |origin| format!("Origin: {origin}\r\n"));
     write!(stream, "GET /healthz HTTP/1.1\r\nHost: {host}\r\n{origin}Connection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.take(64 << 10).read_to_string(&mut answer)?;
-    Ok(answer)
+    let mut response = String::new();
+    stream.take(64 << 10).read_to_string(&mut response)?;
+    Ok(response)
 }

@@ -1,7 +1,7 @@
-//! `bowline doctor`: looks for what is wrong, and says what to do about it.
+//! `bowline doctor`: checks the installation, and says how to fix what is wrong.
 //!
-//! `files` and `machine` look at this machine, `loopback` attaches through a gateway of its own, `reach` goes the way that a
-//! browser goes. `probe` is the viewer of both; `report` is what was found.
+//! `files` and `machine` check this machine, `loopback` attaches through a temporary gateway, `reach` connects to a URL as
+//! a browser does. `probe` is the viewer that both use; `report` collects the results.
 
 mod files;
 mod loopback;
@@ -19,22 +19,23 @@ use self::report::Report;
 use crate::config::Config;
 use crate::serve::forward;
 
-/// Look for what is wrong with Bowline on this machine, or on the way to it.
+/// Check Bowline on this machine, and the connection to it, for problems.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline doctor
-  bowline doctor --url https://box.example     also the way that a browser goes, with its proxies
-  bowline --server https://box.example doctor  only the way to that gateway; BOWLINE_TOKEN opens it
+  bowline doctor                               check this machine
+  bowline doctor --url https://box.example     also check that URL as a browser reaches it, through its proxies
+  bowline --server https://box.example doctor  check only the connection to that gateway, with BOWLINE_TOKEN
   bowline doctor --json | jq '.checks[] | select(.grade != \"ok\")'
 
-The exit code is 1 if something is broken. With --url or --server, it stays connected for 70 seconds to see whether a proxy cuts quiet \
-connections; --quick leaves that out. If the URL is not that of this machine's gateway, BOWLINE_TOKEN opens it.")]
+The exit code is 1 if a check fails. With --url or --server, doctor stays connected for 70 seconds to see whether a proxy closes \
+idle connections; --quick skips that. If the URL does not belong to the gateway of this machine, it needs a token in \
+BOWLINE_TOKEN.")]
 pub(crate) struct Doctor {
-    /// What browsers call the gateway [default with --server: that URL]
+    /// URL at which browsers reach the gateway [default with --server: that URL]
     #[arg(long)]
     url: Option<String>,
-    /// Do not wait for a proxy to lose its patience
+    /// Skip the check for proxies that close idle connections
     #[arg(long)]
     quick: bool,
     /// Print JSON
@@ -45,18 +46,18 @@ pub(crate) struct Doctor {
 pub(crate) fn run(verb: &Doctor, server: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut report = Report::new(verb.json);
     match server {
-        // Of another machine, the way to it is all that can be seen from here.
+        // Only the connection to another machine can be checked from here.
         Some(server) => reach::check(&mut report, None, verb.url.as_deref().unwrap_or(server), verb.quick),
-        None => check_here(&mut report, verb),
+        None => check_local(&mut report, verb),
     }
     Ok(report.finish())
 }
 
-fn check_here(report: &mut Report, verb: &Doctor) {
+fn check_local(report: &mut Report, verb: &Doctor) {
     let config = Config::load();
     match &config {
-        Ok(_) => report.ok("configuration", "can be read"),
-        Err(error) => report.fail("configuration", error, "correct it; `bowline config path` says where it is"),
+        Ok(_) => report.ok("configuration", "valid"),
+        Err(error) => report.fail("configuration", error, "correct it; `bowline config path` prints its path"),
     }
     let config = config.unwrap_or_default();
     let settings = config.settings(Launcher::this_program());
@@ -73,7 +74,7 @@ fn check_here(report: &mut Report, verb: &Doctor) {
             machine::check_running(report, &home);
             match usable {
                 true => loopback::check(report, &home, &config),
-                false => report.fail("attach", "not tried: sessions have no place", "see to the state directory first"),
+                false => report.fail("attach", "not tried: no usable state directory", "fix the state directory first"),
             }
             if let Some(url) = &verb.url {
                 reach::check(report, Some(&home), url, verb.quick);

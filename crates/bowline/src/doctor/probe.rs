@@ -1,4 +1,4 @@
-//! A viewer without a terminal: attaches through a gateway and sees what comes.
+//! Starts a test session through a gateway and attaches to it, without a terminal.
 
 use std::time::{Duration, Instant};
 
@@ -14,48 +14,48 @@ use bowline_proto::session::SessionInfo;
 use http::Method;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long making a session may take, and seeing what it prints.
-const WITHIN: Duration = Duration::from_secs(15);
-/// How long the session stays without a viewer, in seconds, if the doctor is killed.
-const LEFT_FOR: u64 = 60;
-/// What the session prints.
-const WORDS: &str = "all is well";
+/// How long starting the session may take, and how long its output.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// Seconds without a viewer after which the session ends, in case the doctor is killed.
+const DETACHED_TTL: u64 = 60;
+/// What the session prints. The command spells it differently, so that an echo of the command does not match.
+const OUTPUT: &str = "all is well";
 
-/// A session that ends with this value.
-pub(super) struct Trial {
+/// A session that is ended when dropped.
+pub(super) struct TestSession {
     gateway: Gateway,
     id: SessionId,
 }
 
-impl Trial {
-    /// Makes a session that prints something and stays.
-    pub(super) fn start(gateway: &Gateway) -> Result<Trial, String> {
+impl TestSession {
+    /// Starts a session that prints [`OUTPUT`] and keeps running.
+    pub(super) fn start(gateway: &Gateway) -> Result<TestSession, String> {
         let argv = ["/bin/sh", "-c", "printf 'all is %s' well; exec cat"];
         let session = NewSession::Terminal(NewTerminal {
             argv: argv.map(str::to_owned).into(),
             cwd: Some("/".to_owned()),
-            detached_ttl: LEFT_FOR,
+            detached_ttl: DETACHED_TTL,
             ..NewTerminal::default()
         });
-        let made = gateway.call(&Call::new(Method::POST, "/v1/sessions").body(&session).within(WITHIN));
-        let made: SessionInfo = made.and_then(|answer| answer.json()).map_err(|error| error.to_string())?;
-        let id = made.id;
-        Ok(Trial { gateway: gateway.clone(), id })
+        let response = gateway.call(&Call::new(Method::POST, "/v1/sessions").body(&session).within(TIMEOUT));
+        let info: SessionInfo = response.and_then(|answer| answer.json()).map_err(|error| error.to_string())?;
+        Ok(TestSession { gateway: gateway.clone(), id: info.id })
     }
 
-    /// Attaches, and waits until what the session printed is seen.
+    /// Attaches and waits for the output of the session.
     pub(super) fn attach(&self) -> Result<Attachment, String> {
         let transport =
-            Remote::new(self.gateway.clone(), &self.id).dial(false).map_err(|closed| words(&closed, None))?;
+            Remote::new(self.gateway.clone(), &self.id).dial(false).map_err(|closed| describe_close(&closed, None))?;
         let mut random = [0; 16];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
             .map_err(|error| error.to_string())?;
         let link = Client::new(ClientConfig::new(ClientId::from_random(random)));
-        let mut attachment = Attachment { transport, link, connected: false, began: Instant::now(), seen: Vec::new() };
-        let until = Instant::now() + WITHIN;
-        while !attachment.has_seen_all() {
-            if Instant::now() > until {
-                return Err("attached, and nothing of what the session printed came".into());
+        let mut attachment =
+            Attachment { transport, link, connected: false, start: Instant::now(), output: Vec::new() };
+        let deadline = Instant::now() + TIMEOUT;
+        while !attachment.has_output() {
+            if Instant::now() > deadline {
+                return Err("attached, but the output of the session did not arrive".into());
             }
             attachment.step(Duration::from_millis(200))?;
         }
@@ -63,45 +63,46 @@ impl Trial {
     }
 }
 
-impl Drop for Trial {
+impl Drop for TestSession {
     fn drop(&mut self) {
         let path = format!("/v1/sessions/{}?grace=0", self.id);
-        let _ = self.gateway.call(&Call::new(Method::DELETE, path).within(WITHIN));
+        let _ = self.gateway.call(&Call::new(Method::DELETE, path).within(TIMEOUT));
     }
 }
 
-/// An attachment that shows nothing to anybody.
+/// An attached viewer that displays nothing.
 pub(super) struct Attachment {
     transport: Box<dyn Transport>,
     link: Client,
     connected: bool,
-    began: Instant,
-    seen: Vec<u8>,
+    /// The link measures time from here.
+    start: Instant,
+    output: Vec<u8>,
 }
 
 impl Attachment {
-    fn has_seen_all(&self) -> bool {
-        self.seen.windows(WORDS.len()).any(|part| part == WORDS.as_bytes())
+    fn has_output(&self) -> bool {
+        self.output.windows(OUTPUT.len()).any(|part| part == OUTPUT.as_bytes())
     }
 
-    /// Waits a moment for whatever comes; an error says how the connection ended.
+    /// Exchanges messages for at most `wait`. The error says how the connection ended.
     pub(super) fn step(&mut self, wait: Duration) -> Result<(), String> {
-        self.talk()?;
+        self.transmit()?;
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, self.transport.wants_write());
         let wait = Timespec::try_from(wait).map_err(|error| error.to_string())?;
-        // A signal that interrupts this is as good as a moment.
+        // An interruption by a signal only shortens the wait.
         let _ = poll(&mut [PollFd::from_borrowed_fd(self.transport.fd(), flags)], Some(&wait));
-        let (link, now) = (&mut self.link, self.began.elapsed());
+        let (link, now) = (&mut self.link, self.start.elapsed());
         let received = self.transport.receive(&mut |frame| link.handle_frame(frame, now));
-        received.map_err(|closed| words(&closed, self.transport.refusal()))?;
-        self.take_events();
+        received.map_err(|closed| describe_close(&closed, self.transport.refusal()))?;
+        self.handle_events();
         self.link.handle_timeout(now);
-        self.talk()
+        self.transmit()
     }
 
-    fn talk(&mut self) -> Result<(), String> {
-        let now = self.began.elapsed();
+    fn transmit(&mut self) -> Result<(), String> {
+        let now = self.start.elapsed();
         if self.transport.is_open() && !self.connected {
             self.connected = true;
             self.link.handle_connected(now);
@@ -113,15 +114,15 @@ impl Attachment {
             }
             self.transport.send(&transmit);
         }
-        self.transport.flush().map_err(|closed| words(&closed, None))
+        self.transport.flush().map_err(|closed| describe_close(&closed, None))
     }
 
-    fn take_events(&mut self) {
+    fn handle_events(&mut self) {
         while let Some(event) = self.link.poll_event() {
             match event {
-                ClientEvent::SnapshotPart(bytes) => self.seen.extend_from_slice(&bytes),
+                ClientEvent::SnapshotPart(bytes) => self.output.extend_from_slice(&bytes),
                 ClientEvent::Output { offset, bytes } => {
-                    self.seen.extend_from_slice(&bytes);
+                    self.output.extend_from_slice(&bytes);
                     self.link.handle_rendered(offset + bytes.len() as u64);
                 }
                 ClientEvent::SnapshotEnd { offset } => self.link.handle_rendered(offset),
@@ -131,15 +132,14 @@ impl Attachment {
     }
 }
 
-/// How a connection ended, in words.
-fn words(closed: &Closed, refusal: Option<&str>) -> String {
+fn describe_close(closed: &Closed, refusal: Option<&str>) -> String {
     match (closed, refusal) {
-        (Closed::Refused { status, ours: true, .. }, Some(words)) => format!("refused ({status}): {words}"),
+        (Closed::Refused { status, ours: true, .. }, Some(detail)) => format!("refused with status {status}: {detail}"),
         (Closed::Refused { status, ours: false, .. }, _) => {
-            format!("something on the way answered with status {status}")
+            format!("a proxy or another program answered with status {status}")
         }
         (Closed::Refused { status, .. }, None) => format!("refused with status {status}"),
         (Closed::Code { code, reason, .. }, _) => format!("closed with {code} {reason}"),
-        (_, _) => "the connection was cut".into(),
+        (_, _) => "the connection was lost".into(),
     }
 }

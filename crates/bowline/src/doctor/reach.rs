@@ -1,4 +1,4 @@
-//! The way that a browser goes: name, TLS, proxies, and how long those let a quiet connection be.
+//! Checks a URL as a browser reaches it: name, TLS, WebSocket, and whether proxies close idle connections.
 
 use bowline_proto::problem;
 use std::io::IsTerminal;
@@ -12,92 +12,93 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
 use super::loopback::Token;
-use super::probe::{Attachment, Trial};
+use super::probe::{Attachment, TestSession};
 use super::report::Report;
-use crate::failure::TRUST;
+use crate::failure::TRUST_CERTIFICATE;
 
-/// How long a quiet connection is watched: some more than the usual minute of a proxy.
-const QUIET: Duration = Duration::from_secs(70);
-/// How far the clocks may be apart: links live for ten minutes.
-const SKEW: Duration = Duration::from_secs(60);
-const WITHIN: Duration = Duration::from_secs(15);
+/// How long to keep an idle connection open: a little longer than the 60 s after which many proxies close one.
+const IDLE: Duration = Duration::from_secs(70);
+/// How far the clocks may be apart. Login links expire after ten minutes.
+const MAX_SKEW: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// `home` has the gateway that may be meant, where it is this machine's.
+/// Checks the gateway at `url`. If it is the one that runs from `home`, it needs no token in `BOWLINE_TOKEN`.
 pub(super) fn check(report: &mut Report, home: Option<&Home>, url: &str, quick: bool) {
     let address: Address = match url.parse() {
         Ok(address) => address,
         Err(error) => {
-            return report.fail("url", error, "give what the browser's address bar shows, without what follows #");
+            return report.fail("url", error, "use the URL in the browser's address bar, without the part from # on");
         }
     };
     if address.is_clear() {
-        let words = format!("{address} is not encrypted: whoever is on the way reads what you type");
-        report.warn("encryption", words, "see \"Reaching it\" in the README: ssh -L, Tailscale, Caddy or nginx");
+        let message = format!("{address} is not encrypted; others on the network can read everything you type");
+        report.warn("encryption", message, "see \"Reaching it\" in the README: ssh -L, Tailscale, Caddy or nginx");
     }
-    if !answers(report, &address) {
+    if !check_health(report, &address) {
         return;
     }
     let is_own = |home: &&Home| {
         Running::find(home).is_some_and(|running| running.url.trim_end_matches('/') == address.to_string())
     };
-    let given = std::env::var("BOWLINE_TOKEN").ok().filter(|token| !token.is_empty());
-    // A token of this machine goes nowhere but to its own gateway.
-    let token = match (given, home.filter(is_own)) {
+    let env_token = std::env::var("BOWLINE_TOKEN").ok().filter(|token| !token.is_empty());
+    // A token of this machine is sent only to the gateway of this machine.
+    let token = match (env_token, home.filter(is_own)) {
         (Some(token), _) => Ok((token, None)),
         (None, Some(home)) => Token::new(home).map(|token| (token.reveal().to_owned(), Some(token))),
         (None, None) => {
             let remedy =
-                "make a token there (`bowline token create --name doctor --scope write`) and put it into BOWLINE_TOKEN";
+                "set BOWLINE_TOKEN; `bowline token create --name doctor --scope write` on that machine prints a token";
             return report.warn(
                 "WebSocket",
-                format_args!("not tried: {address} is not the gateway that runs here"),
+                format_args!("not tried: {address} is not the gateway of this machine, and BOWLINE_TOKEN is not set"),
                 remedy,
             );
         }
     };
-    let attached = token.and_then(|(token, kept)| {
+    let attached = token.and_then(|(token, guard)| {
         let gateway = Gateway::new(address.clone(), token.trim())?;
-        let trial = Trial::start(&gateway).map_err(anyhow::Error::msg)?;
-        let attachment = trial.attach().map_err(anyhow::Error::msg)?;
-        Ok((kept, trial, attachment))
+        let session = TestSession::start(&gateway).map_err(anyhow::Error::msg)?;
+        let attachment = session.attach().map_err(anyhow::Error::msg)?;
+        Ok((guard, session, attachment))
     });
     match attached {
         Err(error) => {
-            let remedy = "the proxy must pass `Upgrade` and `Connection` on (\"Reaching it\" in the README), and the token allow \
-                          writing";
+            let remedy = "the proxy must forward the headers `Upgrade` and `Connection` (\"Reaching it\" in the README), and the \
+                          token needs the scope write";
             report.fail("WebSocket", format_args!("{error:#}"), remedy);
         }
-        Ok((_token, _trial, attachment)) => {
-            report.ok("WebSocket", "passes");
+        Ok((_token, _session, attachment)) => {
+            report.ok("WebSocket", "works");
             if !quick {
-                quiet(report, attachment);
+                check_idle(report, attachment);
             }
         }
     }
 }
 
-/// Whether a gateway answers there, and what time it is for it.
-fn answers(report: &mut Report, address: &Address) -> bool {
+/// Checks that a gateway answers at the address, and compares its clock. Returns whether it answers.
+fn check_health(report: &mut Report, address: &Address) -> bool {
     const NAME: &str = "url";
-    // Whether a gateway is well, it tells anybody; no real token is needed.
-    let asked = Gateway::new(address.clone(), "nobody").map_err(anyhow::Error::from);
-    match asked.and_then(|gateway| Ok(gateway.call(&Call::get("/healthz").within(WITHIN))?)) {
+    // `/healthz` needs no valid token.
+    let gateway = Gateway::new(address.clone(), "none").map_err(anyhow::Error::from);
+    match gateway.and_then(|gateway| Ok(gateway.call(&Call::get("/healthz").within(TIMEOUT))?)) {
         Ok(answer) => {
             report.ok(NAME, format_args!("{address} answers"));
-            skew(report, &answer);
+            check_skew(report, &answer);
             return true;
         }
         Err(error) => {
             let remedy = match error.downcast_ref::<CallError>() {
                 Some(CallError::Refused { code: problem::Code::BadHost, .. }) => {
-                    "start the gateway with --public-url, or let the proxy pass the Host header on and list it in `hosts`"
+                    "start the gateway with --public-url, or let the proxy forward the Host header and add it to `hosts`"
                 }
-                Some(CallError::Untrusted { .. }) => TRUST,
+                Some(CallError::Untrusted { .. }) => TRUST_CERTIFICATE,
                 Some(CallError::NotOurs { status: 502..=504, .. }) => {
-                    "the proxy does not reach the gateway: is it running, and is the proxy's upstream its `listen`?"
+                    "the proxy cannot reach the gateway: check that the gateway runs and that the proxy connects to its \
+                     `listen` address"
                 }
-                Some(CallError::NotOurs { .. }) => "another program answers: check host, port and path of the URL",
-                _ => "check the name, the port and the firewall, and whether `bowline serve` runs there",
+                Some(CallError::NotOurs { .. }) => "another program answers: check the host, port and path of the URL",
+                _ => "check the name, the port, the firewall, and that `bowline serve` is running there",
             };
             report.fail(NAME, format_args!("{error:#}"), remedy);
         }
@@ -105,33 +106,35 @@ fn answers(report: &mut Report, address: &Address) -> bool {
     false
 }
 
-fn skew(report: &mut Report, answer: &Answer) {
-    let Some(there) = answer.header("Date").and_then(|date| OffsetDateTime::parse(date, &Rfc2822).ok()) else {
-        return report.warn("clocks", "it does not say what time it is", "let the proxy pass the Date header on");
+/// Compares the clock of the gateway with that of this machine.
+fn check_skew(report: &mut Report, answer: &Answer) {
+    let Some(remote) = answer.header("Date").and_then(|date| OffsetDateTime::parse(date, &Rfc2822).ok()) else {
+        return report.warn("clocks", "the response has no Date header", "let the proxy forward the Date header");
     };
-    let apart = (OffsetDateTime::now_utc() - there).abs();
-    if apart.unsigned_abs() < SKEW {
-        return report.ok("clocks", "there and here agree");
+    let skew = (OffsetDateTime::now_utc() - remote).abs();
+    if skew.unsigned_abs() < MAX_SKEW {
+        return report.ok("clocks", "in agreement");
     }
-    let words = format!("there and here are {} seconds apart", apart.whole_seconds());
-    report.warn("clocks", words, "links and tokens end too early or too late: set both clocks right");
+    let message = format!("the clocks of the gateway and this machine differ by {} seconds", skew.whole_seconds());
+    report.warn("clocks", message, "set both clocks; otherwise links and tokens expire too early or too late");
 }
 
-/// Stays connected without typing. Both sides say a word every 20 seconds, so a proxy needs a little more patience than that.
-fn quiet(report: &mut Report, mut attachment: Attachment) {
-    let (began, shown) = (Instant::now(), std::io::stderr().is_terminal());
-    while began.elapsed() < QUIET {
-        if shown {
-            eprint!("\rquiet for {} of {} s ", began.elapsed().as_secs(), QUIET.as_secs());
+/// Checks that an idle connection stays open. Both ends send a message every 20 seconds, so a proxy whose idle timeout is
+/// a little longer is fine.
+fn check_idle(report: &mut Report, mut attachment: Attachment) {
+    let (start, show_progress) = (Instant::now(), std::io::stderr().is_terminal());
+    while start.elapsed() < IDLE {
+        if show_progress {
+            eprint!("\ridle for {} of {} s ", start.elapsed().as_secs(), IDLE.as_secs());
         }
-        if let Err(why) = attachment.step(Duration::from_secs(1)) {
-            let words = format!("{why}, after {} quiet seconds", began.elapsed().as_secs());
-            let remedy = "raise the proxy's time-out for quiet connections over 60 s (nginx: proxy_read_timeout)";
-            return report.fail("quiet connection", words, remedy);
+        if let Err(cause) = attachment.step(Duration::from_secs(1)) {
+            let message = format!("{cause}, after {} idle seconds", start.elapsed().as_secs());
+            let remedy = "raise the proxy's timeout for idle connections above 60 s (nginx: proxy_read_timeout)";
+            return report.fail("quiet connection", message, remedy);
         }
     }
-    if shown {
+    if show_progress {
         eprint!("\r\x1b[K");
     }
-    report.ok("quiet connection", format_args!("still there after {} s", QUIET.as_secs()));
+    report.ok("quiet connection", format_args!("still open after {} s", IDLE.as_secs()));
 }

@@ -1,16 +1,16 @@
-//! What was found: a line each, with what to do.
+//! Collects and prints the results of the checks, each with a remedy.
 
 use std::fmt::Display;
 use std::process::ExitCode;
 
 use serde::Serialize;
 
-/// How good something is.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Grade {
     Ok,
-    /// It works, and may not for long or not everywhere.
+    /// It works, but perhaps not for long or not everywhere.
     Warn,
     Fail,
 }
@@ -19,11 +19,13 @@ enum Grade {
 struct Finding {
     name: &'static str,
     grade: Grade,
-    words: String,
+    #[serde(rename = "words")]
+    message: String,
+    /// Set unless the grade is [`Grade::Ok`].
     remedy: Option<String>,
 }
 
-/// All findings, told as they come.
+/// All findings. Prints each at once, or all at the end as JSON.
 #[derive(Debug)]
 pub(super) struct Report {
     json: bool,
@@ -35,21 +37,18 @@ impl Report {
         Report { json, findings: Vec::new() }
     }
 
-    /// All is well.
-    pub(super) fn ok(&mut self, name: &'static str, words: impl Display) {
-        self.add(Finding { name, grade: Grade::Ok, words: words.to_string(), remedy: None });
+    pub(super) fn ok(&mut self, name: &'static str, message: impl Display) {
+        self.add(Finding { name, grade: Grade::Ok, message: message.to_string(), remedy: None });
     }
 
-    /// It works, and may not for long or not everywhere.
-    pub(super) fn warn(&mut self, name: &'static str, words: impl Display, remedy: impl Display) {
+    pub(super) fn warn(&mut self, name: &'static str, message: impl Display, remedy: impl Display) {
         let remedy = Some(remedy.to_string());
-        self.add(Finding { name, grade: Grade::Warn, words: words.to_string(), remedy });
+        self.add(Finding { name, grade: Grade::Warn, message: message.to_string(), remedy });
     }
 
-    /// It does not work.
-    pub(super) fn fail(&mut self, name: &'static str, words: impl Display, remedy: impl Display) {
+    pub(super) fn fail(&mut self, name: &'static str, message: impl Display, remedy: impl Display) {
         let remedy = Some(remedy.to_string());
-        self.add(Finding { name, grade: Grade::Fail, words: words.to_string(), remedy });
+        self.add(Finding { name, grade: Grade::Fail, message: message.to_string(), remedy });
     }
 
     fn add(&mut self, finding: Finding) {
@@ -59,7 +58,7 @@ impl Report {
                 Grade::Warn => "warn",
                 Grade::Fail => "FAIL",
             };
-            println!("{grade}  {}: {}", finding.name, finding.words);
+            println!("{grade}  {}: {}", finding.name, finding.message);
             if let Some(remedy) = &finding.remedy {
                 println!("      {remedy}");
             }
@@ -67,7 +66,7 @@ impl Report {
         self.findings.push(finding);
     }
 
-    /// The last word, and the exit code.
+    /// Prints the summary and returns the exit code.
     pub(super) fn finish(self) -> ExitCode {
         let count = |grade: Grade| self.findings.iter().filter(|finding| finding.grade == grade).count();
         let (warned, failed) = (count(Grade::Warn), count(Grade::Fail));

@@ -1,4 +1,4 @@
-//! What a gateway says when it starts: where it is, how to log in, and what is unsafe about it.
+//! The messages of a starting gateway: warnings, its address, and a login link.
 
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -9,48 +9,47 @@ use bowline_gateway::settings::Settings;
 use super::forward;
 use crate::{qr, units};
 
-/// By which names the gateway is reached.
+/// The address of the gateway, and the URLs made from it.
 pub(super) struct Urls {
-    /// The socket.
     pub(super) address: SocketAddr,
-    /// The socket, as a URL.
-    socket: String,
-    /// What browsers call.
+    /// The address as a URL.
+    listen: String,
+    /// The URL that browsers use; login links start with it.
     pub(super) link_base: String,
-    /// Somebody on the way can read what is typed.
-    in_the_clear: bool,
+    /// Other machines can connect without TLS.
+    is_unencrypted: bool,
 }
 
 impl Urls {
     pub(super) fn new(settings: &Settings, address: SocketAddr) -> Urls {
         let scheme = if settings.tls.is_some() { "https" } else { "http" };
-        let outside = !address.ip().is_loopback();
+        let is_public = !address.ip().is_loopback();
         let public = settings.public_url.as_ref();
         let link_base = match public {
             Some(url) => url.as_str().trim_end_matches('/').to_owned(),
             None => format!(
                 "{scheme}://{}{}",
-                SocketAddr::new(own_address(address.ip()), address.port()),
+                SocketAddr::new(reachable_address(address.ip()), address.port()),
                 settings.base_path
             ),
         };
         Urls {
             address,
-            socket: format!("{scheme}://{address}"),
+            listen: format!("{scheme}://{address}"),
             link_base,
-            // Also behind a proxy with TLS: whoever calls the address itself gets past it.
-            in_the_clear: outside && settings.tls.is_none(),
+            // Even behind a proxy with TLS, clients can bypass the proxy and connect to this address.
+            is_unencrypted: is_public && settings.tls.is_none(),
         }
     }
 }
 
-/// Says everything, what is unsafe first. The link goes to standard output, where its owner looks, and to no log.
+/// Prints warnings, the address, and a login link. The link goes to standard output, never to a log.
 pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow::Result<()> {
     warn(urls, settings);
     let mut out = io::stdout().lock();
-    writeln!(out, "listening on {}", urls.socket)?;
+    writeln!(out, "listening on {}", urls.listen)?;
     if is_journal() {
-        writeln!(out, "`bowline login-link` prints a link that logs a browser in")?;
+        writeln!(out, "`bowline login-link` prints a link to log in a browser")?;
     } else {
         let link = auth::login_link(&urls.link_base, &auth.new_code()?.code);
         writeln!(out, "log in with {link}")?;
@@ -59,10 +58,11 @@ pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow:
         {
             writeln!(out, "\n{code}")?;
         }
-        let life = units::show_duration(CODE_LIFE);
+        let lifetime = units::format_duration(CODE_LIFE);
         writeln!(
             out,
-            "The link works once, for {life}; `bowline login-link` prints another. Ctrl-C stops; sessions go on."
+            "The link works once, within {lifetime}; `bowline login-link` prints another.\n\
+             Ctrl-C stops the gateway; sessions keep running."
         )?;
     }
     out.flush()?;
@@ -70,33 +70,34 @@ pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow:
 }
 
 fn warn(urls: &Urls, settings: &Settings) {
-    if urls.in_the_clear {
+    if urls.is_unencrypted {
         eprintln!(
-            "Warning: {} is open to other machines without TLS: whoever is on the way reads what you type.\n\
-             Give --tls-cert and --tls-key, or listen on 127.0.0.1 behind ssh -L, Tailscale, Caddy or nginx (see \"Reaching \
+            "Warning: other machines can connect to {} without TLS; others on the network can read everything you type.\n\
+             Use --tls-cert and --tls-key, or listen on 127.0.0.1 behind ssh -L, Tailscale, Caddy or nginx (see \"Reaching \
              it\" in the README).",
             urls.address
         );
     }
     if settings.proxies.iter().any(|network| network.prefix_len() == 0) {
         eprintln!(
-            "Warning: `proxies` believes X-Forwarded-* of everybody, so anybody can pretend to come from anywhere."
+            "Warning: `proxies` trusts the X-Forwarded-* headers of every client, so any client can fake its address.\n\
+             List only the addresses of your proxies."
         );
     }
     if let Some(risk) = forward::risk(settings) {
-        eprintln!("Warning: {risk}.\nWhat to do, {}.", forward::REMEDY);
+        eprintln!("Warning: {risk}.\nWhat to do: {}.", forward::REMEDY);
     }
 }
 
-/// Whether standard output goes to systemd's journal, which keeps it: no place for a link.
+/// Whether standard output goes to systemd's journal, which must not store a login link.
 fn is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
     let Ok(stdout) = rustix::fs::fstat(io::stdout()) else { return false };
     stream == format!("{}:{}", stdout.st_dev, stdout.st_ino)
 }
 
-/// An address that a phone could call, where all of this machine's are listened on.
-fn own_address(listen: IpAddr) -> IpAddr {
+/// An address for links: `listen`, or, if that is all addresses, the one that other machines most likely reach.
+fn reachable_address(listen: IpAddr) -> IpAddr {
     let (any, far): (IpAddr, IpAddr) = match listen {
         IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
         IpAddr::V6(ip) if ip.is_unspecified() => {
@@ -104,7 +105,7 @@ fn own_address(listen: IpAddr) -> IpAddr {
         }
         ip => return ip,
     };
-    // Connecting a datagram socket sends nothing; it only chooses the address that would be sent from.
+    // Connecting a UDP socket sends nothing; it only selects the source address.
     let chosen = UdpSocket::bind((any, 0)).and_then(|socket| {
         socket.connect((far, 9))?;
         socket.local_addr()

@@ -1,4 +1,4 @@
-//! The gateway's flags. They are the strongest layer of the configuration.
+//! The flags of `bowline serve`: the topmost layer of the configuration.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,50 +9,50 @@ use url::Url;
 
 use crate::config::Flag;
 
-/// What can be set for one run.
+/// The flags of `bowline serve`, which `bowline config show` also takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Flags {
-    /// Where to listen [default: 127.0.0.1:7433]
+    /// Address and port to listen on [default: 127.0.0.1:7433]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// What browsers and phones call it, when that is another name: behind a proxy, or a name of this machine
+    /// URL that browsers use, if it differs from the listening address; needed behind a proxy
     #[arg(long, value_name = "URL")]
     public_url: Option<Url>,
-    /// The path under which it is served, such as /terminals [default: that of --public-url]
+    /// Path under which the gateway is served, such as /terminals [default: that of --public-url]
     #[arg(long, value_name = "PATH")]
     base_path: Option<String>,
-    /// A further name by which it may be called; repeatable
+    /// Additional host name to accept; repeatable
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// A proxy whose X-Forwarded-* headers are believed, such as 127.0.0.1/32; repeatable
-    #[arg(long, value_name = "NETWORK", value_parser = network)]
+    /// Proxy whose X-Forwarded-* headers to trust, such as 127.0.0.1/32; repeatable
+    #[arg(long, value_name = "NETWORK", value_parser = parse_network)]
     proxy: Vec<IpNet>,
-    /// The header in which such a proxy names the user who has logged in there
+    /// Header in which a trusted proxy names the user that it has authenticated
     #[arg(long, value_name = "HEADER")]
     forward_auth_header: Option<String>,
-    /// A user who may come in by that header; repeatable
+    /// User that this header may log in; repeatable
     #[arg(long, value_name = "USER")]
     forward_auth_user: Vec<String>,
-    /// The certificate and its chain, PEM
+    /// Certificate and its chain, PEM
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
-    /// Its private key, PEM
+    /// Private key of the certificate, PEM
     #[arg(long, value_name = "FILE")]
     tls_key: Option<PathBuf>,
-    /// Let anybody who can reach it read /metrics
+    /// Serve /metrics without a token
     #[arg(long)]
     open_metrics: bool,
-    /// What is logged: error, warn, info, debug or trace [default: info; env: RUST_LOG]
+    /// What to log: error, warn, info, debug or trace [default: info; env: RUST_LOG]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
-    /// A limit, such as streams=100; repeatable; `bowline config show` lists them
+    /// Set a limit, such as streams=100; repeatable; `bowline config show` lists them
     #[arg(long, value_name = "NAME=VALUE")]
     limit: Vec<String>,
 }
 
 impl Flags {
-    /// What they set.
-    pub(crate) fn layer(&self) -> anyhow::Result<Vec<Flag>> {
+    /// The values that the flags set.
+    pub(crate) fn to_layer(&self) -> anyhow::Result<Vec<Flag>> {
         let path = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
         let single = [
             ("gateway.listen", self.listen.map(|address| address.to_string())),
@@ -85,8 +85,8 @@ impl Flags {
     }
 }
 
-/// A network, or one address.
-fn network(text: &str) -> Result<IpNet, String> {
-    let one = text.parse().map(|address: std::net::IpAddr| IpNet::from(address));
-    text.parse().or(one).map_err(|_| format!("{text:?} is no network: write an address, or one such as 10.0.0.0/8"))
+/// Parses a network, or a single address.
+fn parse_network(text: &str) -> Result<IpNet, String> {
+    let address = text.parse().map(|address: std::net::IpAddr| IpNet::from(address));
+    text.parse().or(address).map_err(|_| format!("{text:?} is not an address or a network such as 10.0.0.0/8"))
 }

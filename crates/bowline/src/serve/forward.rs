@@ -1,23 +1,23 @@
-//! What is unsafe about believing a proxy that says who is calling.
+//! Detects an unsafe `forward_auth`: one that trusts proxies on this machine.
 
 use bowline_gateway::settings::Settings;
 use ipnet::IpNet;
 
-/// What to do about it.
-pub(crate) const REMEDY: &str = "unless nobody else has an account here: run the proxy on another address (a machine or a \
-                                 container of its own) and list only that in `proxies`, or let a firewall allow the \
-                                 gateway's port to the proxy's account alone (iptables -m owner --uid-owner)";
+/// What to do about the [`risk`].
+pub(crate) const REMEDY: &str = "if this machine has other users, run the proxy on another machine or in a container and list \
+                                 only its address in `proxies`, or use a firewall to allow only the proxy's account to \
+                                 connect to the gateway's port (iptables -m owner --uid-owner)";
 
-/// Says so when any account of this machine could claim to be a user of `forward_auth`.
+/// Describes the risk, if any user of this machine could pretend to be the proxy and so log in with `forward_auth`.
 pub(crate) fn risk(settings: &Settings) -> Option<String> {
     settings.forward_auth.as_ref()?;
     let network = settings.proxies.iter().find(|network| has_loopback(network))?;
     Some(format!(
-        "`forward_auth` believes {network}, and every account of this machine can call from there and claim to be the user"
+        "`forward_auth` trusts {network}, so every account of this machine can connect from there and log in as any user"
     ))
 }
 
-/// Whether one of the network's addresses is a loopback address.
+/// Whether the network contains a loopback address.
 fn has_loopback(network: &IpNet) -> bool {
     let loopback = match network {
         IpNet::V4(_) => "127.0.0.0/8",
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r50_networks_with_a_loopback_address_are_known() {
+    fn r50_networks_with_a_loopback_address_are_detected() {
         let has = |text: &str| has_loopback(&text.parse().unwrap());
         for text in ["127.0.0.1/32", "127.0.0.0/8", "127.3.0.0/16", "0.0.0.0/0", "::1/128", "::/0"] {
             assert!(has(text), "{text}");

@@ -1,4 +1,4 @@
-//! `bowline serve`: the gateway, until somebody stops it.
+//! `bowline serve`: runs the gateway until a signal stops it.
 
 mod announce;
 mod flags;
@@ -20,32 +20,32 @@ use crate::config::{Config, Loaded};
 use crate::failure::{Code, Failure};
 use crate::service;
 
-/// Let browsers, phones and other machines reach the sessions of this machine.
+/// Serve the sessions of this machine to browsers, phones and other machines.
 ///
-/// It prints a link that logs one browser in, once. Sessions do not need it: stop or kill it at any time, start it again,
-/// and every viewer goes on where it was.
+/// Prints a link that logs in one browser, once. Sessions do not depend on this gateway: you can stop or kill it at any
+/// time and start it again, and every viewer resumes where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline serve                                        for browsers of this machine
-  bowline serve --public-url https://box.example       behind a proxy of that name
+  bowline serve                                        for browsers on this machine
+  bowline serve --public-url https://box.example       behind a proxy with that name
   bowline serve --listen 0.0.0.0:7433 --tls-cert cert.pem --tls-key key.pem
-  bowline login-link                                   one more browser
-  bowline service install                              start it with the machine
+  bowline login-link                                   log in another browser
+  bowline service install                              start the gateway at boot
 
 Signals:
-  TERM, INT   close viewers, who come back by themselves, and stop; twice: at once
-  HUP         read the certificate again; in a terminal: stop")]
+  TERM, INT   disconnect the viewers, which reconnect automatically, and stop; twice: stop at once
+  HUP         reload the certificate; in a terminal: stop")]
 pub(crate) struct Serve {
     #[command(flatten)]
     flags: Flags,
 }
 
 pub(crate) fn run(verb: &Serve) -> anyhow::Result<ExitCode> {
-    start(&Loaded::new(&verb.flags.layer()?)?.config)
+    start(&Loaded::new(&verb.flags.to_layer()?)?.config)
 }
 
-/// The gateway, as configured.
+/// Runs the gateway with this configuration.
 pub(crate) fn start(config: &Config) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     home.ensure()?;
@@ -56,28 +56,30 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let listen = settings.listen;
-        // Before anybody is told of it: from then on they may stop it.
+        // Before the address is published: other processes may send a signal from then on.
         let signals = Signals::new()?;
         let gateway = Gateway::bind(settings.clone(), home.clone(), auth.clone(), open_files).await;
         let gateway = gateway.map_err(|error| explain(error, &home))?;
         tracing::debug!(%listen, address = %gateway.address(), "bound");
         let urls = announce::Urls::new(&settings, gateway.address());
-        let place = Place::take(&home, &urls)?;
+        let registration = Registration::claim(&home, &urls)?;
         announce::announce(&urls, &settings, &auth)?;
-        let handles = (gateway.stop(), gateway.reload());
-        let quit = place.clone();
-        tokio::spawn(async move {
-            signals.follow(handles.0, &handles.1).await;
-            // Asked twice: at once.
-            quit.leave();
-            std::process::exit(0);
+        let (stop, reload) = (gateway.stop(), gateway.reload());
+        tokio::spawn({
+            let registration = registration.clone();
+            async move {
+                signals.handle(stop, &reload).await;
+                // The second signal: stop at once.
+                registration.remove();
+                std::process::exit(0);
+            }
         });
-        let served = gateway.serve().await;
-        place.leave();
-        served?;
+        let result = gateway.serve().await;
+        registration.remove();
+        result?;
         Ok::<_, anyhow::Error>(())
     })?;
-    // A login shell or a disk that hangs must not keep us.
+    // Do not wait for a login shell or a disk that hangs.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }
@@ -92,27 +94,31 @@ fn log_to_stderr(filter: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every viewer takes two descriptors. Raises the limit as far as it goes; what it was, for the programs in sessions.
+/// Raises the open-file limit to its maximum, since every viewer takes two descriptors. Returns the old limit, for the
+/// programs in sessions.
 fn raise_open_files() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "cannot raise the limit of open files, so fewer viewers fit");
+        tracing::warn!(%error, "cannot raise the open-file limit, so fewer viewers can connect");
     }
     limit.current
 }
 
-/// The place of this home's gateway, which other verbs look at; none for a second one.
+/// The entry in `gateway.json` by which other verbs find the gateway, with its lock. `None` for a second gateway.
 #[derive(Clone)]
-struct Place(Option<std::sync::Arc<(bowline_host::lock::Lock, Home)>>);
+struct Registration(Option<std::sync::Arc<(bowline_host::lock::Lock, Home)>>);
 
-impl Place {
-    fn take(home: &Home, urls: &announce::Urls) -> anyhow::Result<Place> {
+impl Registration {
+    fn claim(home: &Home, urls: &announce::Urls) -> anyhow::Result<Registration> {
         let Some(lock) = Running::claim(home)? else {
-            let who = Running::find(home)
+            let details = Running::find(home)
                 .map_or_else(String::new, |other| format!(" (process {}, {})", other.pid, other.url));
-            eprintln!("Another gateway{who} serves the same sessions. Both work; other verbs speak of that one.");
-            return Ok(Place(None));
+            eprintln!(
+                "Another gateway{details} already serves these sessions. Both work, but `bowline login-link` and \
+                 `bowline doctor` use the first one."
+            );
+            return Ok(Registration(None));
         };
         let running = Running {
             pid: std::process::id(),
@@ -121,20 +127,20 @@ impl Place {
             started: timestamp(),
         };
         running.write(home)?;
-        Ok(Place(Some(std::sync::Arc::new((lock, home.clone())))))
+        Ok(Registration(Some(std::sync::Arc::new((lock, home.clone())))))
     }
 
-    fn leave(&self) {
-        if let Some(place) = &self.0
-            && let Err(error) = Running::remove(&place.1)
+    fn remove(&self) {
+        if let Some(registration) = &self.0
+            && let Err(error) = Running::remove(&registration.1)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(%error, "gateway.json stays behind; it does no harm");
+            tracing::warn!(%error, "cannot remove gateway.json; it is harmless");
         }
     }
 }
 
-/// The signals that a gateway listens to.
+/// The signals that a gateway handles.
 struct Signals {
     term: Signal,
     int: Signal,
@@ -150,8 +156,8 @@ impl Signals {
         })
     }
 
-    /// Stops at the first, and returns at the second.
-    async fn follow(mut self, stop: tokio_util::sync::CancellationToken, reload: &tokio::sync::Notify) {
+    /// Cancels `stop` at the first signal to stop, and returns at the second.
+    async fn handle(mut self, stop: tokio_util::sync::CancellationToken, reload: &tokio::sync::Notify) {
         use std::io::IsTerminal;
         let in_terminal = std::io::stdin().is_terminal();
         loop {
@@ -169,33 +175,33 @@ impl Signals {
             if stop.is_cancelled() {
                 return;
             }
-            tracing::info!("{name}: stopping; sessions go on");
+            tracing::info!("{name}: stopping; sessions keep running");
             stop.cancel();
         }
     }
 }
 
-/// Says who has the address, and what to do.
+/// Adds a hint to an error about the listening address.
 fn explain(error: ServeError, home: &Home) -> anyhow::Error {
     use std::io::ErrorKind;
     let ServeError::Listen { address, source } = &error else { return error.into() };
     let other = Running::find(home).filter(|other| other.listen == address.to_string());
     let hint = match (source.kind(), other) {
         (ErrorKind::AddrInUse, Some(other)) => format!(
-            "bowline serves there already (process {}); `bowline login-link` lets a browser in, and --listen 127.0.0.1:0 \
-             starts another one on a free port",
+            "a bowline gateway is already running there (process {}); `bowline login-link` prints a link for it, and \
+             --listen 127.0.0.1:0 starts another gateway on a free port",
             other.pid
         ),
         (ErrorKind::AddrInUse, None) => format!(
-            "another program has it, perhaps the bowline of another user or state directory (`ss -ltnp 'sport = :{}'` \
-             says which); choose another with --listen, such as --listen 127.0.0.1:0 for any free port",
+            "another program uses it, perhaps the gateway of another user or state directory (`ss -ltnp 'sport = :{}'` \
+             shows which); choose another with --listen, such as --listen 127.0.0.1:0 for any free port",
             address.port()
         ),
         (ErrorKind::AddrNotAvailable, _) => {
-            "this machine has no such address; choose another with --listen, such as 127.0.0.1:7433".into()
+            "this machine has no such address; choose another with --listen, such as --listen 127.0.0.1:7433".into()
         }
         (ErrorKind::PermissionDenied, _) => {
-            "ports below 1024 are the system's; choose another with --listen, and let a proxy have the low one".into()
+            "ports below 1024 are reserved; choose a higher one with --listen, and run a proxy on the low one".into()
         }
         _ => return error.into(),
     };

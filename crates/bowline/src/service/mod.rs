@@ -1,7 +1,7 @@
-//! `bowline service`: the gateway as a systemd user service that starts with the machine.
+//! `bowline service`: runs the gateway as a systemd user service that starts at boot.
 //!
-//! Neither its stop nor its restart ends a session: systemd signals the gateway alone (`KillMode=process`), and session
-//! processes have scopes of their own.
+//! Stopping or restarting the service does not end sessions: systemd signals only the gateway (`KillMode=process`), and
+//! each session process runs in its own scope.
 
 pub(crate) mod systemd;
 mod unit;
@@ -20,48 +20,48 @@ use crate::config::gateway::Scopes;
 use crate::config::{self, Loaded};
 use crate::failure::{Code, Failure};
 
-/// Start the gateway with the machine, as a systemd user service.
+/// Run the gateway as a systemd user service that starts at boot.
 ///
-/// Neither restarting nor stopping the service ends a session.
+/// Stopping or restarting the service does not end sessions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline service install            write the unit, start it now and with the machine
-  bowline service install --print    only show the unit
+  bowline service install            write the unit; start it now and at boot
+  bowline service install --print    only print the unit
   bowline service status
-  journalctl --user -u bowline       what it logged
-  bowline login-link                 let a browser in
+  journalctl --user -u bowline       show its log
+  bowline login-link                 log in a browser
 
-What it serves is set in the configuration file (`bowline config path`). The service uses the directories and the variables \
-(BOWLINE_LISTEN, ...) that are set where it is installed.")]
+The service reads the configuration file (`bowline config path`). The unit keeps the directories and the environment \
+variables (BOWLINE_LISTEN, ...) that are set when you install it.")]
 pub(crate) struct Service {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Write the unit, start it now and with the machine
+enum Action {
+    /// Write the unit; start it now and at boot
     Install {
         /// Only print the unit
         #[arg(long)]
         print: bool,
     },
-    /// Stop it and remove the unit; sessions go on
+    /// Stop the service and remove the unit; sessions keep running
     Uninstall,
-    /// Say whether it is there, runs, and starts with the machine
+    /// Show whether the service is installed, running, and enabled at boot
     Status,
 }
 
 pub(crate) fn run(verb: &Service) -> anyhow::Result<ExitCode> {
-    match verb.what {
-        What::Install { print } => install(print),
-        What::Uninstall => uninstall(),
-        What::Status => status(),
+    match verb.action {
+        Action::Install { print } => install(print),
+        Action::Uninstall => uninstall(),
+        Action::Status => status(),
     }
 }
 
-/// How the gateway runs session processes.
+/// Selects how the gateway starts session processes.
 pub(crate) fn launcher(scopes: Scopes) -> Launcher {
     let in_scopes = match scopes {
         Scopes::Always => true,
@@ -71,7 +71,7 @@ pub(crate) fn launcher(scopes: Scopes) -> Launcher {
     if in_scopes { Launcher::in_scopes() } else { Launcher::this_program() }
 }
 
-/// Where the unit is, or would be.
+/// The path of the unit, which may not exist.
 pub(crate) fn unit_path() -> anyhow::Result<PathBuf> {
     let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = var("XDG_CONFIG_HOME").or_else(|| var("HOME").map(|home| home.join(".config")));
@@ -79,7 +79,7 @@ pub(crate) fn unit_path() -> anyhow::Result<PathBuf> {
 }
 
 fn install(print: bool) -> anyhow::Result<ExitCode> {
-    // A service that cannot start is better noticed now.
+    // Fail now if the configuration would keep the service from starting.
     let loaded = Loaded::new(&[])?;
     let (config, _) = config::file().context("neither BOWLINE_CONFIG, XDG_CONFIG_HOME nor HOME is set")?;
     let program = std::env::current_exe().context("cannot find the bowline binary")?;
@@ -87,38 +87,38 @@ fn install(print: bool) -> anyhow::Result<ExitCode> {
     if print {
         println!("{}", text.trim_end());
         if !config.exists() {
-            eprintln!("The unit names {}, which has to be there; it may be empty.", config.display());
+            eprintln!("The unit needs the configuration file {}; create it, even if empty.", config.display());
         }
         return Ok(ExitCode::SUCCESS);
     }
     if !config.exists() {
-        // The unit names it, and a file that is named has to be there.
-        let text = "# What the gateway serves, and more: `bowline config show` lists every key.\n";
+        // The unit sets BOWLINE_CONFIG, and a file named there must exist.
+        let text = "# Bowline's configuration: `bowline config show` lists every key.\n";
         write(&config, text).with_context(|| format!("cannot write {}", config.display()))?;
-        println!("wrote {}, which sets nothing yet", config.display());
+        println!("wrote {}, an empty configuration file", config.display());
     }
-    let kept = loaded.variables().collect::<Vec<_>>().join(", ");
-    if !kept.is_empty() {
-        println!("the service keeps what is set here by {kept}; that goes before the configuration file");
+    let variables = loaded.variables().collect::<Vec<_>>().join(", ");
+    if !variables.is_empty() {
+        println!("the unit keeps the values of {variables}, which override the configuration file");
     }
     let path = unit_path()?;
     write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
     println!("wrote {}", path.display());
     if !systemd::runs() {
-        let hint = "start `bowline serve` by another way at boot, such as `@reboot` in your crontab; \
+        let hint = "start `bowline serve` at boot in another way, such as `@reboot` in your crontab; \
                     `bowline service uninstall` removes the unit";
-        return Err(Failure::new(Code::Other, "systemd does not run here, so nothing starts the unit", hint).into());
+        return Err(Failure::new(Code::Other, "systemd is not running, so nothing starts the unit", hint).into());
     }
     let was_active = systemd::is_active();
     systemd::systemctl(&["daemon-reload"])?;
     systemd::systemctl(&["enable", "--now", unit::NAME])?;
     if was_active {
-        // A gateway that ran before is the old one.
+        // The running gateway is the old version.
         systemd::systemctl(&["restart", unit::NAME])?;
     }
-    println!("started {}, now and with the machine", unit::NAME);
-    keep_lingering();
-    println!("`bowline login-link` lets a browser in");
+    println!("started {}; it also starts at boot", unit::NAME);
+    ensure_lingering();
+    println!("`bowline login-link` prints a link to log in a browser");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -129,13 +129,13 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// Without lingering, systemd ends everything of a user's, sessions too, when they log out.
-fn keep_lingering() {
+/// Turns on lingering. Without it, systemd ends all processes of the user at logout, including sessions.
+fn ensure_lingering() {
     match systemd::lingers() {
-        Some(true) => println!("lingering is on: it goes on when you log out"),
-        _ if systemd::enable_linger() => println!("turned lingering on: it goes on when you log out"),
+        Some(true) => println!("lingering is on: the service keeps running when you log out"),
+        _ if systemd::enable_linger() => println!("turned on lingering: the service keeps running when you log out"),
         _ => eprintln!(
-            "Warning: lingering is off, so that everything ends when you log out. Turn it on: \
+            "Warning: lingering is off, so the service and all sessions end when you log out. To turn it on, run: \
              sudo loginctl enable-linger {}",
             systemd::user()
         ),
@@ -145,40 +145,40 @@ fn keep_lingering() {
 fn uninstall() -> anyhow::Result<ExitCode> {
     let path = unit_path()?;
     if !path.exists() {
-        let message = format!("there is no {}", path.display());
-        return Err(Failure::new(Code::Other, message, "`bowline service install` makes one").into());
+        let message = format!("the service is not installed: {} does not exist", path.display());
+        return Err(Failure::new(Code::Other, message, "`bowline service install` installs it").into());
     }
-    let runs = systemd::runs();
-    if runs {
+    let systemd_runs = systemd::runs();
+    if systemd_runs {
         systemd::systemctl(&["disable", "--now", unit::NAME])?;
     }
     fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-    if runs {
+    if systemd_runs {
         systemd::systemctl(&["daemon-reload"])?;
     }
-    println!("removed {}; sessions go on", path.display());
+    println!("removed {}; sessions keep running", path.display());
     Ok(ExitCode::SUCCESS)
 }
 
 fn status() -> anyhow::Result<ExitCode> {
     let path = unit_path()?;
     if !path.exists() {
-        println!("not installed; `bowline service install` does that");
+        println!("not installed; `bowline service install` installs it");
         return Ok(ExitCode::FAILURE);
     }
     println!("unit     {}", path.display());
     if !systemd::runs() {
-        println!("systemd  does not run here, so nothing starts it");
+        println!("systemd  not running, so nothing starts the unit");
         return Ok(ExitCode::FAILURE);
     }
     let active = systemd::is_active();
-    println!("runs     {}", if active { "yes" } else { "no; `journalctl --user -u bowline` says why" });
-    println!("at boot  {}", if systemd::is_enabled() { "yes" } else { "no; `systemctl --user enable bowline`" });
+    println!("running  {}", if active { "yes" } else { "no; `journalctl --user -u bowline` shows why" });
+    println!("at boot  {}", if systemd::is_enabled() { "yes" } else { "no; run `systemctl --user enable bowline`" });
     println!(
         "lingers  {}",
         match systemd::lingers() {
             Some(true) => "yes".into(),
-            _ => format!("no, so it ends when you log out; `sudo loginctl enable-linger {}`", systemd::user()),
+            _ => format!("no, so it ends when you log out; run `sudo loginctl enable-linger {}`", systemd::user()),
         }
     );
     Ok(if active { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -21,26 +21,26 @@ use bowline_proto::session::State;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
 
-use super::{End, Log, Piece, Place, Pruned, Session};
+use super::{Host, Log, LogEnd, LogRead, PruneOutcome, Session};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
 use crate::{args, new};
 
-/// How long a session process may take to answer, under a flood too.
+/// How long a session process may take to reply. Generous, because its program may be flooding it.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How long to wait for a change of a log before looking all the same.
-const LOOK: Duration = Duration::from_secs(1);
-/// How often to look where nothing tells of a change.
-const LOOK_UNWATCHED: Duration = Duration::from_millis(100);
+/// How often to check a watched log, in case the watch misses a change.
+const POLL_WATCHED: Duration = Duration::from_secs(1);
+/// How often to check a log that cannot be watched.
+const POLL_UNWATCHED: Duration = Duration::from_millis(100);
 
 /// This machine.
-pub(super) struct Here {
+pub(super) struct LocalHost {
     home: Home,
 }
 
-impl Here {
-    pub(super) fn new(home: Home) -> Here {
-        Here { home }
+impl LocalHost {
+    pub(super) fn new(home: Home) -> LocalHost {
+        LocalHost { home }
     }
 
     fn entry(&self, session: &Session) -> Result<Entry, RegistryError> {
@@ -54,7 +54,7 @@ impl From<Entry> for Session {
     }
 }
 
-impl Place for Here {
+impl Host for LocalHost {
     fn list(&self) -> anyhow::Result<Vec<Session>> {
         Ok(registry::list(&self.home)?.into_iter().map(Session::from).collect())
     }
@@ -76,10 +76,10 @@ impl Place for Here {
         Ok(remove::end(&self.entry(session)?, grace.unwrap_or(remove::DEFAULT_GRACE), keep)?)
     }
 
-    fn forget_damaged(&self, _key: &str, why: anyhow::Error) -> anyhow::Result<SessionId> {
-        match why.downcast::<RegistryError>()? {
+    fn forget_damaged(&self, _key: &str, error: anyhow::Error) -> anyhow::Result<SessionId> {
+        match error.downcast::<RegistryError>()? {
             RegistryError::Damaged { dir, .. } => Ok(remove::forget_damaged(&dir).map(|()| dir.id().clone())?),
-            why => Err(why.into()),
+            error => Err(error.into()),
         }
     }
 
@@ -90,9 +90,9 @@ impl Place for Here {
     fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<CommandAccepted> {
         let dir = self.entry(session)?.dir;
         let request = Request::Command { id: id.to_owned(), command: command.clone() };
-        let ask = || Control::connect(&dir)?.request(&request, DEADLINE);
-        let reply = match ask() {
-            Err(ControlError::Silent | ControlError::Unreachable(_)) => ask()?,
+        let send = || Control::connect(&dir)?.request(&request, DEADLINE);
+        let reply = match send() {
+            Err(ControlError::Silent | ControlError::Unreachable(_)) => send()?,
             other => other?,
         };
         let Reply::Accepted { id, seq, duplicate } = reply else { return Err(ControlError::Unexpected.into()) };
@@ -102,11 +102,11 @@ impl Place for Here {
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String> {
         let dir = self.entry(session)?.dir;
         let screen = match Control::screen(&dir, format, scrollback, DEADLINE) {
-            // Its process is gone, or goes right now: the files have its last screen.
+            // Its process has ended or is about to: the last screen is in the files.
             Err(ControlError::Unreachable(_)) => {
                 if scrollback > 0 {
                     eprintln!(
-                        "bowline: of an ended session only the visible screen is kept; `bowline log` has its output"
+                        "bowline: an ended session keeps only its visible screen; `bowline log` prints older output"
                     );
                 }
                 saved_screen(&dir, format)?
@@ -125,16 +125,16 @@ impl Place for Here {
         let in_memory = match Control::status(&dir, DEADLINE) {
             Ok(info) => info.degraded,
             Err(ControlError::Silent) => {
-                eprintln!("bowline: the session's process does not answer; this is what it has written to its file");
+                eprintln!("bowline: the session process does not answer; printing its log file, which may be behind");
                 false
             }
             Err(_) => false,
         };
-        Ok(Box::new(LogHere {
+        Ok(Box::new(LocalLog {
             log,
             watcher: watch(&dir).ok(),
             dir,
-            seen: Cell::new(None),
+            last_end: Cell::new(None),
             in_memory: in_memory.into(),
         }))
     }
@@ -143,14 +143,14 @@ impl Place for Here {
         Ok(Box::new(Local::new(self.entry(session)?.dir)))
     }
 
-    fn prune(&self, verb: &args::Prune, config: &Config) -> anyhow::Result<Pruned> {
+    fn prune(&self, verb: &args::Prune, config: &Config) -> anyhow::Result<PruneOutcome> {
         let configured = config.retention();
         let retention = Retention {
             max_age: verb.older.unwrap_or(configured.max_age),
             max_bytes: verb.total_size.unwrap_or(configured.max_bytes),
         };
         let pruned = remove::prune(&self.home, &retention, verb.dry_run)?;
-        Ok(Pruned {
+        Ok(PruneOutcome {
             sessions: pruned.sessions.into_iter().map(Session::from).collect(),
             damaged: pruned.damaged.iter().map(|dir| dir.id().clone()).collect(),
             bytes: pruned.bytes,
@@ -159,7 +159,7 @@ impl Place for Here {
     }
 }
 
-/// From the files. They have the visible screen only; what scrolled off is in the log.
+/// Reads the last screen from the files, which have no scrollback.
 fn saved_screen(dir: &SessionDir, format: ScreenFormat) -> Result<Value, ArchiveError> {
     let saved = archive::read_screen(dir)?;
     Ok(match format {
@@ -169,14 +169,14 @@ fn saved_screen(dir: &SessionDir, format: ScreenFormat) -> Result<Value, Archive
     })
 }
 
-/// A session's log: a file, or, once that cannot be written any more, the memory of the session's process.
-struct LogHere {
+/// A session's log: its file or, after the file could not be written, the memory of the session process.
+struct LocalLog {
     log: LogFile,
     dir: SessionDir,
-    /// Watches the file, where the kernel has a watch to spare: a user has few, and every session takes one.
+    /// `None` if the user has no inotify watch left; every session process needs one, too.
     watcher: Option<Watcher>,
-    /// Where the file ended at the last look.
-    seen: Cell<Option<u64>>,
+    /// Where the file ended when `end` was last called.
+    last_end: Cell<Option<u64>>,
     in_memory: Cell<bool>,
 }
 
@@ -188,9 +188,9 @@ fn watch(dir: &SessionDir) -> std::io::Result<Watcher> {
     Ok(watcher)
 }
 
-impl LogHere {
-    /// The oldest byte, the end, and a part of what the process has in memory.
-    fn ask(&self, from: Option<u64>, max: usize) -> Result<(u64, u64, Vec<u8>), ControlError> {
+impl LocalLog {
+    /// Reads the log in the process's memory: the offset of its oldest byte, that of its end, and at most `max` bytes.
+    fn read_memory(&self, from: Option<u64>, max: usize) -> Result<(u64, u64, Vec<u8>), ControlError> {
         let request = Request::Log { from, max: u32::try_from(max).unwrap_or(u32::MAX) };
         let Reply::Log { start, end, bytes } = Control::connect(&self.dir)?.request(&request, DEADLINE)? else {
             return Err(ControlError::Unexpected);
@@ -199,58 +199,57 @@ impl LogHere {
     }
 }
 
-impl Log for LogHere {
+impl Log for LocalLog {
     fn start(&self) -> anyhow::Result<u64> {
-        Ok(if self.in_memory.get() { self.ask(None, 0)?.0 } else { self.log.range()?.0 })
+        Ok(if self.in_memory.get() { self.read_memory(None, 0)?.0 } else { self.log.range()?.0 })
     }
 
-    fn end(&self) -> anyhow::Result<End> {
-        // The state first: what was written before it ended is in the log by then.
-        let is_last = registry::read(self.dir.clone()).is_none_or(|now| now.info.state != State::Running);
+    fn end(&self) -> anyhow::Result<LogEnd> {
+        // Read the state before the log: once the session has ended, all its output is in the log.
+        let is_final = registry::read(self.dir.clone()).is_none_or(|now| now.info.state != State::Running);
         if !self.in_memory.get() {
             let offset = self.log.range()?.1;
-            let stands_still = self.seen.replace(Some(offset)) == Some(offset);
-            if is_last || !stands_still || !Control::status(&self.dir, STATUS_DEADLINE).is_ok_and(|info| info.degraded)
-            {
-                return Ok(End { offset, is_last });
+            let has_grown = self.last_end.replace(Some(offset)) != Some(offset);
+            if is_final || has_grown || !Control::status(&self.dir, STATUS_DEADLINE).is_ok_and(|info| info.degraded) {
+                return Ok(LogEnd { offset, is_final });
             }
             self.in_memory.set(true);
         }
-        match self.ask(None, 0) {
-            Err(ControlError::Unreachable(_)) if is_last => Err(Failure::new(
-                Code::Silent,
-                "the session has ended, and with it the end of its log, which was in memory only",
-                "its disk was full or failed; free some space",
+        match self.read_memory(None, 0) {
+            Err(ControlError::Unreachable(_)) if is_final => Err(Failure::new(
+                Code::Unreachable,
+                "the session has ended, and the end of its log is lost, because it was only in memory",
+                "the disk was full or failed while the session ran; check it and free some space",
             )
             .into()),
-            asked => Ok(End { offset: asked?.1, is_last }),
+            reply => Ok(LogEnd { offset: reply?.1, is_final }),
         }
     }
 
-    fn read(&self, from: u64, buf: &mut [u8]) -> anyhow::Result<Piece> {
+    fn read(&self, from: u64, buf: &mut [u8]) -> anyhow::Result<LogRead> {
         if self.in_memory.get() {
-            let (start, _, bytes) = self.ask(Some(from), buf.len())?;
+            let (start, _, bytes) = self.read_memory(Some(from), buf.len())?;
             if from < start {
-                return Ok(Piece::Trimmed(start));
+                return Ok(LogRead::Trimmed(start));
             }
             buf[..bytes.len()].copy_from_slice(&bytes);
-            return Ok(Piece::Bytes(bytes.len()));
+            return Ok(LogRead::Bytes(bytes.len()));
         }
         match self.log.read(from, buf) {
-            Ok(n) => Ok(Piece::Bytes(n)),
-            Err(ArchiveError::Trimmed { start, .. }) if start > from => Ok(Piece::Trimmed(start)),
+            Ok(n) => Ok(LogRead::Bytes(n)),
+            Err(ArchiveError::Trimmed { start, .. }) if start > from => Ok(LogRead::Trimmed(start)),
             Err(error) => Err(error.into()),
         }
     }
 
     fn wait(&self) -> anyhow::Result<()> {
         let Some(watcher) = self.watcher.as_ref().filter(|_| !self.in_memory.get()) else {
-            std::thread::sleep(LOOK_UNWATCHED);
+            std::thread::sleep(POLL_UNWATCHED);
             return Ok(());
         };
         let mut fds = [PollFd::new(watcher, PollFlags::IN)];
-        let _ = poll(&mut fds, Some(&LOOK.try_into()?));
-        let _ = watcher.take(); // which file it was makes no difference
+        let _ = poll(&mut fds, Some(&POLL_WATCHED.try_into()?));
+        let _ = watcher.take(); // it does not matter which file changed
         Ok(())
     }
 }
