@@ -1,4 +1,4 @@
-//! `bowline attach` in a real terminal: what a person sees, and what is left behind.
+//! `bowline attach` in a real terminal: what the user sees, and what it leaves behind.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::{Proxy, Terminal, World, wait_until};
 const DETACH: &[u8] = b"\x1cd";
 
 #[test]
-fn r22_attach_shows_the_screen_and_its_history_and_detach_leaves_it_running() {
+fn r22_attach_shows_screen_and_scrollback_and_detach_keeps_the_session_running() {
     let world = World::new();
     world.start("w", "for i in $(seq 1 50); do echo line $i; done; cat");
     world.wait_for_screen("w", "line 50");
@@ -26,13 +26,13 @@ fn r22_attach_shows_the_screen_and_its_history_and_detach_leaves_it_running() {
     }
     terminal.press(DETACH);
     assert_eq!(terminal.exit_code(), 0);
-    assert!(terminal.text().contains("[detached from w; `bowline attach w` comes back]"));
+    assert!(terminal.text().contains("[detached from w; `bowline attach w` attaches again]"));
     assert!(!terminal.is_raw());
     assert_eq!(world.info("w", "state"), "running");
 }
 
 #[test]
-fn r22_what_was_on_the_terminal_before_is_in_its_scrollback() {
+fn r22_previous_terminal_content_moves_to_the_scrollback() {
     let world = World::new();
     world.start("w", "echo session; cat");
     world.wait_for_screen("w", "session");
@@ -43,15 +43,15 @@ fn r22_what_was_on_the_terminal_before_is_in_its_scrollback() {
     assert!(terminal.history().starts_with("before 1\nbefore 2\n"), "{}", terminal.history());
     terminal.press(DETACH);
     assert_eq!(terminal.exit_code(), 0);
-    assert!(!String::from_utf8_lossy(&terminal.raw).contains("\x1bc"), "never a full reset");
-    assert!(!String::from_utf8_lossy(&terminal.raw).contains("\x1b[3J"), "never cleared scrollback");
+    assert!(!String::from_utf8_lossy(&terminal.raw).contains("\x1bc"), "attach reset the terminal");
+    assert!(!String::from_utf8_lossy(&terminal.raw).contains("\x1b[3J"), "attach cleared the scrollback");
 }
 
-/// Everything that a program may leave on a terminal.
+/// A script that sets every mode that a program may leave behind.
 const MODES: &str = r"printf '\033[?1049h\033[?1003h\033[?1006h\033[?2004h\033[?1004h\033[?1h\033=\033[?25l\033[?7l\033[4h\033[5 q\033]11;#112233\007\033(0\033[3;9r\033[?6h\033]2;mine\007ready'; cat";
 
 #[test]
-fn r24_detaching_puts_every_mode_back() {
+fn r24_detaching_restores_every_mode() {
     let world = World::new();
     world.start("w", MODES);
     wait_until("title", || world.info("w", "title") == "mine");
@@ -67,12 +67,12 @@ fn r24_detaching_puts_every_mode_back() {
         assert_eq!(terminal.has_mode(mode), on, "mode {mode}");
     }
     assert_eq!(terminal.screen.title(), "");
-    // Everything but the text and the cursor is as on a fresh terminal.
+    // Everything except the text and the cursor is as on a new terminal.
     let state = |dump: &str| dump.lines().filter(|line| is_state(line)).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(state(&terminal.screen.dump()), state(&fresh));
 }
 
-/// Lines of a dump that are not about text or cursor.
+/// Whether a line of a dump is about something other than text or the cursor.
 fn is_state(line: &str) -> bool {
     ["mode", "region", "tab", "colour", "title", "charset"].iter().any(|word| line.starts_with(word))
 }
@@ -89,14 +89,14 @@ fn r24_no_query_reaches_the_terminal_live_or_replayed() {
     terminal.wait_for("again");
     terminal.press(DETACH);
     assert_eq!(terminal.exit_code(), 0);
-    assert_eq!(String::from_utf8_lossy(&terminal.answers), "");
+    assert_eq!(String::from_utf8_lossy(&terminal.replies), "");
     let mut terminal = Terminal::attach(&world, "w");
     terminal.wait_for("again");
-    assert_eq!(String::from_utf8_lossy(&terminal.answers), "");
+    assert_eq!(String::from_utf8_lossy(&terminal.replies), "");
 }
 
 #[test]
-fn r31_the_programs_end_is_told_by_exit_code() {
+fn r31_attach_exits_with_the_exit_code_of_the_program() {
     let world = World::new();
     let mut terminal = Terminal::run(&world, &["new", "--name", "seven", "--", "sh", "-c", "echo bye; exit 7"], 80, 24);
     assert_eq!(terminal.exit_code(), 7);
@@ -104,16 +104,16 @@ fn r31_the_programs_end_is_told_by_exit_code() {
     let mut terminal = Terminal::run(&world, &["new", "--", "sh", "-c", "kill -9 $$"], 80, 24);
     assert_eq!(terminal.exit_code(), 137);
     assert!(terminal.text().contains("was ended by SIGKILL"), "{}", terminal.text());
-    // It can still be looked at, and says the same.
+    // An attach to the ended session exits with the same code.
     let mut terminal = Terminal::attach(&world, "seven");
     assert_eq!(terminal.exit_code(), 7);
     assert!(terminal.text().contains("bye"), "{}", terminal.text());
 }
 
 #[test]
-fn r55_refusals_say_what_to_do() {
+fn r55_errors_come_with_hints() {
     let world = World::new();
-    let output = world.run(&["attach", "nobody"]);
+    let output = world.run(&["attach", "unknown"]);
     assert_eq!(output.status.code(), Some(3));
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(message.starts_with("bowline: ") && message.contains("\nhint: "), "{message}");
@@ -123,7 +123,7 @@ fn r55_refusals_say_what_to_do() {
     assert_eq!(output.status.code(), Some(2), "no terminal");
     let output = world.bowline(&["attach", "w"]).env("BOWLINE_SESSION", &id).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("this terminal is w itself"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("this terminal is already in w"));
 }
 
 #[test]
@@ -135,27 +135,27 @@ fn r23_the_session_follows_the_window_of_its_only_viewer() {
     terminal.wait_for("30 100");
     terminal.resize(60, 20);
     terminal.wait_for("20 60");
-    wait_until("the size is told", || world.info("w", "size")["cols"] == 60);
+    wait_until("ls shows the new size", || world.info("w", "size")["cols"] == 60);
 }
 
 #[test]
-fn r23_a_second_viewer_letterboxes_is_told_whose_size_rules_and_can_claim_it() {
+fn r23_a_second_viewer_sees_a_part_of_the_screen_and_can_claim_the_size() {
     let world = World::new();
     let script = "printf '\\033[30;95Hcorner\\033[3;1Hhere '; cat";
     world.ok(&["new", "--detach", "--name", "w", "--size", "100x30", "--", "sh", "-c", script]);
     world.wait_for_screen("w", "corner");
     let mut first = Terminal::run(&world, &["attach", "w"], 100, 30);
     first.wait_for("here");
-    wait_until("the first decides", || world.info("w", "size")["cols"] == 100);
+    wait_until("the first viewer owns the size", || world.info("w", "size")["cols"] == 100);
     let mut second = Terminal::run(&world, &["attach", "w"], 90, 25);
     second.wait_for("it is 100x30");
     second.wait_for("Ctrl-\\ s takes the size");
-    second.wait_until("the upper left of it", |second| second.rows()[2].starts_with("here"));
+    second.wait_until("the upper left part is visible", |second| second.rows()[2].starts_with("here"));
     assert!(!second.text().contains("corner"));
 
-    // A window that is larger shows all of it.
+    // A larger window shows the whole screen.
     let mut third = Terminal::run(&world, &["attach", "--observe", "w"], 120, 40);
-    third.wait_until("all of it", |third| {
+    third.wait_until("the whole screen is visible", |third| {
         third.rows()[29].trim() == "corner" && third.rows()[39].starts_with("[bowline")
     });
     third.press(b"\x1cd");
@@ -165,7 +165,7 @@ fn r23_a_second_viewer_letterboxes_is_told_whose_size_rules_and_can_claim_it() {
     second.wait_for("both see this");
     first.wait_for("both see this");
     second.press(b"\x1cs");
-    wait_until("the second decides", || world.info("w", "size")["cols"] == 90);
+    wait_until("the second viewer owns the size", || world.info("w", "size")["cols"] == 90);
     second.wait_gone("[bowline: the session");
     first.wait_for("it is 90x25");
     second.press(b"after the claim\r");
@@ -174,7 +174,7 @@ fn r23_a_second_viewer_letterboxes_is_told_whose_size_rules_and_can_claim_it() {
 }
 
 #[test]
-fn r23_a_window_of_another_size_sees_how_the_program_ended() {
+fn r23_an_observer_with_another_size_sees_the_last_output_and_the_exit_code() {
     let world = World::new();
     let script = "echo begun; read x; echo the result; exit 4";
     world.ok(&["new", "--detach", "--name", "w", "--size", "100x30", "--", "sh", "-c", script]);
@@ -183,26 +183,26 @@ fn r23_a_window_of_another_size_sees_how_the_program_ended() {
     observer.wait_for("it is 100x30");
     observer.wait_for("begun");
     world.ok(&["send", "w", "--enter", "go"]);
-    let left = ["begun", "go", "the result", "[w exited with status 4]"];
+    let expected = ["begun", "go", "the result", "[w exited with status 4]"];
     assert_eq!(observer.exit_code(), 4);
-    assert_eq!(lines_of(&mut observer), left);
+    assert_eq!(visible_lines(&mut observer), expected);
 
-    // The same when it has ended long ago.
-    wait_until("the end is told", || world.info("w", "state") == "exited");
+    // An attach after the end shows the same.
+    wait_until("the session has ended", || world.info("w", "state") == "exited");
     for (cols, rows) in [(70, 20), (120, 40)] {
         let mut observer = Terminal::run(&world, &["attach", "--observe", "w"], cols, rows);
         assert_eq!(observer.exit_code(), 4);
-        assert_eq!(lines_of(&mut observer), left);
+        assert_eq!(visible_lines(&mut observer), expected);
     }
 }
 
-/// What is visible, without blank lines.
-fn lines_of(terminal: &mut Terminal) -> Vec<String> {
+/// The visible lines that are not blank.
+fn visible_lines(terminal: &mut Terminal) -> Vec<String> {
     terminal.text().lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
 #[test]
-fn r26_an_observer_sees_and_does_not_type() {
+fn r26_an_observer_sees_the_screen_and_cannot_type() {
     let world = World::new();
     world.start("w", "echo here; cat");
     world.wait_for_screen("w", "here");
@@ -216,20 +216,20 @@ fn r26_an_observer_sees_and_does_not_type() {
 }
 
 #[test]
-fn r6_a_lost_connection_is_one_line_in_place_and_leaves_no_trace() {
+fn r6_a_lost_connection_is_shown_in_one_line_that_leaves_no_trace() {
     let world = World::new();
     let id = world.start("w", "for i in $(seq 1 40); do echo line $i; done; printf 'bottom row'; cat");
     world.wait_for_screen("w", "bottom row");
-    let proxy = Proxy::before(&world, &id);
+    let proxy = Proxy::for_session(&world, &id);
     let mut terminal = Terminal::attach(&world, "w");
     terminal.wait_for("bottom row");
-    terminal.wait_until("history", |terminal| terminal.history().contains("line 1\n"));
+    terminal.wait_until("scrollback arrived", |terminal| terminal.history().contains("line 1\n"));
     let before = terminal.history();
     assert_eq!(terminal.rows()[23], "bottom row");
 
-    terminal.slow_down(1, Duration::ZERO); // no step is passed over
+    terminal.slow_down(1, Duration::ZERO); // so that no attempt is missed
     proxy.cut();
-    terminal.wait_until("the notice", |terminal| {
+    terminal.wait_until("the notice is visible", |terminal| {
         terminal.rows()[23].starts_with("[bowline: connection lost, retrying in 1s (attempt 1)]")
     });
     assert_eq!(
@@ -245,17 +245,17 @@ fn r6_a_lost_connection_is_one_line_in_place_and_leaves_no_trace() {
             .map(str::to_owned)
             .collect::<Vec<_>>()[..]
     );
-    terminal.wait_until("the next step", |terminal| terminal.rows()[23].contains("(attempt 2)"));
+    terminal.wait_until("the next attempt is announced", |terminal| terminal.rows()[23].contains("(attempt 2)"));
     assert_eq!(terminal.history().matches("[bowline").count(), 1);
 
-    proxy.mend();
-    terminal.wait_until("as before", |terminal| terminal.history() == before);
+    proxy.restore();
+    terminal.wait_until("the screen is restored", |terminal| terminal.history() == before);
     terminal.press(b" and on");
     terminal.wait_for("bottom row and on");
 }
 
 #[test]
-fn a_paste_that_is_larger_than_what_the_link_keeps_waits_in_the_terminal() {
+fn a_paste_larger_than_the_outbox_waits_in_the_terminal() {
     const PASTE: usize = OUTBOX + (2 << 20);
     let world = World::new();
     let fifo = world.path().join("fifo");
@@ -272,21 +272,21 @@ fn a_paste_that_is_larger_than_what_the_link_keeps_waits_in_the_terminal() {
                 pressed.fetch_add(part.len(), Ordering::Relaxed);
             }
         });
-        wait_until("the link is full", || pressed.load(Ordering::Relaxed) >= OUTBOX);
+        wait_until("the outbox is full", || pressed.load(Ordering::Relaxed) >= OUTBOX);
         std::fs::write(&fifo, "go\n").unwrap();
     });
     terminal.wait_for(&PASTE.to_string());
 }
 
 #[test]
-fn a_detach_says_how_much_of_what_was_typed_the_session_has_not_taken() {
+fn detach_reports_how_many_typed_bytes_were_not_confirmed() {
     let world = World::new();
     world.start("w", "stty raw -echo; echo ready; exec sleep 1000");
     let mut terminal = Terminal::attach(&world, "w");
     terminal.wait_for("ready");
     terminal.press(&vec![b'x'; 1 << 20]);
     terminal.press(DETACH);
-    terminal.wait_for("bytes typed may not have reached w");
+    terminal.wait_for("w did not confirm the last");
     assert_eq!(terminal.exit_code(), 0);
 }
 
@@ -298,15 +298,15 @@ fn r9_a_reconnect_shows_exactly_what_was_missed() {
     let script = "echo first; read x < fifo; for i in $(seq 0 99); do echo got word $i; done; touch printed; cat";
     let id = world.start("w", script);
     world.wait_for_screen("w", "first");
-    let proxy = Proxy::before(&world, &id);
+    let proxy = Proxy::for_session(&world, &id);
     let mut terminal = Terminal::attach(&world, "w");
     terminal.wait_for("first");
     proxy.cut();
     terminal.wait_for("connection lost");
     terminal.press(b"typed offline\r");
     std::fs::write(&fifo, "go\n").unwrap();
-    wait_until("the words are printed", || world.path().join("printed").exists());
-    proxy.mend();
+    wait_until("everything is printed", || world.path().join("printed").exists());
+    proxy.restore();
     terminal.wait_for("typed offline\ntyped offline");
     let history = terminal.history();
     for i in 0..100 {
@@ -317,7 +317,7 @@ fn r9_a_reconnect_shows_exactly_what_was_missed() {
 }
 
 #[test]
-fn r25_ctrl_c_is_seen_soon_on_a_terminal_that_takes_100_kb_a_second() {
+fn r25_ctrl_c_takes_effect_soon_on_a_terminal_that_reads_100_kb_a_second() {
     let world = World::new();
     let flood = "while :; do echo the quick brown fox jumps over the lazy dog; done";
     world.start("w", &format!("trap 'echo INTERRUPTED; exec cat' INT; echo here; read x; {flood}"));
@@ -326,17 +326,17 @@ fn r25_ctrl_c_is_seen_soon_on_a_terminal_that_takes_100_kb_a_second() {
     terminal.wait_for("here");
     terminal.slow_down(1000, Duration::from_millis(10));
     terminal.press(b"\r");
-    terminal.wait_until("a flood", |terminal| terminal.raw.len() > 200_000);
+    terminal.wait_until("200 kB arrived", |terminal| terminal.raw.len() > 200_000);
     let before = terminal.raw.len();
     terminal.press(b"\x03");
     terminal.wait_for("INTERRUPTED");
-    let seen = terminal.raw.len() - before;
-    assert!(seen < 400_000, "{seen} bytes came in between");
-    assert!(terminal.history().contains("[bowline: output was skipped"), "what is left out is said");
+    let received = terminal.raw.len() - before;
+    assert!(received < 400_000, "{received} bytes arrived before the reaction");
+    assert!(terminal.history().contains("[bowline: output was skipped"), "no notice about skipped output");
 }
 
 #[test]
-fn a_terminal_that_stalls_at_the_end_gets_all_of_it_later() {
+fn a_terminal_that_stalls_at_the_end_still_gets_all_output() {
     let world = World::new();
     let script = r"printf '\033[?1003hhere'; read x; seq 1 30000; echo the end; exit 5";
     world.start("w", script);
@@ -344,21 +344,21 @@ fn a_terminal_that_stalls_at_the_end_gets_all_of_it_later() {
     let mut terminal = Terminal::attach(&world, "w");
     terminal.wait_until("mouse mode", |terminal| terminal.has_mode(1003));
     terminal.press(b"\r");
-    wait_until("the end", || world.screen("w").contains("the end"));
-    // Longer than a moment's patience, shorter than what leaving allows.
+    wait_until("everything is printed", || world.screen("w").contains("the end"));
+    // Long enough to be a stall, but within the time that an attach allows for its last output.
     std::thread::sleep(Duration::from_secs(4));
     assert_eq!(terminal.exit_code(), 5);
-    assert!(lines_of(&mut terminal).ends_with(&["the end".to_owned(), "[w exited with status 5]".to_owned()]));
+    assert!(visible_lines(&mut terminal).ends_with(&["the end".to_owned(), "[w exited with status 5]".to_owned()]));
     assert!(!terminal.has_mode(1003));
 }
 
-/// Somebody at `cat` whose connection was cut, and who is no longer trying.
-fn given_up() -> (World, Proxy, Terminal) {
+/// Returns a terminal attached to `cat` that has lost its connection and given up reconnecting.
+fn attach_and_give_up() -> (World, Proxy, Terminal) {
     let world = World::new();
     world.configure("reconnect_tries = 1");
     let id = world.start("w", "echo here; cat");
     world.wait_for_screen("w", "here");
-    let proxy = Proxy::before(&world, &id);
+    let proxy = Proxy::for_session(&world, &id);
     let mut terminal = Terminal::attach(&world, "w");
     terminal.wait_for("here");
     proxy.cut();
@@ -367,33 +367,33 @@ fn given_up() -> (World, Proxy, Terminal) {
 }
 
 #[test]
-fn r7_giving_up_is_quiet_and_enter_comes_back() {
-    let (_world, proxy, mut terminal) = given_up();
-    proxy.mend();
-    terminal.comes_back_by_enter();
+fn r7_after_giving_up_enter_reconnects() {
+    let (_world, proxy, mut terminal) = attach_and_give_up();
+    proxy.restore();
+    terminal.reconnect_with_enter();
 }
 
 #[test]
-fn r16_keys_typed_after_giving_up_are_kept_for_the_way_back() {
-    let (_world, proxy, mut terminal) = given_up();
+fn r16_keys_typed_after_giving_up_are_sent_on_reconnect() {
+    let (_world, proxy, mut terminal) = attach_and_give_up();
     terminal.press(b"typed ");
     terminal.press(b"offline");
-    proxy.mend();
+    proxy.restore();
     terminal.press(b"\r");
     terminal.wait_gone("[bowline");
     terminal.wait_for("typed offline");
 }
 
 #[test]
-fn r3_a_session_that_was_killed_ends_its_viewers_at_once() {
+fn r3_killing_a_session_ends_its_viewers_at_once() {
     let world = World::new();
-    Terminal::at_cat(&world, &world).is_ended_by_kill(&world);
+    Terminal::attach_to_cat(&world, &world).assert_ended_by_kill(&world);
 }
 
 #[test]
-fn r21_a_lost_session_is_told_with_the_way_to_restart_it() {
+fn r21_a_lost_session_is_reported_with_a_hint_to_restart_it() {
     let world = World::new();
-    let mut terminal = Terminal::at_cat(&world, &world);
+    let mut terminal = Terminal::attach_to_cat(&world, &world);
     let id = world.info("w", "id").as_str().unwrap().to_owned();
     rustix::process::kill_process(world.process_of(&id), rustix::process::Signal::KILL).unwrap();
     assert_eq!(terminal.exit_code(), 1);
@@ -401,11 +401,11 @@ fn r21_a_lost_session_is_told_with_the_way_to_restart_it() {
     assert!(text.contains("w was lost") && text.contains("hint: `bowline restart w`"), "{text}");
 }
 
-/// A crash may cost a lost session any of its files but the screen: attaching used to look for a connection for ever.
+/// A crash may destroy any file of a lost session except the screen. An attach used to retry the connection forever.
 #[test]
-fn r21_a_lost_session_shows_its_last_screen_whatever_else_is_left_of_it() {
+fn r21_a_lost_session_shows_its_last_screen_even_without_its_other_files() {
     let world = World::new();
-    for gone in [None, Some("events.jsonl"), Some("log")] {
+    for missing in [None, Some("events.jsonl"), Some("log")] {
         let id = world.start("w", "printf '\\033[31mthe last words\\033[m'; cat");
         world.wait_for_screen("w", "the last words");
         let files = world.path().join("s/sessions").join(&id);
@@ -413,21 +413,21 @@ fn r21_a_lost_session_shows_its_last_screen_whatever_else_is_left_of_it() {
             let screen = std::fs::read(dir.join("screen")).unwrap_or_default();
             screen.windows(14).any(|part| part == b"the last words")
         };
-        wait_until("the screen is kept", || written(&files));
+        wait_until("the screen is saved", || written(&files));
         rustix::process::kill_process(world.process_of(&id), rustix::process::Signal::KILL).unwrap();
-        wait_until("it is lost", || world.info(&id, "state") == "lost");
-        gone.iter().for_each(|file| std::fs::remove_file(files.join(file)).unwrap());
+        wait_until("the session is lost", || world.info(&id, "state") == "lost");
+        missing.iter().for_each(|file| std::fs::remove_file(files.join(file)).unwrap());
         let mut terminal = Terminal::attach(&world, &id);
-        assert_eq!(terminal.exit_code(), 1, "{gone:?}: {}", terminal.text());
+        assert_eq!(terminal.exit_code(), 1, "{missing:?}: {}", terminal.text());
         let text = terminal.text();
-        assert!(text.starts_with("the last words\nbowline: w was lost"), "{gone:?}: {text}");
-        assert!(text.contains("hint: `bowline restart w`"), "{gone:?}: {text}");
+        assert!(text.starts_with("the last words\nbowline: w was lost"), "{missing:?}: {text}");
+        assert!(text.contains("hint: `bowline restart w`"), "{missing:?}: {text}");
         world.ok(&["kill", &id]);
     }
 }
 
 #[test]
-fn a_signal_restores_the_terminal_first() {
+fn a_signal_ends_attach_and_restores_the_terminal() {
     let world = World::new();
     world.start("w", MODES);
     let mut terminal = Terminal::attach(&world, "w");
@@ -440,7 +440,7 @@ fn a_signal_restores_the_terminal_first() {
 }
 
 #[test]
-fn the_keys_are_shown_and_go_away_without_a_trace() {
+fn the_list_of_keys_disappears_without_a_trace() {
     let world = World::new();
     world.start("w", "for i in $(seq 1 40); do echo line $i; done; cat");
     world.wait_for_screen("w", "line 40");
@@ -450,12 +450,12 @@ fn the_keys_are_shown_and_go_away_without_a_trace() {
     terminal.press(b"\x1c?");
     terminal.wait_for("d detaches");
     terminal.press(b"\x1cr");
-    terminal.wait_until("as before", |terminal| terminal.rows() == before);
+    terminal.wait_until("the screen is restored", |terminal| terminal.rows() == before);
     terminal.press(b"\x1c\x1c");
-    wait_until("the detach key itself", || world.info("w", "state") == "exited");
+    wait_until("the detach key itself ended cat", || world.info("w", "state") == "exited");
 }
 
-/// Detaching used to say nothing, so that the size stayed with whoever had left for a minute.
+/// A detaching viewer used to keep the size for a minute, because it did not notify the session.
 #[test]
 fn r23_detaching_frees_the_size_at_once() {
     let world = World::new();
@@ -466,5 +466,5 @@ fn r23_detaching_frees_the_size_at_once() {
     other.wait_for("it is 100x30");
     owner.press(DETACH);
     assert_eq!(owner.exit_code(), 0);
-    wait_until("the size passed on", || world.info("w", "size")["cols"] == 60);
+    wait_until("the other viewer owns the size", || world.info("w", "size")["cols"] == 60);
 }

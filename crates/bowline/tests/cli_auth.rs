@@ -1,6 +1,6 @@
-//! Tokens and login links on the command line.
+//! `bowline token` and `bowline login-link`.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -19,12 +19,12 @@ fn stderr(output: &std::process::Output) -> String {
 }
 
 #[test]
-fn r48_tokens_are_made_listed_and_revoked() {
+fn r48_tokens_are_created_listed_and_revoked() {
     let world = World::new();
     let gateway = Auth::open(&home(&world)).unwrap();
     let printed = world.ok(&["token", "create", "--name", "ci", "--scope", "read", "--ttl", "30d"]);
     let token = printed.strip_suffix('\n').unwrap();
-    assert!(!token.contains(char::is_whitespace), "the token comes alone: {printed:?}");
+    assert!(!token.contains(char::is_whitespace), "not only the token was printed: {printed:?}");
     let caller = gateway.bearer(token).unwrap();
     let list: Value = serde_json::from_str(&world.ok(&["token", "ls", "--json"])).unwrap();
     let listed = &list["tokens"][0];
@@ -40,7 +40,7 @@ fn r48_tokens_are_made_listed_and_revoked() {
 }
 
 #[test]
-fn r48_a_mistaken_id_leaves_no_other_token_good() {
+fn r48_a_wrong_id_does_not_keep_other_tokens_from_being_revoked() {
     let world = World::new();
     let gateway = Auth::open(&home(&world)).unwrap();
     let token = world.ok(&["token", "create", "--name", "leaked", "--scope", "admin"]);
@@ -52,9 +52,9 @@ fn r48_a_mistaken_id_leaves_no_other_token_good() {
 }
 
 #[test]
-fn r55_wrong_tokens_are_explained() {
+fn r55_errors_about_tokens_say_what_is_wrong() {
     let world = World::new();
-    for (args, said) in [
+    for (args, expected) in [
         (&["token", "create", "--name", "x", "--scope", "root"][..], "read, write or admin"),
         (&["token", "create", "--name", "a b", "--scope", "read"], "a name is"),
         (&["token", "create", "--name", "x", "--scope", "read", "--ttl", "0s"], "at least one second"),
@@ -62,7 +62,7 @@ fn r55_wrong_tokens_are_explained() {
     ] {
         let output = world.run(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(said), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{args:?}: {}", stderr(&output));
     }
     world.ok(&["token", "create", "--name", "x", "--scope", "read"]);
     let file = world.path().join("s/auth.json");
@@ -70,11 +70,11 @@ fn r55_wrong_tokens_are_explained() {
     let output = world.run(&["token", "ls"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains(file.to_str().unwrap()) && stderr(&output).contains("damaged"));
-    assert_eq!(std::fs::read(&file).unwrap(), b"{", "it is not reset");
+    assert_eq!(std::fs::read(&file).unwrap(), b"{", "the damaged file was changed");
 }
 
 #[test]
-fn r48_a_login_link_works_once_in_whichever_process_it_is_tried() {
+fn r48_a_login_link_works_once_across_processes() {
     let world = World::new();
     let output = world.run(&["login-link"]);
     assert_eq!(output.status.code(), Some(1));
@@ -91,8 +91,8 @@ fn r48_a_login_link_works_once_in_whichever_process_it_is_tried() {
     assert!(one.login(code, "").is_ok());
     assert!(two.login(code, "").is_err() && one.login(code, "").is_err());
     drop(running);
-    // A program that another test is just starting has the lock until it runs.
-    wait_until("what a dead gateway wrote does not count", || world.run(&["login-link"]).status.code() == Some(1));
+    // A process that another test is just starting inherits the lock until it executes its program.
+    wait_until("the entry of a dead gateway is ignored", || world.run(&["login-link"]).status.code() == Some(1));
     assert!(world.ok(&["login-link", "--url", "https://box.example/x"]).starts_with("https://box.example/x/#login="));
 }
 
@@ -103,9 +103,9 @@ fn r50_a_login_link_has_a_qr_code_in_a_terminal() {
     for (url, drawn) in [("https://box.example", true), ("http://127.0.0.1:7433", false)] {
         let mut terminal = Terminal::run(&world, &["login-link", "--url", url], 120, 60);
         assert_eq!(terminal.exit_code(), 0);
-        let said = terminal.history();
-        assert!(said.contains(&format!("{url}/#login=")), "{said}");
-        assert_eq!((blocks(&said) > 100, said.contains("Only this machine")), (drawn, !drawn), "{said}");
+        let output = terminal.history();
+        assert!(output.contains(&format!("{url}/#login=")), "{output}");
+        assert_eq!((blocks(&output) > 100, output.contains("Only this machine")), (drawn, !drawn), "{output}");
     }
     let piped = world.ok(&["login-link", "--url", "https://box.example"]);
     assert_eq!((piped.lines().count(), blocks(&piped)), (1, 0), "{piped}");

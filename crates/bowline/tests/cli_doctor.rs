@@ -1,6 +1,6 @@
-//! `bowline doctor`, in healthy worlds and in broken ones.
+//! `bowline doctor`, on healthy and on broken installations.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod serving;
 mod support;
@@ -16,8 +16,8 @@ use serde_json::Value;
 use serving::Gateway;
 use support::{World, wait_until};
 
-/// What the doctor finds: its exit code, and the checks by name.
-fn examine(world: &World, args: &[&str]) -> (Option<i32>, Value) {
+/// Runs the doctor; returns its exit code and its checks.
+fn run_doctor(world: &World, args: &[&str]) -> (Option<i32>, Value) {
     let all: Vec<&str> = ["doctor", "--json"].iter().chain(args).copied().collect();
     let output = world.run(&all);
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -27,7 +27,7 @@ fn examine(world: &World, args: &[&str]) -> (Option<i32>, Value) {
 
 fn grade<'a>(checks: &'a Value, name: &str) -> &'a str {
     let found = checks.as_array().unwrap().iter().find(|check| check["name"] == name);
-    found.unwrap_or_else(|| panic!("{name} was not looked at: {checks}"))["grade"].as_str().unwrap()
+    found.unwrap_or_else(|| panic!("{name} was not checked: {checks}"))["grade"].as_str().unwrap()
 }
 
 fn check<'a>(checks: &'a Value, name: &str) -> &'a Value {
@@ -35,9 +35,9 @@ fn check<'a>(checks: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn r55_a_healthy_machine_passes_and_nothing_is_left_behind() {
+fn r55_a_healthy_machine_passes_and_doctor_leaves_nothing_behind() {
     let world = World::new();
-    let (code, checks) = examine(&world, &[]);
+    let (code, checks) = run_doctor(&world, &[]);
     assert_eq!(code, Some(0), "{checks}");
     for name in ["configuration", "state directory", "space", "socket path", "clock", "attach", "Host", "Origin"] {
         assert_eq!(grade(&checks, name), "ok", "{checks}");
@@ -52,15 +52,15 @@ fn r55_a_healthy_machine_passes_and_nothing_is_left_behind() {
 fn r55_every_failure_has_a_remedy() {
     let world = World::new();
     world.configure("[gateway]\nlisen = 1");
-    std::fs::write(world.path().join("s"), "in the way").unwrap();
-    let (code, checks) = examine(&world, &[]);
+    std::fs::write(world.path().join("s"), "not a directory").unwrap();
+    let (code, checks) = run_doctor(&world, &[]);
     assert_eq!(code, Some(1));
     for name in ["configuration", "state directory", "attach"] {
         assert_eq!(grade(&checks, name), "fail", "{checks}");
     }
-    let told =
+    let has_remedy =
         |check: &Value| check["grade"] == "ok" || check["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty());
-    assert!(checks.as_array().unwrap().iter().all(told), "{checks}");
+    assert!(checks.as_array().unwrap().iter().all(has_remedy), "{checks}");
     std::fs::remove_file(world.path().join("s")).unwrap();
     world.configure("");
 }
@@ -69,38 +69,38 @@ fn r55_every_failure_has_a_remedy() {
 fn start_old(world: &World) {
     let id = world.start("old", "true");
     let ended = || !world.ok(&["prune", "--dry-run", "--older", "0s", "--json"]).contains("\"sessions\":[]");
-    wait_until("it has ended", ended);
+    wait_until("the session has ended", ended);
     let events = std::fs::File::options().append(true).open(world.path().join(format!("s/sessions/{id}/events.jsonl")));
     events.unwrap().set_modified(SystemTime::now() - Duration::from_secs(400 * 24 * 3600)).unwrap();
 }
 
 #[test]
-fn r31_the_doctor_forgets_no_session_whatever_the_configuration_says() {
+fn r31_the_doctor_never_forgets_sessions() {
     let world = World::new();
     start_old(&world);
-    // What the owner wants to keep, and a later mistake that hides it.
+    // A configuration that keeps old sessions, with a mistake that makes it unreadable.
     world.configure("lisen = 1\n[retention]\nexited_days = 9999\n");
-    let (_, checks) = examine(&world, &[]);
+    let (_, checks) = run_doctor(&world, &[]);
     assert_eq!((grade(&checks, "configuration"), grade(&checks, "attach")), ("fail", "ok"), "{checks}");
     world.configure("");
     assert_eq!(world.info("old", "state"), "exited");
-    examine(&world, &[]);
+    run_doctor(&world, &[]);
     assert_eq!(world.info("old", "state"), "exited");
 }
 
 #[test]
-fn r50_a_proxy_whose_place_every_account_has_is_warned_of() {
+fn r50_forward_auth_with_a_proxy_on_loopback_gets_a_warning() {
     let world = World::new();
     let configure = |proxy: &str| {
         let forward = "[gateway.forward_auth]\nheader = \"X-User\"\nusers = [\"ann\"]\n";
         world.configure(&format!("[gateway]\nproxies = [\"{proxy}\"]\n{forward}"));
     };
     configure("127.0.0.1/32");
-    let (code, checks) = examine(&world, &[]);
+    let (code, checks) = run_doctor(&world, &[]);
     assert_eq!((code, grade(&checks, "forward auth")), (Some(0), "warn"), "{checks}");
     assert!(Gateway::new(&world, &[]).log().contains("every account of this machine"));
     configure("192.0.2.0/24");
-    let (_, checks) = examine(&world, &[]);
+    let (_, checks) = run_doctor(&world, &[]);
     assert!(!checks.to_string().contains("forward auth"), "{checks}");
     assert!(!Gateway::new(&world, &[]).log().contains("every account of this machine"));
 }
@@ -116,28 +116,25 @@ fn r55_serve_and_doctor_agree_about_open_files() {
         shell
     };
     for (files, expected) in [(1024, "warn"), (4096, "ok")] {
+        let warned = expected == "warn";
         let output = limited(files, &["doctor", "--json"]).output().unwrap();
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(grade(&found["checks"], "open files"), expected, "{found}");
-        let words = check(&found["checks"], "open files")["words"].as_str().unwrap();
+        let message = check(&found["checks"], "open files")["words"].as_str().unwrap();
         let gateway = Gateway::start(&world, limited(files, &["serve", "--listen", "127.0.0.1:0"]));
         let log = gateway.log();
-        assert_eq!(
-            (log.contains(words), log.contains("open files")),
-            (expected == "warn", expected == "warn"),
-            "{log}"
-        );
+        assert_eq!((log.contains(message), log.contains("open files")), (warned, warned), "{log}");
     }
 }
 
 #[test]
-fn r51_what_others_can_read_is_noticed() {
+fn r51_files_that_others_can_read_are_reported() {
     let world = World::new();
     world.ok(&["token", "create", "--name", "t", "--scope", "read"]);
     let (state, auth) = (world.path().join("s"), world.path().join("s/auth.json"));
     std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::set_permissions(&auth, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let (code, checks) = examine(&world, &[]);
+    let (code, checks) = run_doctor(&world, &[]);
     assert_eq!(
         (code, grade(&checks, "state directory"), grade(&checks, "tokens")),
         (Some(1), "warn", "fail"),
@@ -145,12 +142,12 @@ fn r51_what_others_can_read_is_noticed() {
     );
     assert!(check(&checks, "tokens")["remedy"].as_str().unwrap().contains("chmod 600"));
     std::fs::set_permissions(&auth, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let (code, checks) = examine(&world, &[]);
-    assert_eq!((code, grade(&checks, "state directory")), (Some(0), "ok"), "it was closed");
+    let (code, checks) = run_doctor(&world, &[]);
+    assert_eq!((code, grade(&checks, "state directory")), (Some(0), "ok"), "the permissions were not fixed");
 }
 
 #[test]
-fn r55_a_missing_place_for_state_is_made_or_explained() {
+fn r55_a_state_directory_that_cannot_be_created_is_reported() {
     let world = World::new();
     let output = world.bowline(&["doctor", "--json"]).env("BOWLINE_STATE_DIR", "/proc/nowhere/s").output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -162,34 +159,34 @@ fn r55_a_missing_place_for_state_is_made_or_explained() {
 }
 
 #[test]
-fn r55_the_way_to_a_gateway_is_examined() {
+fn r55_doctor_checks_the_url_of_a_gateway() {
     let world = World::new();
     let gateway = Gateway::new(&world, &[]);
-    let (code, checks) = examine(&world, &["--quick", "--url", gateway.url()]);
+    let (code, checks) = run_doctor(&world, &["--quick", "--url", gateway.url()]);
     assert_eq!(code, Some(0), "{checks}");
     for name in ["gateway", "url", "clocks", "WebSocket"] {
         assert_eq!(grade(&checks, name), "ok", "{checks}");
     }
-    let (_, checks) = examine(&World::new(), &["--quick", "--url", gateway.url()]);
-    assert_eq!(grade(&checks, "WebSocket"), "warn", "no token of this machine goes to a stranger: {checks}");
+    let (_, checks) = run_doctor(&World::new(), &["--quick", "--url", gateway.url()]);
+    assert_eq!(grade(&checks, "WebSocket"), "warn", "a token of this machine was sent to another gateway: {checks}");
     let token = world.ok(&["token", "create", "--name", "t", "--scope", "read"]);
     let mut command = world.bowline(&["doctor", "--json", "--quick", "--url", gateway.url()]);
     let output = command.env("BOWLINE_TOKEN", token.trim()).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "this token may not make the session");
-    assert!(!String::from_utf8_lossy(&output.stdout).contains(token.trim()), "a token is nobody's to print");
+    assert_eq!(output.status.code(), Some(1), "a read token started a session");
+    assert!(!String::from_utf8_lossy(&output.stdout).contains(token.trim()), "doctor printed the token");
 }
 
 #[test]
-fn r55_the_session_of_a_doctor_that_is_interrupted_ends_by_itself() {
+fn r55_the_session_of_an_interrupted_doctor_ends_automatically() {
     let world = World::new();
     let gateway = Gateway::new(&world, &[]);
     let token = world.ok(&["token", "create", "--name", "t", "--scope", "write"]);
-    // It watches a quiet connection for longer than a minute, and so does its session.
+    // Without --quick it keeps its session for more than a minute.
     let mut doctor = world.bowline(&["--server", gateway.url(), "doctor"]);
     let mut doctor =
         doctor.env("BOWLINE_TOKEN", token.trim()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut meta = None;
-    wait_until("it has made a session", || {
+    wait_until("it has started a session", || {
         let found = std::fs::read_dir(world.path().join("s/sessions")).into_iter().flatten().flatten();
         meta = found.filter_map(|entry| std::fs::read(entry.path().join("meta.json")).ok()).next();
         meta.is_some()
@@ -201,19 +198,19 @@ fn r55_the_session_of_a_doctor_that_is_interrupted_ends_by_itself() {
 }
 
 #[test]
-fn r55_what_does_not_answer_is_named() {
+fn r55_doctor_reports_what_does_not_answer() {
     let world = World::new();
-    // Taken, so that it stays nobody's, and not listened at.
+    // Bound, so that no other program uses the port, but not listening.
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-    let nobody = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
-    let (code, checks) = examine(&world, &["--quick", "--url", &format!("http://{nobody}")]);
+    let unused = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+    let (code, checks) = run_doctor(&world, &["--quick", "--url", &format!("http://{unused}")]);
     assert_eq!((code, grade(&checks, "url")), (Some(1), "fail"), "{checks}");
-    let (code, checks) = examine(&world, &["--quick", "--url", "ftp://here"]);
+    let (code, checks) = run_doctor(&world, &["--quick", "--url", "ftp://here"]);
     assert_eq!((code, grade(&checks, "url")), (Some(1), "fail"), "{checks}");
     let gateway = Gateway::new(&world, &[]);
     gateway.signal(Signal::STOP);
-    let (code, checks) = examine(&world, &[]);
+    let (code, checks) = run_doctor(&world, &[]);
     gateway.signal(Signal::CONT);
     assert_eq!((code, grade(&checks, "gateway")), (Some(1), "fail"), "{checks}");
 }

@@ -1,6 +1,6 @@
-//! What every verb of the command line has: help, JSON, and words for people.
+//! What the verbs have in common: help, JSON output, completions, prefixes, hints.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -31,11 +31,11 @@ const VERBS: [&str; 17] = [
 ];
 
 #[test]
-fn r55_every_verb_explains_itself() {
+fn r55_every_verb_has_help_with_examples() {
     let world = World::new();
     let help = world.ok(&["--help"]);
     assert!(help.contains("Exit codes:") && help.contains("Examples:"), "{help}");
-    assert!(!help.contains("session-process"), "what is not for people is not shown");
+    assert!(!help.contains("session-process"), "the help shows a hidden verb");
     for verb in VERBS {
         assert!(help.contains(&format!("  {verb} ")), "{verb} is missing:\n{help}");
         let own = world.ok(&[verb, "--help"]);
@@ -45,7 +45,7 @@ fn r55_every_verb_explains_itself() {
 }
 
 #[test]
-fn r55_data_comes_as_json_and_an_id_comes_alone() {
+fn r55_json_is_valid_and_new_prints_only_the_id() {
     let world = World::new();
     let created: Value = serde_json::from_str(&world.ok(&["new", "-d", "--json", "--name", "j", "cat"])).unwrap();
     assert_eq!(created["name"], "j");
@@ -62,9 +62,9 @@ fn r55_data_comes_as_json_and_an_id_comes_alone() {
     assert_eq!(json(&["restart", "--json", "j"])["id"], created["id"]);
 }
 
-/// The program ends while the first step of a prune, which removes what an earlier one left, takes its time.
+/// The session ends while `new` is still pruning, which is slow here because of the many files that an earlier prune left.
 #[test]
-fn r28_a_session_that_is_not_kept_is_still_reported() {
+fn r28_new_prints_the_id_of_a_session_that_is_pruned_at_once() {
     let world = World::new();
     world.configure("[retention]\nexited_days = 0\n");
     let left = world.path().join("s/sessions/gone.left");
@@ -72,11 +72,11 @@ fn r28_a_session_that_is_not_kept_is_still_reported() {
     (0..10_000).for_each(|n| drop(std::fs::File::create(left.join(n.to_string())).unwrap()));
     let id = world.ok(&["new", "--detach", "--", "true"]);
     assert_eq!(id.len(), 13, "12 letters and a newline: {id:?}");
-    assert!(!left.exists(), "it did prune");
+    assert!(!left.exists(), "new did not prune");
 }
 
 #[test]
-fn a_reader_that_leaves_ends_the_output_without_a_word() {
+fn a_closed_pipe_ends_the_output_silently() {
     let world = World::new();
     world.start("w", "for i in $(seq 1 1000); do echo line $i; done; cat");
     world.wait_for_screen("w", "line 1000");
@@ -90,7 +90,7 @@ fn a_reader_that_leaves_ends_the_output_without_a_word() {
 }
 
 #[test]
-fn r55_completions_are_made_for_every_shell() {
+fn r55_completions_exist_for_every_shell() {
     let world = World::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = world.ok(&["completions", shell]);
@@ -98,7 +98,7 @@ fn r55_completions_are_made_for_every_shell() {
     }
 }
 
-/// Completes a line as a shell does when Tab is pressed at its end.
+/// Completes a line as bash does when Tab is pressed at its end.
 const COMPLETE_IN_BASH: &str = r#"
 source "$1"
 [[ $(complete -p bowline) =~ -F\ ([^ ]+) ]]
@@ -110,7 +110,7 @@ COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 ))
 echo "${COMPREPLY[*]}"
 "#;
 
-/// The words that a shell runs its script with: this line to complete, by the script of `bowline completions`.
+/// Completes `line` with the script of `bowline completions`, run by the command `shell`. `None` without that shell.
 fn complete(world: &World, shell: &[&str], line: &str) -> Option<String> {
     let file = world.path().join("completions");
     std::fs::write(&file, world.ok(&["completions", shell[0]])).unwrap();
@@ -145,8 +145,8 @@ fn r55_bash_completes_verbs_options_and_sessions() {
     assert!(complete(&format!("bowline screen {}", &id[..6])).contains(&id));
     assert_eq!(complete("bowline screen --format "), "text ansi json");
     assert!(complete("bowline attach build --o").contains("--observe"));
-    assert!(!complete("bowline rename build ").contains("web"), "a new name is not one that there is");
-    assert_eq!(complete("bowline --server http://127.0.0.1:1 attach "), "", "quiet where no server answers");
+    assert!(!complete("bowline rename build ").contains("web"), "existing names were offered as a new name");
+    assert_eq!(complete("bowline --server http://127.0.0.1:1 attach "), "", "not silent although no server answers");
     assert!(!complete("bowline prune --").contains("--server"));
 }
 
@@ -157,22 +157,22 @@ fn r55_fish_completes_sessions_where_it_is_installed() {
     let script = "source $argv[1]; complete -C $argv[2]";
     let complete = |line: &str| complete(&world, &["fish", "--no-config", "-c", script], line);
     let Some(words) = complete("bowline attach bu") else {
-        return eprintln!("fish is not installed: only its script was looked at");
+        return eprintln!("fish is not installed: its completions were not tested");
     };
     assert_eq!(words, "build");
     assert_eq!(complete("bowline --server=http://127.0.0.1:1 attach bu").unwrap(), "");
 }
 
-/// What a failed run says, if it ended with this code.
+/// Checks the exit code of a failed run; returns its standard error.
 #[track_caller]
-fn fails(output: Output, code: i32) -> String {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    said
+fn expect_failure(output: Output, code: i32) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    stderr
 }
 
 #[test]
-fn server_is_in_the_help_of_those_verbs_only_that_take_it() {
+fn only_verbs_that_take_server_show_it_in_their_help() {
     let world = World::new();
     let local = [&["prune"][..], &["serve"], &["service"], &["service", "install"], &["config"], &["config", "show"]];
     for verb in local.into_iter().chain([&["completions"][..]]) {
@@ -184,27 +184,27 @@ fn server_is_in_the_help_of_those_verbs_only_that_take_it() {
 }
 
 #[test]
-fn a_signal_that_cannot_be_sent_is_wrong_usage() {
+fn an_unknown_signal_is_a_usage_error() {
     let world = World::new();
     world.start("w", "trap 'echo got it' USR1; echo up; while :; do sleep 0.02; done");
     world.wait_for_screen("w", "up");
-    let said = fails(world.run(&["send", "w", "--signal", "FOO"]), 2);
-    assert!(said.contains("HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP, TSTP, WINCH"), "{said}");
+    let stderr = expect_failure(world.run(&["send", "w", "--signal", "FOO"]), 2);
+    assert!(stderr.contains("HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP, TSTP, WINCH"), "{stderr}");
     world.ok(&["send", "w", "--signal", "SigUsr1"]);
     world.wait_for_screen("w", "got it");
 }
 
-/// Runs `bowline send` with this on its standard input.
+/// Runs `bowline send` with `input` on its standard input.
 fn send_input(world: &World, args: &[&str], input: Vec<u8>) -> std::process::Child {
     let mut child = world.bowline(&[&["send"], args].concat());
     let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // It is closed early where the verb fails.
+    // The pipe is closed early if the verb fails.
     std::thread::spawn(move || drop(stdin.write_all(&input)));
     child
 }
 
-/// A text of at least so many bytes, in which no piece ends between two characters by chance.
+/// A text of at least `bytes` bytes, with characters of many lengths, so that pieces end within characters.
 fn long_text(bytes: usize) -> String {
     (0..)
         .map(|n| format!("\u{1}{n} äö€😀\n"))
@@ -215,7 +215,7 @@ fn long_text(bytes: usize) -> String {
         .collect()
 }
 
-/// A session that takes a text to a file once `go` is there.
+/// Starts a session that reads `len` bytes into the file `got`, once the file `go` exists.
 fn start_reader(world: &World, len: usize) -> String {
     let script =
         format!("stty raw -echo; echo up; until [ -e go ]; do sleep 0.02; done; head -c {len} > part; mv part got");
@@ -225,42 +225,46 @@ fn start_reader(world: &World, len: usize) -> String {
 }
 
 #[test]
-fn a_text_of_any_length_is_typed_once_and_in_order() {
+fn a_long_text_is_typed_once_and_in_order() {
     let world = World::new();
     let text = long_text(3 << 20);
     let id = start_reader(&world, text.len());
     let child = send_input(&world, &["w", "--json", "-"], text.clone().into());
     let events = world.path().join(format!("s/sessions/{id}/events.jsonl"));
-    // As much as a session holds; the rest waits for the program.
-    wait_until("four pieces wait", || std::fs::read_to_string(&events).unwrap().matches("command").count() >= 4);
+    // The session queues this much; the rest waits until the program reads.
+    wait_until("four pieces are queued", || std::fs::read_to_string(&events).unwrap().matches("command").count() >= 4);
     std::fs::write(world.path().join("go"), "").unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["status"], "accepted");
-    wait_until("all is read", || world.path().join("got").exists());
-    assert!(std::fs::read(world.path().join("got")).unwrap() == text.as_bytes(), "every byte once, and in order");
+    wait_until("the program has read everything", || world.path().join("got").exists());
+    assert!(
+        std::fs::read(world.path().join("got")).unwrap() == text.as_bytes(),
+        "bytes are missing, repeated or out of order"
+    );
 }
 
 #[test]
-fn a_program_that_does_not_read_is_told_with_how_much_was_typed() {
+fn send_reports_how_much_was_typed_if_the_program_does_not_read() {
     let world = World::new();
     start_reader(&world, 1);
     let child = send_input(&world, &["w", "--wait", "300ms", "-"], long_text(1 << 20).into());
-    let said = fails(child.wait_with_output().unwrap(), 1);
-    let (_, rest) = said.split_once("only the first ").unwrap();
+    let stderr = expect_failure(child.wait_with_output().unwrap(), 1);
+    let (_, rest) = stderr.split_once("only the first ").unwrap();
     let typed: usize = rest.split_once(' ').unwrap().0.parse().unwrap();
-    assert!((128 << 10..512 << 10).contains(&typed), "{said}");
-    assert!(said.contains("--wait"), "{said}");
+    assert!((128 << 10..512 << 10).contains(&typed), "{stderr}");
+    assert!(stderr.contains("--wait"), "{stderr}");
 }
 
 #[test]
-fn input_that_is_not_utf_8_is_told_by_its_place() {
+fn send_reports_the_position_of_input_that_is_not_utf_8() {
     let world = World::new();
     start_reader(&world, 1);
-    let said = |input: &[u8]| fails(send_input(&world, &["w", "-"], input.into()).wait_with_output().unwrap(), 1);
-    assert!(said(b"good \xff bad").contains("not UTF-8 at byte 5; nothing was typed"));
-    assert!(said(b"cut short \xe2\x82").contains("not UTF-8 at byte 10; nothing was typed"));
-    let late = said(&[&[b'x'; 100_000][..], b"\xff"].concat());
+    let stderr =
+        |input: &[u8]| expect_failure(send_input(&world, &["w", "-"], input.into()).wait_with_output().unwrap(), 1);
+    assert!(stderr(b"good \xff bad").contains("not UTF-8 at byte 5; nothing was typed"));
+    assert!(stderr(b"cut short \xe2\x82").contains("not UTF-8 at byte 10; nothing was typed"));
+    let late = stderr(&[&[b'x'; 100_000][..], b"\xff"].concat());
     assert!(late.contains("not UTF-8 at byte 100000; only the first 65536 bytes were typed"), "{late}");
 }
 
@@ -275,12 +279,12 @@ fn keys_are_pressed_by_name_after_the_text() {
     world.wait_for_screen("app", "up");
     world.ok(&["send", "app", "--key", "Up", "--key", "Home", "--key", "Delete"]);
     world.wait_for_screen("app", "^[OA^[OH^[[3~");
-    let said = fails(world.run(&["send", "w", "--key", "Entre"]), 2);
-    assert!(said.contains("Enter, Tab") && said.contains("F1 to F12"), "{said}");
+    let stderr = expect_failure(world.run(&["send", "w", "--key", "Entre"]), 2);
+    assert!(stderr.contains("Enter, Tab") && stderr.contains("F1 to F12"), "{stderr}");
 }
 
 #[test]
-fn a_session_is_found_by_the_beginning_of_its_name_or_id() {
+fn a_session_is_found_by_a_prefix_of_its_name_or_id() {
     let world = World::new();
     let one = world.start("build-one", "echo the first; cat");
     let web = world.start("web", "echo the site; cat");
@@ -288,21 +292,21 @@ fn a_session_is_found_by_the_beginning_of_its_name_or_id() {
     world.start("web-old", "cat");
     world.wait_for_screen("build-o", "the first");
     world.wait_for_screen("web", "the site");
-    let ambiguous = fails(world.run(&["screen", "build"]), 2);
+    let ambiguous = expect_failure(world.run(&["screen", "build"]), 2);
     assert!(ambiguous.contains("build-one, build-two"), "{ambiguous}");
-    fails(world.run(&["screen", ""]), 3);
-    fails(world.run(&["screen", "nothing"]), 3);
+    expect_failure(world.run(&["screen", ""]), 3);
+    expect_failure(world.run(&["screen", "nothing"]), 3);
 
-    // An ended session counts as much as one that runs.
-    let hint = fails(world.run(&["kill", "--keep", "build-o"]), 3);
-    assert!(hint.contains("did you mean build-one?"), "what cannot be undone takes whole names: {hint}");
+    // Ended sessions are found, too.
+    let hint = expect_failure(world.run(&["kill", "--keep", "build-o"]), 3);
+    assert!(hint.contains("did you mean build-one?"), "kill must not accept a prefix: {hint}");
     assert_eq!(world.ok(&["kill", "--keep", "build-one"]), format!("ended build-one ({one})\n"));
-    fails(world.run(&["screen", "build"]), 2);
+    expect_failure(world.run(&["screen", "build"]), 2);
     assert_eq!(world.ok(&["restart", "build-o"]), format!("{one}\n"));
     assert_eq!(world.ok(&["rename", "build-o", "job"]), format!("renamed build-one ({one}) to job\n"));
-    assert_eq!(world.ok(&["kill", "build-two", &two]), format!("ended build-two ({two})\n"), "once");
+    assert_eq!(world.ok(&["kill", "build-two", &two]), format!("ended build-two ({two})\n"), "given twice, ended once");
 
-    // By name, the running one of several, as ever.
+    // A name means the running session if several have it.
     world.ok(&["kill", "--keep", "web"]);
     let again = world.start("web", "echo the new site; cat");
     world.ok(&["kill", "web-old"]);
@@ -311,7 +315,7 @@ fn a_session_is_found_by_the_beginning_of_its_name_or_id() {
     let short: String = web.chars().take(7).collect();
     if !others.contains(&short) {
         let renamed = world.ok(&["rename", &short, "site"]);
-        assert_eq!(renamed, format!("renamed web ({web}) to site\n"), "by the beginning of its id");
+        assert_eq!(renamed, format!("renamed web ({web}) to site\n"), "not found by a prefix of its id");
     }
 }
 
@@ -326,7 +330,7 @@ fn r55_a_wrong_configuration_names_the_key_and_the_file() {
 }
 
 #[test]
-fn r55_a_configured_detach_key_works_and_a_flag_goes_before_it() {
+fn r55_a_configured_detach_key_works_and_a_flag_overrides_it() {
     let world = World::new();
     world.configure("detach_key = \"ctrl-a\"");
     world.start("w", "echo here; stty raw -echo; cat");
@@ -344,7 +348,7 @@ fn r55_a_configured_detach_key_works_and_a_flag_goes_before_it() {
 }
 
 #[test]
-fn attach_without_a_name_takes_the_newest() {
+fn attach_without_a_name_attaches_to_the_newest_session() {
     let world = World::new();
     assert_eq!(world.run(&["attach"]).status.code(), Some(3));
     world.start("old", "echo the old one; cat");
@@ -357,31 +361,31 @@ fn attach_without_a_name_takes_the_newest() {
 fn attach_without_a_name_inside_the_only_session_says_so() {
     let world = World::new();
     let id = world.start("own", "cat");
-    let said = fails(world.bowline(&["attach"]).env("BOWLINE_SESSION", &id).output().unwrap(), 3);
-    assert!(said.contains("the only running session is own, which this terminal is in"), "{said}");
+    let stderr = expect_failure(world.bowline(&["attach"]).env("BOWLINE_SESSION", &id).output().unwrap(), 3);
+    assert!(stderr.contains("the only running session is own, and this terminal is in it"), "{stderr}");
 }
 
 #[test]
-fn nothing_is_restarted_for_a_terminal_that_is_not_there() {
+fn restart_with_attach_does_nothing_without_a_terminal() {
     let world = World::new();
     world.start("w", "exit 3");
-    wait_until("it ended", || world.info("w", "state") == "exited");
-    let said = fails(world.bowline(&["restart", "-a", "w"]).stdin(Stdio::null()).output().unwrap(), 2);
-    assert!(said.contains("must be a terminal") && said.contains("without --attach"), "{said}");
+    wait_until("the session has ended", || world.info("w", "state") == "exited");
+    let stderr = expect_failure(world.bowline(&["restart", "-a", "w"]).stdin(Stdio::null()).output().unwrap(), 2);
+    assert!(stderr.contains("must be a terminal") && stderr.contains("without --attach"), "{stderr}");
     assert_eq!(world.info("w", "state"), "exited");
     let epoch = world.info("w", "epoch");
     world.ok(&["restart", "w"]);
-    assert_ne!(world.info("w", "epoch"), epoch, "a restart is seen");
+    assert_ne!(world.info("w", "epoch"), epoch, "the restart kept the epoch");
 }
 
 #[test]
-fn r24_a_log_printed_in_a_terminal_does_not_make_it_answer() {
+fn r24_queries_in_a_log_do_not_reach_the_terminal() {
     let world = World::new();
     world.start("w", r"printf 'a\033[cb\033[6n'; exit 0");
-    support::wait_until("it ended", || world.info("w", "state") == "exited");
-    assert_eq!(world.ok(&["log", "w"]), "a\x1b[cb\x1b[6n", "in a pipe, the bytes are the program's own");
+    support::wait_until("the session has ended", || world.info("w", "state") == "exited");
+    assert_eq!(world.ok(&["log", "w"]), "a\x1b[cb\x1b[6n", "in a pipe, the bytes must be exactly those of the program");
     let mut terminal = Terminal::run(&world, &["log", "w"], 80, 24);
     assert_eq!(terminal.exit_code(), 0);
     assert_eq!(terminal.text(), "ab\n");
-    assert!(terminal.answers.is_empty());
+    assert!(terminal.replies.is_empty());
 }

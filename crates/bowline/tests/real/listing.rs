@@ -63,8 +63,8 @@ fn a_session_of_an_unknown_kind_is_shown_and_kept() {
 
     for (verb, code, words) in [
         (&["restart", "far"][..], 5, "cannot run a session of this kind"),
-        (&["attach", "far"], 1, "of a kind that this version of bowline does not know"),
-        (&["send", "far", "x"], 1, "of a kind that this version of bowline does not know"),
+        (&["attach", "far"], 1, "a kind of session that this version of bowline does not support"),
+        (&["send", "far", "x"], 1, "a kind of session that this version of bowline does not support"),
     ] {
         let refused = world.try_run(verb);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -1,7 +1,7 @@
-//! A gateway of the real program, and the simplest ways to ask it something.
+//! Runs `bowline serve` with any flags, and sends it plain requests.
 
 #![allow(dead_code, reason = "each test file uses its own part of this")]
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::support::{World, wait_until};
 
-/// A process that does not outlive its test.
+/// A process that is killed when dropped.
 pub(crate) struct Guard(pub(crate) Child);
 
 impl Guard {
@@ -22,7 +22,7 @@ impl Guard {
         kill_process(Pid::from_raw(self.0.id().cast_signed()).unwrap(), signal).unwrap();
     }
 
-    /// Signals it and waits; its exit code.
+    /// Signals the process and waits for it; returns its exit code.
     pub(crate) fn stop(&mut self, signal: Signal) -> Option<i32> {
         self.signal(signal);
         self.0.wait().unwrap().code()
@@ -45,26 +45,26 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// On a free port of this machine, with these flags.
+    /// Runs it on a free port of the loopback address, with these flags.
     pub(crate) fn new(world: &World, flags: &[&str]) -> Gateway {
         let args: Vec<&str> = ["serve", "--listen", "127.0.0.1:0"].iter().chain(flags).copied().collect();
         Gateway::start(world, world.bowline(&args))
     }
 
-    /// By this command; returns when it has said where it listens and how to log in.
+    /// Runs `command`, and returns once it has printed its address and the login link.
     pub(crate) fn start(world: &World, mut command: Command) -> Gateway {
         let dir = tempfile::Builder::new().tempdir_in(world.path()).unwrap().keep();
         let (out, err) = (dir.join("out"), dir.join("err"));
         command.stdin(std::process::Stdio::null());
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
         let mut child = Guard(command.spawn().unwrap());
-        let said = || std::fs::read_to_string(&out).unwrap();
+        let stdout = || std::fs::read_to_string(&out).unwrap();
         wait_until("the gateway listens", || {
             let ended = child.0.try_wait().unwrap();
             assert_eq!(ended, None, "{}", std::fs::read_to_string(&err).unwrap());
-            said().contains("Ctrl-C stops")
+            stdout().contains("Ctrl-C stops")
         });
-        let url = said().lines().find_map(|line| line.strip_prefix("listening on ").map(str::to_owned)).unwrap();
+        let url = stdout().lines().find_map(|line| line.strip_prefix("listening on ").map(str::to_owned)).unwrap();
         Gateway { child, out, err, url }
     }
 
@@ -80,12 +80,11 @@ impl Gateway {
         self.child.0.id()
     }
 
-    /// Its standard output.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn stdout(&self) -> String {
         std::fs::read_to_string(&self.out).unwrap()
     }
 
-    /// Its standard error.
+    /// Its standard error, which contains the log.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.err).unwrap()
     }
@@ -99,47 +98,47 @@ impl Gateway {
     }
 }
 
-/// The answer to a plain request.
+/// Sends a GET request and returns the response.
 pub(crate) fn get(address: SocketAddr, path: &str) -> String {
-    ask(address, path, &address.to_string())
+    get_with_host(address, path, &address.to_string())
 }
 
-/// The same, calling the gateway by another name.
-pub(crate) fn ask(address: SocketAddr, path: &str, host: &str) -> String {
+/// Sends a GET request with another Host header.
+pub(crate) fn get_with_host(address: SocketAddr, path: &str, host: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
-/// The certificate that is served, whatever it is.
+/// Returns the certificate that the gateway serves, without verifying it.
 pub(crate) fn certificate(address: SocketAddr) -> Vec<u8> {
-    let seen = Arc::new(Mutex::new(Vec::new()));
+    let certificate = Arc::new(Mutex::new(Vec::new()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .unwrap()
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Recorder { seen: seen.clone(), provider }))
+        .with_custom_certificate_verifier(Arc::new(CertificateRecorder { certificate: certificate.clone(), provider }))
         .with_no_client_auth();
     let mut connection = rustls::ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     while connection.is_handshaking() {
         connection.complete_io(&mut stream).unwrap();
     }
-    let found = seen.lock().unwrap();
-    found.clone()
+    let certificate = certificate.lock().unwrap();
+    certificate.clone()
 }
 
-/// Notes a certificate, and believes it.
+/// Records the certificate of the server, and accepts it.
 #[derive(Debug)]
-struct Recorder {
-    seen: Arc<Mutex<Vec<u8>>>,
+struct CertificateRecorder {
+    certificate: Arc<Mutex<Vec<u8>>>,
     provider: Arc<rustls::crypto::CryptoProvider>,
 }
 
-impl rustls::client::danger::ServerCertVerifier for Recorder {
+impl rustls::client::danger::ServerCertVerifier for CertificateRecorder {
     fn verify_server_cert(
         &self,
         end_entity: &rustls::pki_types::CertificateDer<'_>,
@@ -148,7 +147,7 @@ impl rustls::client::danger::ServerCertVerifier for Recorder {
         _: &[u8],
         _: rustls::pki_types::UnixTime,
     ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
-        *self.seen.lock().unwrap() = end_entity.to_vec();
+        *self.certificate.lock().unwrap() = end_entity.to_vec();
         Ok(rustls::client::danger::ServerCertVerified::assertion())
     }
 

@@ -1,11 +1,11 @@
-//! A gateway in front of a world's sessions, which can be killed and started again at the same port.
+//! A gateway for the sessions of a [`World`], which can be killed and restarted on the same port.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
 use super::World;
 
-/// A running `bowline serve`; ends with its owner.
+/// A running `bowline serve`, killed when dropped.
 pub(crate) struct Gateway<'a> {
     world: &'a World,
     child: Option<Child>,
@@ -16,12 +16,12 @@ impl<'a> Gateway<'a> {
     /// Starts it on a free port.
     pub(crate) fn start(world: &'a World) -> Gateway<'a> {
         let mut gateway = Gateway { world, child: None, port: 0 };
-        gateway.start_again();
+        gateway.restart();
         gateway
     }
 
-    /// Starts it where it was before.
-    pub(crate) fn start_again(&mut self) {
+    /// Starts it again on the same port.
+    pub(crate) fn restart(&mut self) {
         let listen = format!("127.0.0.1:{}", self.port);
         let mut command = self.world.bowline(&["serve", "--listen", &listen]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -33,7 +33,7 @@ impl<'a> Gateway<'a> {
         });
         self.port = port.unwrap();
         self.child = Some(child);
-        // Whatever else it says must not fill the pipe.
+        // Read on, so that further output does not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
     }
 
@@ -53,7 +53,7 @@ impl<'a> Gateway<'a> {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// A token for it.
+    /// Creates a token for it.
     pub(crate) fn token(&self, name: &str, scope: &str) -> String {
         self.world.ok(&["token", "create", "--name", name, "--scope", scope]).trim().to_owned()
     }

@@ -1,7 +1,7 @@
-//! A temporary world for the real binary: its own state directory, terminals to sit at, and wires to cut.
+//! Runs the real binary in a temporary directory, with terminals to attach from and connections to cut.
 
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod gateway;
 mod proxy;
@@ -18,10 +18,10 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A place where nothing else of Bowline is, and where nothing is left behind.
+/// An isolated environment for `bowline`: its own home, state and configuration. Dropping it ends all its sessions.
 pub(crate) struct World {
     temp: TempDir,
-    /// The gateway that everything here speaks to, and the token for it.
+    /// The URL and the token of the gateway that `bowline` uses in this world.
     server: Option<(String, String)>,
 }
 
@@ -30,7 +30,7 @@ impl World {
         World { temp: tempfile::Builder::new().prefix("bwl").tempdir_in("/tmp").unwrap(), server: None }
     }
 
-    /// Another machine, whose `bowline` speaks to this gateway.
+    /// Another machine, whose `bowline` uses the gateway at `url`.
     pub(crate) fn remote(url: &str, token: &str) -> World {
         let mut world = World::new();
         world.server = Some((url.to_owned(), token.to_owned()));
@@ -41,7 +41,7 @@ impl World {
         self.temp.path()
     }
 
-    /// The environment of everything in this world.
+    /// The environment variables of `bowline` in this world.
     pub(crate) fn env(&self) -> Vec<(&'static str, PathBuf)> {
         let path = self.path();
         let mut env = vec![
@@ -59,12 +59,12 @@ impl World {
         env
     }
 
-    /// Writes the configuration file. (Without this call it is empty.)
+    /// Writes the configuration file, which is empty by default.
     pub(crate) fn configure(&self, text: &str) {
         std::fs::write(self.path().join("config.toml"), text).unwrap();
     }
 
-    /// `bowline` with these arguments, not yet run.
+    /// The command that runs `bowline` with these arguments.
     pub(crate) fn bowline(&self, args: &[&str]) -> Command {
         if !self.path().join("config.toml").exists() {
             self.configure("");
@@ -74,12 +74,12 @@ impl World {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs `bowline` with these arguments and waits for it.
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.bowline(args).output().unwrap()
     }
 
-    /// Runs it; its output, if it succeeded.
+    /// Runs `bowline` with these arguments, which must succeed; returns its output.
     pub(crate) fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -87,22 +87,21 @@ impl World {
         out.into_owned()
     }
 
-    /// Starts a detached session with a shell command; its id.
+    /// Starts a detached session that runs a shell script; returns its id.
     pub(crate) fn start(&self, name: &str, script: &str) -> String {
         self.ok(&["new", "--detach", "--name", name, "--", "sh", "-c", script]).trim().to_owned()
     }
 
-    /// What a session shows.
     pub(crate) fn screen(&self, name: &str) -> String {
         self.ok(&["screen", name])
     }
 
-    /// Waits until a session shows something.
+    /// Waits until the screen of a session contains `text`.
     pub(crate) fn wait_for_screen(&self, name: &str, text: &str) {
         wait_until(&format!("{name} shows {text:?}"), || self.screen(name).contains(text));
     }
 
-    /// One field of a session's description.
+    /// Returns a field of a session from `ls --json`; null if there is no such session.
     pub(crate) fn info(&self, name: &str, field: &str) -> serde_json::Value {
         let list: serde_json::Value = serde_json::from_str(&self.ok(&["ls", "--json"])).unwrap();
         let sessions = list["sessions"].as_array().unwrap().clone();
@@ -110,7 +109,7 @@ impl World {
         found.map_or(serde_json::Value::Null, |session| session[field].clone())
     }
 
-    /// The process of a session.
+    /// Finds the session process by its command line.
     pub(crate) fn process_of(&self, id: &str) -> rustix::process::Pid {
         let found = std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
             let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
@@ -128,7 +127,7 @@ impl Drop for World {
     }
 }
 
-/// Waits for a fact.
+/// Waits until `holds` returns true. Panics with `fact` if it never does.
 #[track_caller]
 pub(crate) fn wait_until(fact: &str, mut holds: impl FnMut() -> bool) {
     wait::wait_until(fact, || holds().then_some(()));

@@ -1,4 +1,4 @@
-//! A wire between viewers and a session, or a gateway, that can be cut and mended while the other end knows nothing of it.
+//! A proxy in front of a session's socket or a gateway's port, whose connections can be cut and restored.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -14,36 +14,36 @@ use rustix::net::{Shutdown, shutdown};
 
 use super::World;
 
-/// Stands where a session's socket or a gateway was, and passes everything on.
+/// Forwards connections to a session's socket or a gateway's port.
 pub(crate) struct Proxy {
-    /// Where the real socket is, and where it belongs.
+    /// The path to which the session's socket was moved, and its original path.
     moved: Option<(PathBuf, PathBuf)>,
     port: u16,
-    wires: Arc<Mutex<Vec<OwnedFd>>>,
-    broken: Arc<AtomicBool>,
+    connections: Arc<Mutex<Vec<OwnedFd>>>,
+    is_cut: Arc<AtomicBool>,
 }
 
 impl Proxy {
-    /// Puts itself before a session.
-    pub(crate) fn before(world: &World, id: &str) -> Proxy {
+    /// Takes the place of a session's socket.
+    pub(crate) fn for_session(world: &World, id: &str) -> Proxy {
         let dir = world.path().join("s/sessions").join(id);
-        let (shown, real, mine) = (dir.join("sock"), dir.join("real"), dir.join("proxy"));
-        let listener = UnixListener::bind(&mine).unwrap();
-        fs::hard_link(&shown, &real).unwrap();
-        // In one step, so that the session never misses its socket.
-        symlink(&mine, dir.join("link")).unwrap();
-        fs::rename(dir.join("link"), &shown).unwrap();
+        let (original, real, own) = (dir.join("sock"), dir.join("real"), dir.join("proxy"));
+        let listener = UnixListener::bind(&own).unwrap();
+        fs::hard_link(&original, &real).unwrap();
+        // Atomically, because the session binds its socket again if it is missing.
+        symlink(&own, dir.join("link")).unwrap();
+        fs::rename(dir.join("link"), &original).unwrap();
         let target = real.clone();
         let accept = move || Some(listener.accept().ok()?.0.into());
-        Proxy::run(Some((real, shown)), 0, accept, move || Some(UnixStream::connect(&target).ok()?.into()))
+        Proxy::run(Some((real, original)), 0, accept, move || Some(UnixStream::connect(&target).ok()?.into()))
     }
 
-    /// Puts itself before a port of this machine, on a port of its own.
-    pub(crate) fn before_port(port: u16) -> Proxy {
+    /// Listens on a free port and forwards to `port`.
+    pub(crate) fn for_port(port: u16) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mine = listener.local_addr().unwrap().port();
+        let own_port = listener.local_addr().unwrap().port();
         let accept = move || Some(listener.accept().ok()?.0.into());
-        Proxy::run(None, mine, accept, move || Some(TcpStream::connect(("127.0.0.1", port)).ok()?.into()))
+        Proxy::run(None, own_port, accept, move || Some(TcpStream::connect(("127.0.0.1", port)).ok()?.into()))
     }
 
     fn run(
@@ -52,54 +52,55 @@ impl Proxy {
         accept: impl Fn() -> Option<OwnedFd> + Send + 'static,
         connect: impl Fn() -> Option<OwnedFd> + Send + 'static,
     ) -> Proxy {
-        let proxy = Proxy { moved, port, wires: Arc::default(), broken: Arc::default() };
-        let (wires, broken) = (Arc::clone(&proxy.wires), Arc::clone(&proxy.broken));
+        let proxy = Proxy { moved, port, connections: Arc::default(), is_cut: Arc::default() };
+        let (connections, is_cut) = (Arc::clone(&proxy.connections), Arc::clone(&proxy.is_cut));
         std::thread::spawn(move || {
             while let Some(viewer) = accept() {
-                if !broken.load(Ordering::SeqCst)
+                if !is_cut.load(Ordering::SeqCst)
                     && let Some(real) = connect()
                 {
-                    join(viewer, real, &wires);
+                    forward(viewer, real, &connections);
                 }
             }
         });
         proxy
     }
 
-    /// Its own port.
+    /// The port on which it listens.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// Cuts every connection, and lets no new one through.
+    /// Cuts every connection, and closes new ones.
     pub(crate) fn cut(&self) {
-        self.broken.store(true, Ordering::SeqCst);
-        for wire in self.wires.lock().unwrap().drain(..) {
-            let _ = shutdown(wire, Shutdown::Both);
+        self.is_cut.store(true, Ordering::SeqCst);
+        for connection in self.connections.lock().unwrap().drain(..) {
+            let _ = shutdown(connection, Shutdown::Both);
         }
     }
 
-    /// Lets connections through again.
-    pub(crate) fn mend(&self) {
-        self.broken.store(false, Ordering::SeqCst);
+    /// Forwards new connections again.
+    pub(crate) fn restore(&self) {
+        self.is_cut.store(false, Ordering::SeqCst);
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.cut();
-        if let Some((real, shown)) = &self.moved {
-            let _ = fs::rename(real, shown);
+        if let Some((real, original)) = &self.moved {
+            let _ = fs::rename(real, original);
         }
     }
 }
 
-fn join(viewer: OwnedFd, real: OwnedFd, wires: &Mutex<Vec<OwnedFd>>) {
+/// Copies bytes both ways until one end closes.
+fn forward(viewer: OwnedFd, real: OwnedFd, connections: &Mutex<Vec<OwnedFd>>) {
     let ends = [
         (viewer.try_clone().unwrap(), real.try_clone().unwrap()),
         (real.try_clone().unwrap(), viewer.try_clone().unwrap()),
     ];
-    wires.lock().unwrap().extend([viewer, real]);
+    connections.lock().unwrap().extend([viewer, real]);
     for (from, to) in ends {
         std::thread::spawn(move || {
             let (mut from, mut to) = (File::from(from), File::from(to));

@@ -1,4 +1,4 @@
-//! A terminal to sit at: a PTY with an emulator behind it that shows what a person would see, and answers if it is asked.
+//! A terminal for tests: a PTY with an emulator that shows what a user would see and collects its replies to queries.
 
 use std::io::Write;
 use std::process::Child;
@@ -12,17 +12,17 @@ use rustix::termios::{LocalModes, tcgetattr};
 
 use super::{PATIENCE, World};
 
-/// The terminal, with a program running in it.
+/// A terminal that runs `bowline`.
 pub(crate) struct Terminal {
     pty: Pty,
     child: Child,
     pub(crate) screen: Screen,
-    /// Every byte that came.
+    /// Every byte received.
     pub(crate) raw: Vec<u8>,
-    /// How slowly it reads, if it does.
+    /// Bytes per read and the pause before each; see [`Terminal::slow_down`].
     pace: Option<(usize, Duration)>,
-    /// Everything that the emulator would have answered.
-    pub(crate) answers: Vec<u8>,
+    /// What the emulator would have sent in reply to queries.
+    pub(crate) replies: Vec<u8>,
 }
 
 impl Terminal {
@@ -37,7 +37,7 @@ impl Terminal {
         pty.resize(pty_process::Size::new(rows, cols)).unwrap();
         let child = command.spawn(pts).unwrap();
         let screen = Screen::new(Size::new(cols.into(), rows.into()).unwrap(), 5000);
-        Terminal { pty, child, screen, raw: Vec::new(), pace: None, answers: Vec::new() }
+        Terminal { pty, child, screen, raw: Vec::new(), pace: None, replies: Vec::new() }
     }
 
     /// Attaches to a session in a terminal of 80 by 24.
@@ -45,53 +45,51 @@ impl Terminal {
         Terminal::run(world, &["attach", session], 80, 24)
     }
 
-    /// Starts the session `w`, which echoes what it gets, on one machine, and attaches to it from another or the same.
-    pub(crate) fn at_cat(here: &World, there: &World) -> Terminal {
-        here.start("w", "echo here; cat");
-        here.wait_for_screen("w", "here");
-        let mut terminal = Terminal::attach(there, "w");
+    /// Starts the session `w`, which echoes its input, in the world `server`, and attaches to it from `client`.
+    pub(crate) fn attach_to_cat(server: &World, client: &World) -> Terminal {
+        server.start("w", "echo here; cat");
+        server.wait_for_screen("w", "here");
+        let mut terminal = Terminal::attach(client, "w");
         terminal.wait_for("here");
         terminal
     }
 
-    /// Ends the session `w`; the attach must end as its program did.
-    pub(crate) fn is_ended_by_kill(&mut self, here: &World) {
-        here.ok(&["kill", "w", "--grace", "1s"]);
+    /// Kills the session `w`, and checks that the attach ends with the exit code of its program.
+    pub(crate) fn assert_ended_by_kill(&mut self, server: &World) {
+        server.ok(&["kill", "w", "--grace", "1s"]);
         let code = self.exit_code();
         assert!([129, 137].contains(&code), "{code}: {}", self.text());
     }
 
-    /// Retries the connection to a session that echoes, and types to it again.
-    pub(crate) fn comes_back_by_enter(&mut self) {
+    /// Presses Enter to reconnect to a session that echoes, and checks that typing works again.
+    pub(crate) fn reconnect_with_enter(&mut self) {
         self.press(b"\r");
         self.wait_gone("[bowline");
         self.press(b"back\r");
         self.wait_for("back\nback");
     }
 
-    /// Types keys.
     pub(crate) fn press(&mut self, keys: &[u8]) {
         self.pty.write_all(keys).unwrap();
     }
 
-    /// Waits until the program has read every key.
-    pub(crate) fn wait_for_reading(&mut self) {
-        let its_end = std::fs::File::open(format!("/proc/{}/fd/0", self.child.id())).unwrap();
-        self.wait_until("keys are read", |_| rustix::io::ioctl_fionread(&its_end).unwrap() == 0);
+    /// Waits until `bowline` has read every key.
+    pub(crate) fn wait_until_keys_read(&mut self) {
+        let stdin = std::fs::File::open(format!("/proc/{}/fd/0", self.child.id())).unwrap();
+        self.wait_until("keys are read", |_| rustix::io::ioctl_fionread(&stdin).unwrap() == 0);
     }
 
-    /// Changes the window's size, as dragging its corner does.
     pub(crate) fn resize(&mut self, cols: u16, rows: u16) {
         self.pty.resize(pty_process::Size::new(rows, cols)).unwrap();
         self.screen.resize(Size::new(cols.into(), rows.into()).unwrap());
     }
 
-    /// What is visible.
+    /// The visible text.
     pub(crate) fn text(&mut self) -> String {
         self.screen.text(0)
     }
 
-    /// The visible rows, also blank ones.
+    /// The visible rows, including blank ones.
     pub(crate) fn rows(&mut self) -> Vec<String> {
         let text = self.text();
         let mut rows: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -99,24 +97,24 @@ impl Terminal {
         rows
     }
 
-    /// Everything that scrolled away, and what is visible.
+    /// The scrollback and the visible text.
     pub(crate) fn history(&mut self) -> String {
         self.screen.text(5000)
     }
 
-    /// Waits until something is visible.
+    /// Waits until `text` is visible.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {
         self.wait_until(&format!("{text:?} is visible"), |terminal| terminal.text().contains(text));
     }
 
-    /// Waits until something is no longer visible.
+    /// Waits until `text` is no longer visible.
     #[track_caller]
     pub(crate) fn wait_gone(&mut self, text: &str) {
         self.wait_until(&format!("{text:?} is gone"), |terminal| !terminal.text().contains(text));
     }
 
-    /// Waits for a fact about this terminal, reading what comes.
+    /// Waits until `holds` returns true, reading output meanwhile. Panics with `fact` if it never does.
     #[track_caller]
     pub(crate) fn wait_until(&mut self, fact: &str, mut holds: impl FnMut(&mut Terminal) -> bool) {
         let deadline = Instant::now() + PATIENCE;
@@ -127,12 +125,12 @@ impl Terminal {
         }
     }
 
-    /// Makes this a terminal at the end of a slow wire: at most so many bytes a read, with a pause after each.
+    /// Makes the terminal slow: it reads at most `bytes` at a time, with a pause before each read.
     pub(crate) fn slow_down(&mut self, bytes: usize, pause: Duration) {
         self.pace = Some((bytes, pause));
     }
 
-    /// Reads what comes within a moment; false at the end.
+    /// Reads output for up to 20 ms. Returns false at the end of the output.
     pub(crate) fn read(&mut self) -> bool {
         let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         let mut fds = [PollFd::new(&self.pty, PollFlags::IN)];
@@ -148,13 +146,13 @@ impl Terminal {
             Ok(n) => {
                 self.raw.extend_from_slice(&bytes[..n]);
                 self.screen.advance(&bytes[..n]);
-                self.answers.extend(self.screen.take_replies());
+                self.replies.extend(self.screen.take_replies());
                 true
             }
         }
     }
 
-    /// Waits for the program's end; its exit code, and everything is read.
+    /// Waits until `bowline` exits and all its output is read; returns its exit code.
     #[track_caller]
     pub(crate) fn exit_code(&mut self) -> i32 {
         let deadline = Instant::now() + PATIENCE;
@@ -173,12 +171,12 @@ impl Terminal {
         poll(&mut [PollFd::new(&self.pty, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Whether keys are handed on one by one, without echo.
+    /// Whether the terminal is in raw mode: no line editing, no echo.
     pub(crate) fn is_raw(&self) -> bool {
         !tcgetattr(&self.pty).unwrap().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO)
     }
 
-    /// Asks the emulator for a private mode: whether it is set.
+    /// Queries the emulator whether a private mode is set.
     pub(crate) fn has_mode(&mut self, mode: u16) -> bool {
         self.screen.advance(format!("\x1b[?{mode}$p").as_bytes());
         let reply = String::from_utf8(self.screen.take_replies()).unwrap();
@@ -186,7 +184,6 @@ impl Terminal {
         reply.ends_with(";1$y")
     }
 
-    /// The program's process.
     pub(crate) fn pid(&self) -> rustix::process::Pid {
         rustix::process::Pid::from_raw(self.child.id() as i32).unwrap()
     }

@@ -1,11 +1,11 @@
-//! Waiting for facts.
+//! Waits for a condition, with a deadline.
 
 use std::time::{Duration, Instant};
 
-/// No fact takes this long to become true, even on a busy machine.
+/// No condition takes this long, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits until there is something, and names it if it never comes.
+/// Polls `fact` until it returns a value. Panics with `what` after [`PATIENCE`].
 #[track_caller]
 pub(crate) fn wait_until<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
