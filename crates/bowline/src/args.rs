@@ -28,7 +28,7 @@ Exit codes:
   0  success, or detached                 4  the name is already in use
   1  any other failure                    5  could not start (program, directory, disk space)
   2  wrong usage or configuration,        6  the session process or the server does not answer
-     or an ambiguous session
+     or an ambiguous session name
   3  no such session or token
   `attach`, and `new` without --detach, exit with the exit code of the program, with 128 + N if
   signal N ended it, or with 1 if the session was lost.
@@ -38,12 +38,14 @@ Sessions:
   `bowline kill` takes full names and ids only.
 
 Files:
-  $BOWLINE_STATE_DIR, or $XDG_STATE_HOME/bowline, or ~/.local/state/bowline            sessions
-  $BOWLINE_RUNTIME_DIR, or $XDG_RUNTIME_DIR/bowline, or /tmp/bowline-UID               sockets with long paths
-  $BOWLINE_CONFIG, or $XDG_CONFIG_HOME/bowline/config.toml, or ~/.config/bowline/...   configuration
+  sessions       $BOWLINE_STATE_DIR, or $XDG_STATE_HOME/bowline, or ~/.local/state/bowline
+  sockets        with the sessions; if that path is too long, in $BOWLINE_RUNTIME_DIR,
+                 or $XDG_RUNTIME_DIR/bowline, or /tmp/bowline-UID
+  configuration  $BOWLINE_CONFIG, or $XDG_CONFIG_HOME/bowline/config.toml,
+                 or ~/.config/bowline/config.toml
 
 Environment, for working on another machine:
-  $BOWLINE_SERVER  URL of its `bowline serve`, for the verbs that take --server
+  $BOWLINE_SERVER  URL of its `bowline serve`, for the commands that take --server
   $BOWLINE_TOKEN   token for it; `bowline token create` on that machine prints one
   $SSL_CERT_FILE   certificates to trust instead of this machine's own
 Flags override the environment, which overrides the configuration file.";
@@ -131,7 +133,7 @@ pub(crate) struct New {
     #[arg(long, value_parser = units::parse_size)]
     pub(crate) size: Option<Size>,
     /// How much output to keep, such as 512K, 8M or 1G [default: 8M]
-    #[arg(long, value_parser = units::parse_bytes, env = "BOWLINE_LOG_SIZE")]
+    #[arg(long, value_name = "BYTES", value_parser = units::parse_bytes, env = "BOWLINE_LOG_SIZE")]
     pub(crate) log_size: Option<u64>,
     /// How many lines to keep above the screen [default: 1000]
     #[arg(long, value_name = "LINES", env = "BOWLINE_SCROLLBACK")]
@@ -411,15 +413,17 @@ pub(crate) struct Prune {
     pub(crate) json: bool,
 }
 
-/// Print a shell script that completes verbs and flags and, in bash, zsh and fish, sessions.
+/// Print a shell script that completes commands and flags and, in bash, zsh and fish, sessions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bowline completions bash > ~/.local/share/bash-completion/completions/bowline
-  bowline completions zsh  > ~/.zfunc/_bowline    (with `fpath+=~/.zfunc` before compinit in ~/.zshrc)
+  bowline completions zsh  > ~/.zfunc/_bowline
   bowline completions fish > ~/.config/fish/completions/bowline.fish
 
-It completes the sessions of this machine, or of the one that --server or BOWLINE_SERVER names.")]
+For zsh, put `fpath+=~/.zfunc` before compinit in ~/.zshrc.
+
+The script completes the sessions of this machine, or of the one that --server or BOWLINE_SERVER names.")]
 pub(crate) struct Completions {
     /// Shell to print the script for
     #[arg(value_enum)]

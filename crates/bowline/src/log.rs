@@ -19,8 +19,9 @@ pub(crate) fn run(verb: &args::Log, host: &dyn Host, config: &Config) -> anyhow:
     let mut at = verb.from.unwrap_or(start);
     let until = verb.to.unwrap_or(end);
     if at < start || at > end || until > end || until < at {
-        let message = format!("cannot print bytes {at} to {until}: the log has only bytes {start} to {end}");
-        return Err(Failure::new(Code::Other, message, "`bowline new --log-size` sets how much is kept").into());
+        let message = format!("bytes {at} to {until} are not in the log, which has bytes {start} to {end}");
+        let hint = "a session drops its oldest output; `bowline new --log-size` sets how much it keeps";
+        return Err(Failure::new(Code::Other, message, hint).into());
     }
     let mut out = Output::new();
     at = copy(&*log, at, until, &mut out)?;

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::failure::{Code, Failure, explain_admin_call};
 use crate::{host, qr, units};
 
-/// Print a link that logs in one browser. It works once, within ten minutes.
+/// Print a link that logs in one browser, once, within ten minutes.
 ///
 /// In a terminal, also prints the link as a QR code for a phone, unless it points to 127.0.0.1 or localhost, which a phone
 /// cannot reach.
@@ -23,7 +23,7 @@ use crate::{host, qr, units};
 Examples:
   bowline login-link                               for the gateway of this machine
   bowline login-link --url https://box.example     with the URL at which the browser reaches it
-  bowline --server https://box.example login-link  for another gateway; BOWLINE_TOKEN needs the scope admin")]
+  bowline --server https://box.example login-link  for another gateway; needs an admin token")]
 pub(crate) struct LoginLink {
     /// URL at which the browser reaches the gateway [default: that of the running gateway, or --server]
     #[arg(long)]

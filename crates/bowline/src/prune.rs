@@ -31,5 +31,5 @@ fn print_outcome(pruned: &PruneOutcome, dry_run: bool) {
         println!("{action} {id}, whose files are damaged");
     }
     let count = pruned.sessions.len() + pruned.damaged.len();
-    println!("{action} {count} session{}, {}", if count == 1 { "" } else { "s" }, units::format_bytes(pruned.bytes));
+    println!("{action} {count} session{} ({})", if count == 1 { "" } else { "s" }, units::format_bytes(pruned.bytes));
 }

@@ -17,7 +17,7 @@ pub(crate) fn run(verb: &args::Restart, host: &dyn Host, config: &Config) -> any
     if session.info.state == State::Running {
         let label = session.label();
         let hint = format!("`bowline kill --keep {label}` ends it first");
-        return Err(Failure::new(Code::Other, format!("{label} is running already"), hint).into());
+        return Err(Failure::new(Code::Other, format!("{label} is already running"), hint).into());
     }
     let started = host.restart(&session)?;
     if verb.attach {

@@ -45,7 +45,7 @@ enum Action {
         /// What it allows: read (list and watch), write (also type, start and end), admin (also manage tokens)
         #[arg(long)]
         scope: TokenScope,
-        /// When it expires, such as 12h or 30d from now [default: never]
+        /// How long it is valid, such as 12h or 30d [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
         ttl: Option<Duration>,
     },

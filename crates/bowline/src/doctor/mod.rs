@@ -24,8 +24,8 @@ use crate::serve::forward;
 #[command(after_help = "\
 Examples:
   bowline doctor                               check this machine
-  bowline doctor --url https://box.example     also check that URL as a browser reaches it, through its proxies
-  bowline --server https://box.example doctor  check only the connection to that gateway, with BOWLINE_TOKEN
+  bowline doctor --url https://box.example     also check that URL, as a browser reaches it
+  bowline --server https://box.example doctor  check only the connection to that gateway
   bowline doctor --json | jq '.checks[] | select(.grade != \"ok\")'
 
 The exit code is 1 if a check fails. With --url or --server, doctor stays connected for 70 seconds to see whether a proxy closes \

@@ -14,7 +14,7 @@ use bowline_proto::session::SessionInfo;
 use http::Method;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long starting the session may take, and how long its output.
+/// How long to wait for the session to start, and then for its output.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Seconds without a viewer after which the session ends, in case the doctor is killed.
 const DETACHED_TTL: u64 = 60;

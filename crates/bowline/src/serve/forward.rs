@@ -13,7 +13,7 @@ pub(crate) fn risk(settings: &Settings) -> Option<String> {
     settings.forward_auth.as_ref()?;
     let network = settings.proxies.iter().find(|network| has_loopback(network))?;
     Some(format!(
-        "`forward_auth` trusts {network}, so every account of this machine can connect from there and log in as any user"
+        "`forward_auth` trusts {network}, so every account of this machine can connect from there and log in as any of its users"
     ))
 }
 
