@@ -156,7 +156,7 @@ fn r55_remote_errors_have_exit_codes_and_hints() {
     assert!(hint(&["new", "-d", "--name", "w", "cat"], 4).contains("--if-exists"));
     assert!(hint(&["new", "-d", "--cwd", "/nowhere", "cat"], 5).contains("--cwd"));
     assert!(hint(&["new", "-d", "no-such-program"], 5).contains("PATH"));
-    assert!(hint(&["restart", "w"], 1).contains("is running"));
+    assert!(hint(&["restart", "w"], 1).contains("is already running"));
     assert!(hint(&["prune"], 2).contains("on that machine"));
     let again = ["new", "-d", "--name", "w", "--if-exists", "return", "--"];
     assert!(hint(&[&again[..], &["cat"]].concat(), 4).contains("\"sh -c cat\""));
