@@ -32,7 +32,7 @@ pub(super) fn check(report: &mut Report, home: Option<&Home>, url: &str, quick: 
     };
     if address.is_clear() {
         let message = format!("{address} is not encrypted; others on the network can read everything you type");
-        report.warn("encryption", message, "see \"Reaching it\" in the README: ssh -L, Tailscale, Caddy or nginx");
+        report.warn("encryption", message, "use ssh -L, Tailscale, Caddy or nginx; docs/REACHING.md has recipes");
     }
     if !check_health(report, &address) {
         return;
@@ -63,8 +63,8 @@ pub(super) fn check(report: &mut Report, home: Option<&Home>, url: &str, quick: 
     });
     match attached {
         Err(error) => {
-            let remedy = "the proxy must forward the headers `Upgrade` and `Connection` (\"Reaching it\" in the README), and the \
-                          token needs the scope write";
+            let remedy = "the proxy must forward the headers `Upgrade` and `Connection` (see docs/REACHING.md), and the token \
+                          needs the scope write";
             report.fail("WebSocket", format_args!("{error:#}"), remedy);
         }
         Ok((_token, _session, attachment)) => {

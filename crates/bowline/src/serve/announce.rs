@@ -73,8 +73,8 @@ fn warn(urls: &Urls, settings: &Settings) {
     if urls.is_unencrypted {
         eprintln!(
             "Warning: other machines can connect to {} without TLS; others on the network can read everything you type.\n\
-             Use --tls-cert and --tls-key, or listen on 127.0.0.1 behind ssh -L, Tailscale, Caddy or nginx (see \"Reaching \
-             it\" in the README).",
+             Use --tls-cert and --tls-key, or listen on 127.0.0.1 behind ssh -L, Tailscale, Caddy or nginx (see \
+             docs/REACHING.md).",
             urls.address
         );
     }
