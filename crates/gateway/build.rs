@@ -1,14 +1,14 @@
-//! Puts the web app into the gateway. Where it comes from, in this order:
+//! Embeds the web app in the gateway. Takes the first of these that exists:
 //!
-//! 1. `BOWLINE_WEB_DIST`, a directory with a built app;
-//! 2. `web-dist` in this crate, filled when the crate is packaged, so that `cargo install` carries it;
-//! 3. in release builds with Node 20.19 or newer, a build of `packages/web`, made in the output directory so that nothing is
-//!    written into the source tree; if it fails, so does this;
-//! 4. a page that says how to build it.
+//! 1. the directory `BOWLINE_WEB_DIST`, with a built app;
+//! 2. `web-dist` in this crate, which is filled when the crate is packaged, for `cargo install`;
+//! 3. in release builds with Node 20.19 or newer, a build of `packages/web`, which leaves the source tree untouched;
+//!    if it fails, so does this script;
+//! 4. a placeholder page that says how to build the app.
 //!
-//! It writes a table of files, each also compressed where that makes it smaller, for `src/assets.rs`.
+//! Generates the table of files for `src/assets.rs`, with compressed copies where those are smaller.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a build script fails by panicking, with the reason")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a build script reports failure by panicking")]
 
 use std::env;
 use std::fmt::Write as _;
@@ -21,9 +21,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
-/// The oldest Node that builds the app: major and minor.
-const NODE: (u32, u32) = (20, 19);
-/// What the app is built from, from the repository's root.
+/// The oldest supported version of Node: major and minor.
+const MIN_NODE: (u32, u32) = (20, 19);
+/// The app's sources, relative to the repository's root.
 const SOURCES: [&str; 12] = [
     ".npmrc",
     "package.json",
@@ -43,38 +43,38 @@ fn main() {
     println!("cargo::rerun-if-env-changed=BOWLINE_WEB_DIST");
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
-    let (kind, app) = find(&here, &out);
+    let crate_dir = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
+    let (kind, app) = find(&crate_dir, &out);
     let table = table(kind, &app, &out);
-    fs::write(out.join("web_app.rs"), table).expect("the table of files is written");
+    fs::write(out.join("web_app.rs"), table).expect("cannot write the table of files");
 }
 
-/// Which app it is, and where.
-fn find(here: &Path, out: &Path) -> (&'static str, PathBuf) {
-    if let Some(given) = env::var_os("BOWLINE_WEB_DIST").filter(|given| !given.is_empty()) {
-        let given = PathBuf::from(given);
-        assert!(given.join("index.html").is_file(), "BOWLINE_WEB_DIST={} has no index.html", given.display());
-        watch(&given);
-        return ("Given", given);
+/// Finds or builds the app. Returns its `WebApp` variant and directory.
+fn find(crate_dir: &Path, out: &Path) -> (&'static str, PathBuf) {
+    if let Some(dist) = env::var_os("BOWLINE_WEB_DIST").filter(|dist| !dist.is_empty()) {
+        let dist = PathBuf::from(dist);
+        assert!(dist.join("index.html").is_file(), "BOWLINE_WEB_DIST={} contains no index.html", dist.display());
+        watch(&dist);
+        return ("Given", dist);
     }
-    let packaged = here.join("web-dist");
+    let packaged = crate_dir.join("web-dist");
     if packaged.join("index.html").is_file() {
         watch(&packaged);
         return ("Packaged", packaged);
     }
-    let placeholder = here.join("src/placeholder");
+    let placeholder = crate_dir.join("src/placeholder");
     watch(&placeholder);
-    let root = here.join("../..");
+    let root = crate_dir.join("../..");
     let release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
     if release && root.join("packages/web/package.json").is_file() {
-        match node() {
-            Some(version) if version >= NODE => return ("Built", build(&root, out)),
+        match node_version() {
+            Some(version) if version >= MIN_NODE => return ("Built", build(&root, out)),
             found => {
                 let found =
                     found.map_or("none is installed".into(), |(major, minor)| format!("{major}.{minor} is installed"));
                 println!(
-                    "cargo::warning=the gateway has a placeholder instead of the web app, which needs Node {}.{} to build ({found})",
-                    NODE.0, NODE.1
+                    "cargo::warning=building without the web app, which needs Node {}.{} or newer ({found})",
+                    MIN_NODE.0, MIN_NODE.1
                 );
             }
         }
@@ -86,25 +86,25 @@ fn watch(path: &Path) {
     println!("cargo::rerun-if-changed={}", path.display());
 }
 
-/// Node's version, if there is one.
-fn node() -> Option<(u32, u32)> {
-    let said = Command::new("node").arg("--version").output().ok()?;
-    let text = String::from_utf8(said.stdout).ok()?;
+/// The major and minor version of the installed Node.
+fn node_version() -> Option<(u32, u32)> {
+    let output = Command::new("node").arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
     let mut numbers = text.trim().trim_start_matches('v').split('.').map(|number| number.parse().ok());
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Builds the app from a copy of its sources.
+/// Builds the app from a copy of its sources. Returns the directory with the result.
 fn build(root: &Path, out: &Path) -> PathBuf {
     let (copy, dist) = (out.join("web-src"), out.join("web"));
     for source in SOURCES {
         let (from, to) = (root.join(source), copy.join(source));
         watch(&from);
-        // A file that is no more must not be built.
+        // Remove files that were deleted from the sources.
         let _ = fs::remove_dir_all(&to);
         copy_all(&from, &to).unwrap_or_else(|error| panic!("cannot copy {}: {error}", from.display()));
     }
-    // Without the root's packages, which only format and lint.
+    // Skips the root's packages, which are only for formatting and linting.
     run(Command::new("npm").args(["install", "--no-audit", "--no-fund", "-w", "@bowline/web"]).current_dir(&copy));
     let web = copy.join("packages/web");
     run(Command::new("npx").args(["vite", "build", "--emptyOutDir", "--outDir"]).arg(&dist).current_dir(web));
@@ -124,12 +124,12 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn run(command: &mut Command) {
-    let ran = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-    let words = [ran.stdout, ran.stderr].concat();
-    assert!(ran.status.success(), "the web app was not built: {command:?}\n{}", String::from_utf8_lossy(&words));
+    let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    let text = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "cannot build the web app: {command:?}\n{}", String::from_utf8_lossy(&text));
 }
 
-/// The table of files, as Rust.
+/// Generates the table of files as Rust code.
 fn table(kind: &str, app: &Path, out: &Path) -> String {
     let mut files = Vec::new();
     list(app, "", &mut files);
@@ -137,15 +137,15 @@ fn table(kind: &str, app: &Path, out: &Path) -> String {
     let mut table =
         format!("pub(super) static KIND: WebApp = WebApp::{kind};\npub(super) static FILES: &[File] = &[\n");
     for path in files {
-        let file = app.join(&path).canonicalize().expect("a listed file is there");
-        let bytes = fs::read(&file).expect("a listed file is read");
+        let file = app.join(&path).canonicalize().expect("cannot resolve a listed file");
+        let bytes = fs::read(&file).expect("cannot read a listed file");
         let etag: String = Sha256::digest(&bytes).iter().take(8).fold(String::new(), |mut hex, byte| {
             let _ = write!(hex, "{byte:02x}");
             hex
         });
         let gzip = compressed(&bytes).map(|small| {
             let name = out.join(format!("{etag}.gz"));
-            fs::write(&name, small).expect("a compressed file is written");
+            fs::write(&name, small).expect("cannot write a compressed file");
             name
         });
         let gzip = gzip.map_or("None".into(), |name| format!("Some(include_bytes!({name:?}))"));
@@ -160,8 +160,8 @@ fn table(kind: &str, app: &Path, out: &Path) -> String {
 
 fn list(folder: &Path, prefix: &str, files: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("cannot read {}: {error}", folder.display())) {
-        let entry = entry.expect("a directory is read to its end");
-        let name = entry.file_name().into_string().expect("the app's files have plain names");
+        let entry = entry.expect("cannot read a directory");
+        let name = entry.file_name().into_string().expect("a file name is not UTF-8");
         if entry.path().is_dir() {
             list(&entry.path(), &format!("{prefix}{name}/"), files);
         } else {
@@ -170,7 +170,7 @@ fn list(folder: &Path, prefix: &str, files: &mut Vec<String>) {
     }
 }
 
-/// The bytes compressed, where that saves a tenth at least.
+/// Compresses the bytes. `None` if that saves less than a tenth.
 fn compressed(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).ok()?;

@@ -1,6 +1,6 @@
-//! The environment of sessions that the gateway starts: that of a login, not the gateway's own.
+//! The environment of sessions that the gateway starts: that of a login shell, not the gateway's own.
 //!
-//! A gateway that a service manager started has hardly a PATH. So the login shell is asked what it would give.
+//! A gateway started by a service manager has a minimal environment, often without a useful PATH.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,14 +14,14 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-/// How long the login shell may take; after that, the gateway's own environment has to do.
-const WITHIN: Duration = Duration::from_secs(10);
-/// How long a login shell that did not answer is not asked again: whoever starts a session meanwhile need not wait for it.
-const AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// The most that an environment may take.
-const MAX: u64 = 1 << 20;
-/// What the gateway's own environment says only of the gateway.
-const NOT_THEIRS: [&str; 15] = [
+/// How long the login shell may take. After that, sessions get the gateway's own environment.
+const SHELL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a failed login shell is not run again, so that not every new session waits for it.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// The longest output of the login shell, in bytes; a longer one is a failure.
+const MAX_OUTPUT: u64 = 1 << 20;
+/// Variables that concern only the gateway's process.
+const GATEWAY_ONLY: [&str; 15] = [
     "RUST_LOG",
     "CREDENTIALS_DIRECTORY",
     "INVOCATION_ID",
@@ -38,21 +38,23 @@ const NOT_THEIRS: [&str; 15] = [
     "WATCHDOG_USEC",
     "WATCHDOG_PID",
 ];
-/// All that sessions get of Bowline's own variables: where its files are. The others configure the gateway, or open it.
-const PLACES: [&str; 3] = ["BOWLINE_STATE_DIR", "BOWLINE_RUNTIME_DIR", "BOWLINE_CONFIG"];
-/// What a shell says only of itself.
-const SHELLS_OWN: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
-/// What comes before the environment, and after it.
+/// The only `BOWLINE_` variables that sessions get: where Bowline's files are. The others configure the gateway,
+/// or are secret.
+const PATH_VARIABLES: [&str; 3] = ["BOWLINE_STATE_DIR", "BOWLINE_RUNTIME_DIR", "BOWLINE_CONFIG"];
+/// Variables that concern only the shell's process.
+const SHELL_ONLY: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
+/// Marks the start of the environment in the shell's output.
 const START: &[u8] = b"\0bowline-environment\0";
+/// Marks its end.
 const END: &[u8] = b"\0bowline-end\0";
 
 type Variables = Vec<(OsString, OsString)>;
 
-/// The environment of a login, found out when it is first needed.
+/// The environment of a login shell, read when it is first needed.
 #[derive(Debug)]
 pub(crate) struct Environment {
     login: OnceCell<Variables>,
-    /// When the login shell was last asked in vain.
+    /// When the login shell last failed.
     failed: Mutex<Option<Instant>>,
     own: OnceLock<Variables>,
 }
@@ -62,44 +64,44 @@ impl Environment {
         Environment { login: OnceCell::new(), failed: Mutex::default(), own: OnceLock::new() }
     }
 
-    /// The environment of a login; the gateway's own, while the login shell does not tell it.
+    /// The login shell's environment, or the gateway's own while the shell fails.
     pub(crate) async fn get(&self) -> &Variables {
         self.get_from(login_environment).await
     }
 
-    /// An answer is kept for good, its absence for a while: those who waited for it do not ask again, either.
-    async fn get_from<F: Future<Output = Result<Variables, OsString>>>(&self, ask: impl FnOnce() -> F) -> &Variables {
+    /// Caches a success forever and a failure for [`RETRY_AFTER`]. Concurrent callers share one attempt.
+    async fn get_from<F: Future<Output = Result<Variables, OsString>>>(&self, read: impl FnOnce() -> F) -> &Variables {
         let failed = || self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = self.login.get_or_try_init(|| async {
-            if failed().is_some_and(|at| at.elapsed() < AGAIN_AFTER) {
+        let login = self.login.get_or_try_init(|| async {
+            if failed().is_some_and(|at| at.elapsed() < RETRY_AFTER) {
                 return Err(());
             }
-            ask().await.map_err(|shell| {
+            read().await.map_err(|shell| {
                 *failed() = Some(Instant::now());
-                tracing::warn!(?shell, "the login shell does not tell its environment; sessions get the gateway's own");
+                tracing::warn!(?shell, "cannot read the login shell's environment; sessions get the gateway's own");
             })
         });
-        match asked.await {
+        match login.await {
             Ok(found) => found,
             Err(()) => self.own.get_or_init(own),
         }
     }
 }
 
-/// The environment of a login, or the login shell that does not tell it.
+/// Reads the environment of the user's login shell. The error is the shell that failed.
 pub async fn login_environment() -> Result<Vec<(OsString, OsString)>, OsString> {
     let own = own();
     let shell = own.iter().find(|(name, _)| name == "SHELL").map(|(_, value)| value.clone()).unwrap_or_default();
-    match tokio::time::timeout(WITHIN, ask(&shell, &own)).await {
+    match tokio::time::timeout(SHELL_TIMEOUT, run_shell(&shell, &own)).await {
         Ok(Some(found)) => Ok(found),
         _ => Err(shell),
     }
 }
 
-/// The gateway's own environment, with what every login has.
+/// The gateway's own environment without its private variables, and with at least SHELL and PATH.
 fn own() -> Variables {
     let mut own: Variables = std::env::vars_os()
-        .filter(|(name, _)| !is_gateways(name) && !NOT_THEIRS.iter().any(|not| name == not))
+        .filter(|(name, _)| !is_private(name) && !GATEWAY_ONLY.iter().any(|not| name == not))
         .filter(|(name, _)| !bowline_host::start::OUTER_TERMINAL.iter().any(|outer| name == outer))
         .collect();
     let has = |own: &Variables, wanted: &str| own.iter().any(|(name, value)| name == wanted && !value.is_empty());
@@ -115,12 +117,12 @@ fn own() -> Variables {
     own
 }
 
-/// Whether a variable is one of Bowline's that is not for sessions.
-fn is_gateways(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b"BOWLINE_") && !PLACES.iter().any(|place| name == *place)
+/// Whether this is a `BOWLINE_` variable that sessions must not get.
+fn is_private(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b"BOWLINE_") && !PATH_VARIABLES.iter().any(|path| name == *path)
 }
 
-/// The shell in the list of users.
+/// The user's shell according to `/etc/passwd`.
 fn login_shell_of_user() -> Option<OsString> {
     let uid = rustix::process::getuid().as_raw().to_string();
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
@@ -129,8 +131,8 @@ fn login_shell_of_user() -> Option<OsString> {
     user.get(6).filter(|shell| Path::new(shell).is_absolute()).map(OsString::from)
 }
 
-/// Asks a login shell for its environment. Whatever its start files print comes before the first mark.
-async fn ask(shell: &OsStr, own: &Variables) -> Option<Variables> {
+/// Runs a login shell that prints its environment. What its start files print comes before the first mark.
+async fn run_shell(shell: &OsStr, own: &Variables) -> Option<Variables> {
     let mut child = Command::new(shell)
         .args(["-l", "-c", r"printf '\0bowline-environment\0'; env -0 && printf '\0bowline-end\0'"])
         .env_clear()
@@ -142,33 +144,34 @@ async fn ask(shell: &OsStr, own: &Variables) -> Option<Variables> {
         .kill_on_drop(true)
         .spawn()
         .ok()?;
-    let told = read_answer(child.stdout.take()?).await;
-    // It has answered, or never will.
+    let output = read_output(child.stdout.take()?).await;
+    // It has printed its environment, or never will.
     child.kill().await.ok()?;
     let variable = |entry: &[u8]| {
         let at = entry.iter().position(|byte| *byte == b'=').filter(|at| *at > 0)?;
         Some((OsString::from_vec(entry[..at].to_vec()), OsString::from_vec(entry[at + 1..].to_vec())))
     };
-    let found = told?.split(|byte| *byte == 0).filter_map(variable).collect::<Variables>().into_iter();
-    Some(found.filter(|(name, _)| !is_gateways(name) && !SHELLS_OWN.iter().any(|own| name == own)).collect())
+    let found = output?.split(|byte| *byte == 0).filter_map(variable).collect::<Variables>().into_iter();
+    Some(found.filter(|(name, _)| !is_private(name) && !SHELL_ONLY.iter().any(|own| name == own)).collect())
 }
 
-/// What stands between the marks. The second one is the end: a helper that a start file left behind may hold the pipe open.
-async fn read_answer(from: impl AsyncRead + Unpin) -> Option<Vec<u8>> {
-    let find = |told: &[u8], mark: &[u8]| told.windows(mark.len()).position(|part| part == mark);
-    let (mut from, mut told) = (from.take(MAX), Vec::new());
+/// Reads what is between the marks. Stops at the second mark, because a background process of a start file may
+/// keep the pipe open.
+async fn read_output(from: impl AsyncRead + Unpin) -> Option<Vec<u8>> {
+    let find = |output: &[u8], mark: &[u8]| output.windows(mark.len()).position(|part| part == mark);
+    let (mut from, mut output) = (from.take(MAX_OUTPUT), Vec::new());
     let end = loop {
-        let seen = told.len().saturating_sub(END.len());
-        if from.read_buf(&mut told).await.ok()? == 0 {
+        let searched = output.len().saturating_sub(END.len());
+        if from.read_buf(&mut output).await.ok()? == 0 {
             return None;
         }
-        if let Some(at) = find(&told[seen..], END) {
-            break seen + at;
+        if let Some(at) = find(&output[searched..], END) {
+            break searched + at;
         }
     };
-    told.truncate(end);
-    let start = find(&told, START)? + START.len();
-    Some(told.split_off(start))
+    output.truncate(end);
+    let start = find(&output, START)? + START.len();
+    Some(output.split_off(start))
 }
 
 #[cfg(test)]
@@ -180,62 +183,65 @@ mod tests {
     }
 
     #[test]
-    fn sessions_get_the_places_of_bowline_and_nothing_else_of_it() {
+    fn sessions_get_only_the_path_variables_of_bowline() {
         for name in ["BOWLINE_TOKEN", "BOWLINE_LISTEN", "BOWLINE_SESSION", "BOWLINE_"] {
-            assert!(is_gateways(name.as_ref()), "{name}");
+            assert!(is_private(name.as_ref()), "{name}");
         }
         for name in ["BOWLINE_STATE_DIR", "BOWLINE_RUNTIME_DIR", "BOWLINE_CONFIG", "PATH", "BOWLINES"] {
-            assert!(!is_gateways(name.as_ref()), "{name}");
+            assert!(!is_private(name.as_ref()), "{name}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_is_kept_and_its_absence_for_a_while() {
+    async fn an_environment_is_cached_and_a_failure_expires() {
         let environment = Environment::new();
-        let answer = |text: &str| std::future::ready(Ok(vec![("TOLD".into(), text.into())]));
+        let answer = |text: &str| std::future::ready(Ok(vec![("FROM_SHELL".into(), text.into())]));
         let failed = environment.get_from(|| std::future::ready(Err("sh".into()))).await;
-        assert!(value(failed, "TOLD").is_none() && value(failed, "PATH").is_some(), "the gateway's own");
-        tokio::time::advance(AGAIN_AFTER - Duration::from_secs(1)).await;
-        assert!(value(environment.get_from(|| answer("early")).await, "TOLD").is_none(), "it was not asked again");
+        assert!(value(failed, "FROM_SHELL").is_none() && value(failed, "PATH").is_some(), "the gateway's own");
+        tokio::time::advance(RETRY_AFTER - Duration::from_secs(1)).await;
+        assert!(
+            value(environment.get_from(|| answer("early")).await, "FROM_SHELL").is_none(),
+            "the shell was not run again"
+        );
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(value(environment.get_from(|| answer("first")).await, "TOLD"), Some("first".as_ref()));
-        assert_eq!(value(environment.get_from(|| answer("second")).await, "TOLD"), Some("first".as_ref()));
+        assert_eq!(value(environment.get_from(|| answer("first")).await, "FROM_SHELL"), Some("first".as_ref()));
+        assert_eq!(value(environment.get_from(|| answer("second")).await, "FROM_SHELL"), Some("first".as_ref()));
     }
 
     #[tokio::test]
-    async fn who_waits_for_a_shell_that_fails_does_not_ask_again() {
+    async fn concurrent_callers_share_a_failed_attempt() {
         let environment = Environment::new();
         let failing = || async {
             tokio::task::yield_now().await;
             Err("sh".into())
         };
-        let unasked = || async { Ok(vec![("TOLD".into(), "late".into())]) };
-        let (_, waited) = tokio::join!(environment.get_from(failing), environment.get_from(unasked));
-        assert!(value(waited, "TOLD").is_none());
+        let not_called = || async { Ok(vec![("FROM_SHELL".into(), "late".into())]) };
+        let (_, waited) = tokio::join!(environment.get_from(failing), environment.get_from(not_called));
+        assert!(value(waited, "FROM_SHELL").is_none());
     }
 
     #[tokio::test]
-    async fn a_helper_of_the_start_files_that_holds_the_output_is_not_waited_for() {
+    async fn a_background_process_that_holds_the_output_open_is_not_waited_for() {
         let home = tempfile::tempdir().unwrap();
         let profile = "echo hello\nsleep 600 &\necho $! >\"$HOME/helper\"\n\
-                       export TOLD='a\nb' BOWLINE_LISTEN=x BOWLINE_CONFIG=/c\n";
+                       export FROM_SHELL='a\nb' BOWLINE_LISTEN=x BOWLINE_CONFIG=/c\n";
         std::fs::write(home.path().join(".profile"), profile).unwrap();
         let path = std::env::var_os("PATH").unwrap();
         let own = vec![("HOME".into(), home.path().into()), ("PATH".into(), path)];
-        let told = tokio::time::timeout(Duration::from_secs(120), ask("/bin/sh".as_ref(), &own)).await;
+        let variables = tokio::time::timeout(Duration::from_secs(120), run_shell("/bin/sh".as_ref(), &own)).await;
         let helper = std::fs::read_to_string(home.path().join("helper")).unwrap();
         let helper = rustix::process::Pid::from_raw(helper.trim().parse().unwrap()).unwrap();
         rustix::process::kill_process(helper, rustix::process::Signal::KILL).unwrap();
-        let told = told.unwrap().unwrap();
-        assert_eq!(value(&told, "TOLD"), Some("a\nb".as_ref()));
-        assert_eq!(value(&told, "BOWLINE_CONFIG"), Some("/c".as_ref()));
-        assert!(value(&told, "BOWLINE_LISTEN").is_none() && value(&told, "PWD").is_none());
+        let variables = variables.unwrap().unwrap();
+        assert_eq!(value(&variables, "FROM_SHELL"), Some("a\nb".as_ref()));
+        assert_eq!(value(&variables, "BOWLINE_CONFIG"), Some("/c".as_ref()));
+        assert!(value(&variables, "BOWLINE_LISTEN").is_none() && value(&variables, "PWD").is_none());
     }
 
     #[tokio::test]
-    async fn an_answer_without_its_end_is_none() {
-        assert_eq!(read_answer(&b"hi\0bowline-environment\0A=b\0\0bowline-end\0more"[..]).await.unwrap(), b"A=b\0");
-        assert!(read_answer(&b"\0bowline-environment\0A=b\0"[..]).await.is_none());
-        assert!(read_answer(&b"A=b\0\0bowline-end\0"[..]).await.is_none());
+    async fn an_environment_without_both_marks_is_rejected() {
+        assert_eq!(read_output(&b"hi\0bowline-environment\0A=b\0\0bowline-end\0more"[..]).await.unwrap(), b"A=b\0");
+        assert!(read_output(&b"\0bowline-environment\0A=b\0"[..]).await.is_none());
+        assert!(read_output(&b"A=b\0\0bowline-end\0"[..]).await.is_none());
     }
 }

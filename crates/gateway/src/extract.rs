@@ -1,4 +1,4 @@
-//! Bodies and queries in, JSON out, with refusals that are problems.
+//! Extractors for bodies, queries and path segments, whose rejections are [`Problem`]s, and JSON responses.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::response::{IntoResponse, Response};
@@ -13,25 +13,26 @@ use serde::de::DeserializeOwned;
 use crate::app::App;
 use crate::problem::{Problem, internal};
 
-/// A JSON body.
+/// A JSON body, of a request or a response.
 pub(crate) struct Json<T>(pub(crate) T);
 
-/// A JSON body that may be left out.
+/// A JSON request body that may be empty, which means the default.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
-/// The part of the address that says which: a session's id or name, or a token's id.
+/// The `{id}` in the path: a session's id or name, or a token's id.
 pub(crate) struct Key(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Key {
     type Rejection = std::convert::Infallible;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         let part = axum::extract::Path::<String>::from_request_parts(parts, state).await;
-        // What is not even text is nobody's id, and is refused as such: after everything that comes first.
+        // A segment that is not UTF-8 becomes empty. The handler refuses it as an unknown id, after checking the
+        // caller.
         Ok(Key(part.map(|axum::extract::Path(part)| part).unwrap_or_default()))
     }
 }
 
-/// The query of the address.
+/// The URL's query.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
@@ -69,7 +70,8 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJson<T> {
     }
 }
 
-/// The whole body, of a bounded length and in a bounded time. Only JSON is read: a form of another site's page is not.
+/// Reads the whole body, limited in length and time. A `Content-Type` other than JSON is refused, so that a form on
+/// another site's page cannot call the API.
 async fn body(request: Request, app: &App) -> Result<Bytes, Problem> {
     let limits = &app.settings.limits;
     let kind = request.headers().get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default().to_owned());
@@ -77,22 +79,24 @@ async fn body(request: Request, app: &App) -> Result<Bytes, Problem> {
     let body = match tokio::time::timeout(limits.body_within, read).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            return Err(Problem::new(Code::TooLarge, format!("a body has at most {} bytes", limits.body)));
+            return Err(Problem::new(
+                Code::TooLarge,
+                format!("the body is larger than the limit of {} bytes", limits.body),
+            ));
         }
-        Ok(Err(error)) => return Err(Problem::new(Code::BadRequest, format!("the body could not be read: {error}"))),
-        Err(_) => return Err(Problem::new(Code::TooSlow, "the body did not come in time")),
+        Ok(Err(error)) => return Err(Problem::new(Code::BadRequest, format!("cannot read the body: {error}"))),
+        Err(_) => return Err(Problem::new(Code::TooSlow, "the body did not arrive in time")),
     };
     let json =
         |kind: &String| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
     match kind {
         Some(kind) if !json(&kind) => {
-            Err(Problem::new(Code::BadRequest, format!("the body is application/json, not {kind:?}")))
+            Err(Problem::new(Code::BadRequest, format!("the Content-Type must be application/json, not {kind:?}")))
         }
         _ => Ok(body),
     }
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body)
-        .map_err(|why| Problem::new(Code::BadRequest, format!("the body is not what it should be: {why}")))
+    serde_json::from_slice(body).map_err(|why| Problem::new(Code::BadRequest, format!("invalid body: {why}")))
 }

@@ -1,4 +1,4 @@
-//! `/openapi.json`: every path, described for programs, from the attributes beside the code.
+//! `/openapi.json`: the OpenAPI description of every path, built from the attributes on the handlers.
 
 use std::sync::LazyLock;
 
@@ -15,10 +15,13 @@ use utoipa::{Modify, OpenApi};
 
 use crate::guard::KEY_HEADER;
 
-/// Everything that the gateway answers to.
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Bowline", description = "Terminals that live on where they run, reached over HTTP and WebSocket."),
+    info(
+        title = "Bowline",
+        description = "Keeps terminals running on the machine where they were started, and serves them over HTTP and \
+            WebSocket."
+    ),
     paths(
         crate::sessions::list,
         crate::create::create,
@@ -49,16 +52,18 @@ use crate::guard::KEY_HEADER;
 )]
 struct Document;
 
-/// What holds for all paths alike.
+/// Adds what all paths have in common: security schemes, and a description of each response.
 struct Common;
 
 impl Modify for Common {
     fn modify(&self, document: &mut openapi::OpenApi) {
         let components = document.components.get_or_insert_default();
         let key = |name: &str| ApiKeyValue::new(name.to_owned());
-        let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("From `bowline token create`"));
+        let token =
+            HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("A token from `bowline token create`"));
         components.add_security_scheme("token", SecurityScheme::Http(token.build()));
-        let cookie = ApiKeyValue::with_description("bowline_INSTANCE", "From `POST /v1/login`; with its key");
+        let cookie = "The cookie from `POST /v1/login`; send the login's key with it, in the `Bowline-Key` header";
+        let cookie = ApiKeyValue::with_description("bowline_INSTANCE", cookie);
         components.add_security_scheme("cookie", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
         components.add_security_scheme("key", SecurityScheme::ApiKey(ApiKey::Header(key(KEY_HEADER))));
         components.add_security_scheme("ticket", SecurityScheme::ApiKey(ApiKey::Query(key("ticket"))));
@@ -69,36 +74,36 @@ impl Modify for Common {
     }
 }
 
-/// Every response says what it is. Every refusal is a problem, and those of Host, Origin and the gateway itself may come anywhere.
+/// Gives every response a description and every error response a `Problem` body. Any path may also fail
+/// for another reason, such as a bad `Host` or `Origin`, so each gets a `default` response.
 fn describe_responses(operation: &mut Operation) {
     let problem = || ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };
         if response.description.is_empty() {
-            let known = status.parse().ok().and_then(|status: StatusCode| status.canonical_reason());
-            response.description = known.unwrap_or_default().to_owned();
+            let reason = status.parse().ok().and_then(|status: StatusCode| status.canonical_reason());
+            response.description = reason.unwrap_or_default().to_owned();
         }
         if status.starts_with(['4', '5']) {
             response.content.insert("application/problem+json".to_owned(), RefOr::T(problem()));
         }
     }
-    let other = ResponseBuilder::new().description("Another refusal").content("application/problem+json", problem());
+    let other = ResponseBuilder::new().description("Any other error").content("application/problem+json", problem());
     operation.responses.responses.insert("default".to_owned(), RefOr::T(other.build()));
 }
 
-/// The document, written once.
 static TEXT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
 
 /// The document.
 pub(crate) fn document() -> Value {
     let mut document = json!(Document::openapi());
-    // A derived schema would also have the codes that no answer over HTTP has.
+    // The derived schema would also list codes that no HTTP response uses.
     let codes = Code::ALL.iter().filter(|code| **code != Code::InputHole).map(|code| code.name());
     document["components"]["schemas"]["Code"]["enum"] = codes.collect();
     document
 }
 
-/// This description.
+/// Returns this OpenAPI description.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "gateway", operation_id = "describe", security(()),
     responses((status = 200, body = serde_json::Value))

@@ -1,4 +1,5 @@
-//! Refusals: RFC 9457 `application/problem+json` with a stable code, which is also in the header `Bowline-Code`.
+//! Error responses: RFC 9457 `application/problem+json`, with a stable code that is also in the `Bowline-Code`
+//! header.
 
 use axum::response::{IntoResponse, Response};
 use bowline_host::control::ControlError;
@@ -12,10 +13,10 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use crate::extract::Json;
 
-/// The header that says that a refusal is ours, and which.
+/// Carries the problem code. A response without it comes from a proxy, not from the gateway.
 pub const CODE_HEADER: HeaderName = HeaderName::from_static("bowline-code");
 
-/// Why a call is refused.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     code: Code,
@@ -25,40 +26,38 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem with this code, in these words. What a newer session process calls it is `internal` to callers.
+    /// [`Code::Unknown`], which a newer session process may cause, becomes [`Code::Internal`].
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
         let code = if code == Code::Unknown { Code::Internal } else { code };
         Problem { code, detail: detail.into(), retry_after: None, retained: None }
     }
 
-    /// Try again, not sooner than in so many seconds.
+    /// Adds a `Retry-After` header.
     pub fn retry_after(mut self, seconds: u64) -> Problem {
         self.retry_after = Some(seconds);
         self
     }
 
-    /// With what the log keeps.
+    /// Adds the range of bytes that the log retains.
     pub fn retained(mut self, retained: Retained) -> Problem {
         self.retained = Some(retained);
         self
     }
 
-    /// The caller is not known.
     pub fn not_authenticated() -> Problem {
-        Problem::new(Code::NotAuthenticated, "log in, or send a token: Authorization: Bearer TOKEN")
+        let detail = "not authenticated: log in, or send the header `Authorization: Bearer TOKEN`";
+        Problem::new(Code::NotAuthenticated, detail)
     }
 
-    /// The code, for programs.
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// What a WebSocket that was accepted only to say this is closed with.
+    /// The close code and reason for a WebSocket that was accepted only to report this problem.
     pub fn close(&self) -> (u16, String) {
         let code = match self.code.status() {
             status @ 400..=499 => 4000 + status,
@@ -101,9 +100,9 @@ impl From<RegistryError> for Problem {
     fn from(error: RegistryError) -> Problem {
         match error {
             RegistryError::Unknown(_) => Problem::new(Code::UnknownSession, error.to_string()),
-            // That it cannot be read now does not prove that it is not there.
+            // A failed read does not prove that the session does not exist.
             RegistryError::Io { .. } | RegistryError::Damaged { .. } => {
-                tracing::error!(%error, "sessions cannot be read");
+                tracing::error!(%error, "cannot read the sessions");
                 Problem::new(Code::Unreachable, error.to_string()).retry_after(1)
             }
         }
@@ -113,7 +112,7 @@ impl From<RegistryError> for Problem {
 impl From<ControlError> for Problem {
     fn from(error: ControlError) -> Problem {
         match error {
-            // The program may read on at any moment.
+            // The program may read its input at any moment.
             ControlError::Refused { code: Code::TooMany, message } => {
                 Problem::new(Code::TooMany, message).retry_after(1)
             }
@@ -160,9 +159,9 @@ impl From<RenameError> for Problem {
     }
 }
 
-/// Something of ours failed: the log has the reason, and so has the answer, since the caller is the owner.
+/// An internal failure. The reason is logged and also returned, because every caller acts for the owner.
 pub(crate) fn internal(error: &dyn std::error::Error) -> Problem {
-    tracing::error!(%error, "a call failed");
+    tracing::error!(%error, "a request failed");
     Problem::new(Code::Internal, error.to_string())
 }
 
@@ -170,23 +169,23 @@ pub(crate) fn internal(error: &dyn std::error::Error) -> Problem {
 mod tests {
     use super::*;
 
-    /// What may pass is answered in a way that clients try again, whichever call met it.
+    /// A temporary failure gets the same status from every endpoint, so that clients retry.
     #[test]
-    fn r1_a_start_fails_with_the_status_that_other_calls_have() {
+    fn r1_a_failed_start_has_the_same_status_as_other_failed_requests() {
         let io = || std::io::Error::from(std::io::ErrorKind::Other);
-        let unread = || RegistryError::Io { path: "sessions".into(), source: io() };
+        let unreadable = || RegistryError::Io { path: "sessions".into(), source: io() };
         for (error, status, retry) in [
             (StartError::End(EndError::Stuck(ControlError::Silent)), 503, Some(1)),
             (StartError::End(EndError::Elsewhere("far".into())), 403, None),
-            (StartError::Registry(unread()), 503, Some(1)),
+            (StartError::Registry(unreadable()), 503, Some(1)),
             (StartError::Registry(RegistryError::Unknown("x".into())), 404, None),
             (StartError::Hold(HoldError::Busy("the name x".into())), 503, Some(1)),
             (StartError::Silent(std::time::Duration::ZERO), 503, Some(1)),
             (StartError::Process(io()), 500, None),
         ] {
-            let said = error.to_string();
+            let message = error.to_string();
             let problem = Problem::from(error);
-            assert_eq!((problem.code.status(), problem.retry_after), (status, retry), "{said}");
+            assert_eq!((problem.code.status(), problem.retry_after), (status, retry), "{message}");
         }
     }
 }

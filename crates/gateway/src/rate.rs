@@ -1,22 +1,21 @@
-//! How often something may be done: a bucket of attempts for each key, filled at a steady rate.
+//! Rate limiting: a token bucket for each key.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// Keys remembered at a time; past it, full buckets are forgotten first, and then everybody shares one.
-const KEYS: usize = 65_536;
-/// How often full buckets are looked for.
-const PRUNE_EVERY: Duration = Duration::from_secs(1);
+/// Buckets kept in memory. At the limit, full buckets are dropped; if none are full, all new keys share one bucket.
+const MAX_KEYS: usize = 65_536;
+/// The least time between two searches for full buckets.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A limit of attempts.
 #[derive(Debug)]
 pub(crate) struct Rate<K> {
     per_second: f64,
     burst: f64,
     buckets: HashMap<K, Bucket>,
-    crowd: Option<Bucket>,
-    /// When full buckets were last looked for.
+    overflow: Option<Bucket>,
+    /// When full buckets were last dropped.
     pruned: Option<Instant>,
 }
 
@@ -27,20 +26,20 @@ struct Bucket {
 }
 
 impl<K: Hash + Eq> Rate<K> {
-    /// So many a second, after a burst.
+    /// Allows a burst of attempts, then `per_second`.
     pub(crate) fn new(per_second: f64, burst: f64) -> Rate<K> {
-        Rate { per_second, burst, buckets: HashMap::new(), crowd: None, pruned: None }
+        Rate { per_second, burst, buckets: HashMap::new(), overflow: None, pruned: None }
     }
 
-    /// Counts an attempt, or says how long to wait.
+    /// Takes one attempt, or returns how long to wait for the next.
     pub(crate) fn take(&mut self, key: K, now: Instant) -> Result<(), Duration> {
         let (per_second, burst) = (self.per_second, self.burst);
-        if self.buckets.len() >= KEYS && !self.buckets.contains_key(&key) {
+        if self.buckets.len() >= MAX_KEYS && !self.buckets.contains_key(&key) {
             self.prune(now);
         }
         let full = Bucket { left: burst, at: now };
-        let bucket = if self.buckets.len() >= KEYS && !self.buckets.contains_key(&key) {
-            self.crowd.get_or_insert(full)
+        let bucket = if self.buckets.len() >= MAX_KEYS && !self.buckets.contains_key(&key) {
+            self.overflow.get_or_insert(full)
         } else {
             self.buckets.entry(key).or_insert(full)
         };
@@ -54,9 +53,9 @@ impl<K: Hash + Eq> Rate<K> {
 }
 
 impl<K> Rate<K> {
-    /// Forgets full buckets. Not for every stranger of a crowd: it is work for all keys.
+    /// Drops full buckets, at most once per [`PRUNE_INTERVAL`], because it visits all keys.
     fn prune(&mut self, now: Instant) {
-        if self.pruned.is_some_and(|last| now.saturating_duration_since(last) < PRUNE_EVERY) {
+        if self.pruned.is_some_and(|last| now.saturating_duration_since(last) < PRUNE_INTERVAL) {
             return;
         }
         self.pruned = Some(now);
@@ -89,16 +88,16 @@ mod tests {
     }
 
     #[test]
-    fn r52_a_crowd_of_keys_takes_bounded_memory() {
+    fn r52_many_keys_use_bounded_memory() {
         let now = Instant::now();
         let mut rate = Rate::new(0.1, 2.0);
-        for key in 0..2 * KEYS {
+        for key in 0..2 * MAX_KEYS {
             let _ = rate.take(key, now);
         }
-        assert_eq!(rate.buckets.len(), KEYS);
+        assert_eq!(rate.buckets.len(), MAX_KEYS);
         assert!(rate.take(usize::MAX, now).is_err());
         let later = now + Duration::from_secs(60);
         assert_eq!(rate.take(usize::MAX, later), Ok(()));
-        assert_eq!(rate.buckets.len(), 1, "full buckets were forgotten");
+        assert_eq!(rate.buckets.len(), 1, "full buckets were dropped");
     }
 }

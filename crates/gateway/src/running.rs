@@ -1,4 +1,4 @@
-//! The gateway that runs, as other processes of its owner find it.
+//! `gateway.json` and `gateway.lock`, by which other processes find the running gateway.
 
 use std::fs;
 use std::io;
@@ -9,38 +9,36 @@ use bowline_host::home::Home;
 use bowline_host::lock::Lock;
 use serde::{Deserialize, Serialize};
 
-/// What a running gateway says of itself in `gateway.json`.
+/// The content of `gateway.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    /// Its process.
     pub pid: u32,
-    /// The URL that browsers call.
+    /// The URL that browsers use.
     pub url: String,
-    /// The address that it listens on.
     pub listen: String,
-    /// When it started.
     pub started: String,
 }
 
 impl Running {
-    /// Becomes the gateway of this home, or `None` when one runs already. It is one for as long as the lock is held.
+    /// Claims this home for the calling process, for as long as it holds the lock. `None` if another gateway is
+    /// running.
     pub fn claim(home: &Home) -> io::Result<Option<Lock>> {
         Lock::take(&lock(home))
     }
 
-    /// Lets others find this gateway.
+    /// Publishes this gateway. Only the holder of the lock may call this.
     pub fn write(&self, home: &Home) -> io::Result<()> {
         write_whole(&file(home), &serde_json::to_vec_pretty(self)?)
     }
 
-    /// Takes back what was written. Only for whoever holds the lock.
+    /// Removes the file. Only the holder of the lock may call this.
     pub fn remove(home: &Home) -> io::Result<()> {
         fs::remove_file(file(home))
     }
 
-    /// The gateway of this home, if one runs.
+    /// The running gateway of this home, if any.
     pub fn find(home: &Home) -> Option<Running> {
-        // The file outlives a gateway that was killed; its lock does not.
+        // A killed gateway leaves the file behind, but not the lock.
         let content = fs::read(file(home)).ok().filter(|_| Lock::is_held(&lock(home)))?;
         serde_json::from_slice(&content).ok()
     }
@@ -59,13 +57,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gateway_is_found_while_it_runs() {
+    fn a_gateway_is_found_only_while_it_runs() {
         let temp = tempfile::tempdir().unwrap();
         let home = crate::testing::home(temp.path());
         home.ensure().unwrap();
         let lock = Running::claim(&home).unwrap().unwrap();
-        assert!(Running::claim(&home).unwrap().is_none(), "one at a time");
-        assert_eq!(Running::find(&home), None, "it has not said where yet");
+        assert!(Running::claim(&home).unwrap().is_none(), "only one gateway per home");
+        assert_eq!(Running::find(&home), None, "not published yet");
         let running = Running { pid: 1, url: "http://a".into(), listen: "127.0.0.1:1".into(), started: String::new() };
         running.write(&home).unwrap();
         assert_eq!(Running::find(&home), Some(running));

@@ -1,4 +1,4 @@
-//! Everything that the gateway can be told, and its limits: each with a name, a default and a visible outcome.
+//! The gateway's settings and limits. Each limit says what happens when it is reached.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,35 +9,31 @@ use bowline_host::remove::Retention;
 use ipnet::IpNet;
 use url::Url;
 
-/// How a gateway runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where it listens.
     pub listen: SocketAddr,
-    /// What browsers and phones call it: drives the link, the QR code, Origin, Host and the Secure cookie.
+    /// The URL that browsers use. Login links and QR codes contain it; its host and origin are allowed; and if it
+    /// is https, cookies are `Secure`.
     pub public_url: Option<Url>,
-    /// The path under which it is served: empty, or `/some/where`.
+    /// The path prefix of all routes: empty, or `/some/where`.
     pub base_path: String,
-    /// Names that a `Host` header may have, besides this machine's own addresses and the public URL's.
+    /// Allowed `Host` headers, besides localhost, the listening address and the public URL's host.
     pub hosts: Vec<String>,
-    /// Whose `X-Forwarded-*` headers are believed.
+    /// Proxies whose `X-Forwarded-*` headers are trusted.
     pub proxies: Vec<IpNet>,
-    /// Who a trusted proxy says is calling.
     pub forward_auth: Option<ForwardAuth>,
-    /// Certificate and key; plain HTTP without.
+    /// Without it, the gateway serves plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// `/metrics` needs no token.
+    /// Whether `/metrics` needs no token.
     pub open_metrics: bool,
-    /// What is refused.
     pub limits: Limits,
-    /// What a session is made of when its creator does not say.
     pub sessions: SessionDefaults,
-    /// How session processes are run.
+    /// Starts session processes.
     pub launcher: Launcher,
 }
 
 impl Settings {
-    /// Plain HTTP at this address, with the default limits and nothing else set.
+    /// Plain HTTP with the default limits, and nothing optional set.
     pub fn new(listen: SocketAddr, sessions: SessionDefaults, launcher: Launcher) -> Settings {
         Settings {
             listen,
@@ -55,65 +51,68 @@ impl Settings {
     }
 }
 
-/// A proxy that logs users in itself and names them in a header.
+/// Trusts a proxy that authenticates users and names them in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardAuth {
-    /// The header, such as `X-Forwarded-User`. It counts only from a trusted proxy.
+    /// The header, such as `X-Forwarded-User`. It is ignored unless it comes from a trusted proxy.
     pub header: String,
-    /// Who may come in.
+    /// The users that are allowed, with the scope `admin`.
     pub users: Vec<String>,
 }
 
-/// PEM files, read again when they change.
+/// PEM files, which are reloaded when they change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate and its chain.
+    /// The certificate, followed by its chain.
     pub cert: PathBuf,
-    /// The private key.
     pub key: PathBuf,
 }
 
-/// What a session is made of when its creator does not say.
+/// Defaults for what a request to start a session leaves out.
 #[derive(Clone, Debug)]
 pub struct SessionDefaults {
-    /// The program; the login shell without.
+    /// The program to run. Default: the login shell.
     pub shell: Option<PathBuf>,
-    /// Bytes of output that it keeps.
+    /// Bytes of output that the log retains.
     pub log_size: u64,
-    /// Lines that it keeps above the screen.
+    /// Lines of scrollback above the screen.
     pub history: u32,
-    /// What is kept of ended sessions.
+    /// How long, and up to which total size, ended sessions are kept.
     pub retention: Retention,
 }
 
-/// What one caller, or all of them, may take. The outcome of each stands beside it.
+/// Limits per caller and for the whole gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Open sockets, at most three eighths of the open-file limit; one more gets 503 `too_many` (with TLS, or past 64 at a time, no word) and is closed.
+    /// Open sockets, at most three eighths of the open-file limit. One more gets 503 `too_many` and is closed;
+    /// with TLS, or when 64 sockets are already being refused, it is closed without a response.
     pub sockets: usize,
-    /// Attachments and event streams; one more gets 4429 / 429 `too_many`.
+    /// Attachments and event streams of all callers; one more gets 4429 / 429 `too_many`.
     pub streams: usize,
     /// Attachments and event streams of one token or login; one more gets 4429 / 429 `too_many`.
     pub streams_per_token: usize,
-    /// Attach attempts a second from one address, after a burst of ten seconds' worth; more gets 4429 / 429 `too_many`.
+    /// Attach attempts per second from one address, with a burst of ten seconds' worth; more get 4429 / 429
+    /// `too_many`.
     pub attach_rate: u32,
-    /// Login attempts a minute from one address; more gets 429 `too_many`.
+    /// Login attempts per minute from one address; more get 429 `too_many`.
     pub login_rate: u32,
-    /// A request's body; a longer one gets 413 `too_large`.
+    /// Bytes in a request's body; a longer one gets 413 `too_large`.
     pub body: usize,
-    /// A WebSocket message, at most what a session takes in one frame; a longer one is closed 1009.
+    /// Bytes in a WebSocket message, at most what a session accepts in one frame; a longer one is closed with 1009.
     pub message: usize,
-    /// A request's head must be there within this time; otherwise the socket is closed.
+    /// How long a client may take to send a request's head, or for the TLS handshake; after that the socket is
+    /// closed.
     pub head_within: Duration,
-    /// A request's body must be there within this time; otherwise 408 `too_slow`.
+    /// How long a client may take to send a request's body; after that it gets 408 `too_slow`.
     pub body_within: Duration,
-    /// A WebSocket without its first message for this long is closed 4408.
+    /// How long a WebSocket client may take to send its first message; after that it is closed with 4408.
     pub hello_within: Duration,
-    /// How often an event stream pings; 2.25 times as long without a word from the other side is the end.
+    /// How often an event stream pings. A WebSocket that receives nothing for 2.25 times as long is closed with
+    /// 4408.
     pub heartbeat: Duration,
-    /// A connection that takes nothing of what it is sent for this long is cut.
+    /// How long a connection may accept no data while there is some to send; after that it is cut.
     pub stalled_after: Duration,
-    /// How long a stop waits for connections to close.
+    /// How long the gateway, when it stops, waits for connections to close.
     pub drain: Duration,
 }
 

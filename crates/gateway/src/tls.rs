@@ -1,4 +1,4 @@
-//! TLS, with certificates that are read again when their files change.
+//! TLS, with a certificate that is reloaded when its files change.
 
 use std::io;
 use std::path::Path;
@@ -16,26 +16,20 @@ use tokio_rustls::server::TlsStream;
 
 use crate::settings::TlsFiles;
 
-/// How often the files are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often the files are checked for changes.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Why there is no TLS.
+/// The certificate or its key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read.
     #[error("cannot read {path}: {why}")]
-    File {
-        /// Which.
-        path: String,
-        /// Why.
-        why: String,
-    },
-    /// Certificate and key do not go together.
-    #[error("the certificate and its key cannot be used: {0}")]
+    File { path: String, why: String },
+    /// They are invalid, or do not belong together.
+    #[error("cannot use the certificate and key: {0}")]
     Pair(#[from] tokio_rustls::rustls::Error),
 }
 
-/// Accepts TLS with the newest certificate.
+/// Accepts TLS connections with the current certificate.
 #[derive(Clone)]
 pub(crate) struct Tls {
     files: TlsFiles,
@@ -43,27 +37,25 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the files.
     pub(crate) fn load(files: TlsFiles) -> Result<Tls, TlsError> {
         let current = Arc::new(RwLock::new(Arc::new(read(&files)?)));
         Ok(Tls { files, current })
     }
 
-    /// A handshake.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let config = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
         TlsAcceptor::from(config).accept(stream).await
     }
 
-    /// Follows the files, for as long as it is polled, and reads them at once when told. Files that make no pair leave what
-    /// was there.
-    pub(crate) async fn follow(self, told: &Notify) {
-        let mut seen = stamps(&self.files);
+    /// Reloads the files when they change or when notified. If they cannot be used, the current certificate
+    /// stays. Never returns.
+    pub(crate) async fn follow(self, reload: &Notify) {
+        let mut loaded = stamps(&self.files);
         loop {
-            let at_once = tokio::time::timeout(LOOK_EVERY, told.notified()).await.is_ok();
+            let notified = tokio::time::timeout(CHECK_INTERVAL, reload.notified()).await.is_ok();
             let now = stamps(&self.files);
-            if now != seen || at_once {
-                seen = now;
+            if now != loaded || notified {
+                loaded = now;
                 self.reload();
             }
         }
@@ -73,9 +65,9 @@ impl Tls {
         match read(&self.files) {
             Ok(config) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
-                tracing::info!("the certificate was read again");
+                tracing::info!("reloaded the certificate");
             }
-            Err(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
+            Err(error) => tracing::error!(%error, "cannot use the new certificate; the old one stays"),
         }
     }
 }

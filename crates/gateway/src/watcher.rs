@@ -1,4 +1,4 @@
-//! Waits for changed files on the runtime.
+//! Waits for file changes on the async runtime.
 
 use std::io;
 
@@ -10,11 +10,14 @@ pub(crate) struct AsyncWatcher(AsyncFd<Watcher>);
 
 impl AsyncWatcher {
     pub(crate) fn new(watcher: Watcher) -> io::Result<AsyncWatcher> {
-        #[allow(deprecated, reason = "its successor is unsafe for descriptors that may change; a Watcher's does not")]
+        #[allow(
+            deprecated,
+            reason = "its replacement is unsafe, for descriptors that may change; a Watcher's never does"
+        )]
         AsyncFd::new(watcher).map(AsyncWatcher)
     }
 
-    /// Waits for changes and takes them. Dropping the future loses none.
+    /// Waits for changes and returns them. Cancel safe.
     pub(crate) async fn next(&self) -> io::Result<Changes> {
         let mut ready = self.0.readable().await?;
         let changes = ready.get_inner().take()?;

@@ -1,9 +1,9 @@
-//! Which web app is inside. `make test` builds the real one and names it, and then this asserts it.
+//! Checks which web app is embedded. `make test` builds the real one and passes it in `BOWLINE_WEB_DIST`.
 
 use bowline_gateway::WebApp;
 
 #[test]
-fn r54_the_app_that_the_build_was_given_is_inside() {
+fn r54_the_given_web_app_is_embedded() {
     let given = option_env!("BOWLINE_WEB_DIST").is_some_and(|given| !given.is_empty());
-    assert_eq!(WebApp::inside() == WebApp::Given, given, "{} is inside", WebApp::inside().as_str());
+    assert_eq!(WebApp::inside() == WebApp::Given, given, "the {} app is embedded", WebApp::inside().as_str());
 }

@@ -1,4 +1,4 @@
-//! Clients of the event stream: SSE by hand, and a WebSocket.
+//! Test clients for the event stream, over SSE and WebSocket.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,26 +7,26 @@ use serde_json::Value;
 use tungstenite::client::IntoClientRequest;
 use tungstenite::{Error, Message, WebSocket};
 
-use super::world::PATIENCE;
+use super::world::TIMEOUT;
 
 fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream
 }
 
-/// An SSE stream, or what came instead.
+/// An SSE stream, or the response that refused it.
 pub(crate) struct Sse {
     pub(crate) status: u16,
-    /// Names in lower case.
+    /// Names are in lowercase.
     pub(crate) headers: Vec<(String, String)>,
     reader: BufReader<TcpStream>,
     text: String,
 }
 
-/// What an SSE stream says.
+/// One item of an SSE stream.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum SseItem {
     Event { id: Option<String>, data: Value },
     Comment,
 }
@@ -54,16 +54,16 @@ impl Sse {
     }
 
     pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+        self.headers.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
-    /// What it says next; none at the end of the stream.
-    pub(crate) fn next(&mut self) -> Option<Said> {
+    /// The next item; `None` at the end of the stream.
+    pub(crate) fn next(&mut self) -> Option<SseItem> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
-                let said = read_block(block);
+                let item = read_block(block);
                 self.text = rest.to_owned();
-                return Some(said);
+                return Some(item);
             }
             let mut size = String::new();
             if self.reader.read_line(&mut size).ok()? == 0 {
@@ -79,37 +79,35 @@ impl Sse {
         }
     }
 
-    /// The next message.
     #[track_caller]
     pub(crate) fn message(&mut self) -> Value {
         loop {
             match self.next() {
-                Some(Said::Event { data, .. }) => return data,
-                Some(Said::Comment) => {}
+                Some(SseItem::Event { data, .. }) => return data,
+                Some(SseItem::Comment) => {}
                 None => panic!("the stream ended"),
             }
         }
     }
 }
 
-fn read_block(block: &str) -> Said {
+fn read_block(block: &str) -> SseItem {
     let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim_start());
     match field("data:") {
         Some(data) => {
-            Said::Event { id: field("id:").map(ToOwned::to_owned), data: serde_json::from_str(data).unwrap() }
+            SseItem::Event { id: field("id:").map(ToOwned::to_owned), data: serde_json::from_str(data).unwrap() }
         }
         None => {
             assert!(block.starts_with(':'), "{block:?}");
-            Said::Comment
+            SseItem::Comment
         }
     }
 }
 
-/// A WebSocket.
 pub(crate) struct Ws(pub(crate) WebSocket<TcpStream>);
 
 impl Ws {
-    /// Opens one, or says with which status and code it was refused.
+    /// Connects. The error has the status and problem code of a refusal.
     pub(crate) fn open(address: SocketAddr, query: &str, headers: &[(&str, &str)]) -> Result<Ws, (u16, String)> {
         let mut request = format!("ws://{address}/v1/events{query}").into_client_request().unwrap();
         for (name, value) in headers {
@@ -130,7 +128,7 @@ impl Ws {
         self.0.send(Message::text(message.to_string())).unwrap();
     }
 
-    /// The next message, or the code that it was closed with.
+    /// The next message, or the close code.
     pub(crate) fn next(&mut self) -> Result<Value, u16> {
         loop {
             match self.0.read() {
@@ -143,18 +141,18 @@ impl Ws {
         }
     }
 
-    /// The next message that is no ping.
+    /// The next message that is not a ping.
     #[track_caller]
     pub(crate) fn message(&mut self) -> Value {
         loop {
-            let message = self.next().expect("a message");
+            let message = self.next().expect("closed instead of a message");
             if message["type"] != "ping" {
                 return message;
             }
         }
     }
 
-    /// Reads on until it is closed; the code.
+    /// Reads until the close. Returns its code.
     pub(crate) fn until_close(&mut self) -> u16 {
         loop {
             if let Err(code) = self.next() {

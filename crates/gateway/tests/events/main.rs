@@ -1,8 +1,8 @@
-//! The event stream of a gateway in this process, over real sockets: what it says, whom it refuses, how it ends.
+//! Tests the event stream of a gateway in this process, over real sockets.
 //!
-//! Sessions here are files, as ended sessions are. What living ones do is tested with the real program.
+//! The sessions are files of ended sessions. `crates/bowline` tests running ones with the real program.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
 mod client;
 mod refusals;

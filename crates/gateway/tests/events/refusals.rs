@@ -1,4 +1,4 @@
-//! Who gets no stream, and how they are told: by a status, or, for a browser's WebSocket, by a close.
+//! Refused streams: an HTTP status, or a close for a browser's WebSocket.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::world::World;
 const CLIENT: &str = "00000000-0000-4000-8000-00000000000a";
 
 #[test]
-fn r2_what_is_malformed_is_a_400_for_programs_and_a_4400_for_browsers() {
+fn r2_malformed_parameters_get_400_for_programs_and_4400_for_browsers() {
     let world = World::new();
     let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let origin = format!("http://{}", world.address);
@@ -29,20 +29,20 @@ fn r2_what_is_malformed_is_a_400_for_programs_and_a_4400_for_browsers() {
 }
 
 #[test]
-fn r1_a_name_that_nobody_has_cannot_be_watched() {
+fn r1_watching_an_unknown_name_is_refused() {
     let world = World::new();
     let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let origin = format!("http://{}", world.address);
     let auth = ("Authorization", bearer.as_str());
-    let sse = Sse::open(world.address, "?watch=nobody", &[auth]);
+    let sse = Sse::open(world.address, "?watch=unknown", &[auth]);
     assert_eq!((sse.status, sse.header("bowline-code")), (404, "unknown_session"));
-    assert_eq!(Ws::open(world.address, "?watch=nobody", &[auth]).err(), Some((404, "unknown_session".to_owned())));
-    let mut ws = Ws::open(world.address, "?watch=nobody", &[auth, ("Origin", &origin)]).ok().unwrap();
+    assert_eq!(Ws::open(world.address, "?watch=unknown", &[auth]).err(), Some((404, "unknown_session".to_owned())));
+    let mut ws = Ws::open(world.address, "?watch=unknown", &[auth, ("Origin", &origin)]).ok().unwrap();
     assert_eq!(ws.next(), Err(4404));
 }
 
 #[test]
-fn r46_a_client_id_is_kept_or_minted() {
+fn r46_a_client_id_is_kept_or_generated() {
     let world = World::new();
     let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let auth = ("Authorization", bearer.as_str());
@@ -50,13 +50,13 @@ fn r46_a_client_id_is_kept_or_minted() {
     assert_eq!(sse.message()["client"], CLIENT);
     let mut ws = Ws::open(world.address, &format!("?client={CLIENT}"), &[auth]).ok().unwrap();
     assert_eq!(ws.message()["client"], CLIENT);
-    let minted = Sse::open(world.address, "", &[auth]).message()["client"].as_str().unwrap().to_owned();
-    assert_eq!(minted.len(), 36);
-    assert_ne!(minted, CLIENT);
+    let generated = Sse::open(world.address, "", &[auth]).message()["client"].as_str().unwrap().to_owned();
+    assert_eq!(generated.len(), 36);
+    assert_ne!(generated, CLIENT);
 }
 
 #[test]
-fn r48_strangers_are_refused() {
+fn r48_requests_without_valid_credentials_are_refused() {
     let world = World::new();
     let origin = format!("http://{}", world.address);
     let sse = Sse::open(world.address, "", &[]);
@@ -64,8 +64,8 @@ fn r48_strangers_are_refused() {
     assert_eq!(Ws::open(world.address, "", &[]).err(), Some((401, "not_authenticated".to_owned())));
     let mut ws = Ws::open(world.address, "", &[("Origin", &origin)]).ok().unwrap();
     assert_eq!(ws.next(), Err(4401));
-    assert_eq!(Sse::open(world.address, "?ticket=spent", &[]).status, 425);
-    let mut ws = Ws::open(world.address, "?ticket=spent", &[("Origin", &origin)]).ok().unwrap();
+    assert_eq!(Sse::open(world.address, "?ticket=used", &[]).status, 425);
+    let mut ws = Ws::open(world.address, "?ticket=used", &[("Origin", &origin)]).ok().unwrap();
     assert_eq!(ws.next(), Err(4425));
     let evil = Sse::open(world.address, "", &[("Origin", "http://evil.test")]);
     assert_eq!((evil.status, evil.header("bowline-code")), (403, "bad_origin"));
@@ -74,7 +74,7 @@ fn r48_strangers_are_refused() {
 }
 
 #[test]
-fn r48_a_ticket_opens_a_stream_once() {
+fn r48_a_ticket_opens_one_stream() {
     let world = World::new();
     let (token, _) = world.token(TokenScope::Read);
     let caller = world.auth.bearer(&token).unwrap();
@@ -85,7 +85,7 @@ fn r48_a_ticket_opens_a_stream_once() {
 }
 
 #[test]
-fn r48_a_cookie_alone_needs_its_key_first() {
+fn r48_a_cookie_needs_its_key_in_the_first_message() {
     let world = World::new();
     let code = world.auth.new_code().unwrap();
     let login = world.auth.login(code.code.reveal(), "test").unwrap();
@@ -100,7 +100,7 @@ fn r48_a_cookie_alone_needs_its_key_first() {
     assert_eq!(ws.message()["type"], "board");
     world.auth.revoke(&login.id).unwrap();
     assert_eq!(ws.until_close(), 4401);
-    assert_eq!(open().next(), Err(4401), "the login is gone");
+    assert_eq!(open().next(), Err(4401), "the login was revoked");
 
     let code = world.auth.new_code().unwrap();
     let login = world.auth.login(code.code.reveal(), "test").unwrap();
@@ -120,18 +120,18 @@ fn r48_a_cookie_alone_needs_its_key_first() {
 }
 
 #[test]
-fn r48_a_cookie_whose_key_does_not_come_is_not_waited_for() {
+fn r48_waiting_for_the_key_times_out() {
     let world = World::with(|limits| limits.hello_within = Duration::from_millis(200));
     let code = world.auth.new_code().unwrap();
     let login = world.auth.login(code.code.reveal(), "test").unwrap();
     let cookie = format!("{}={}", world.auth.cookie_name(), login.cookie.reveal());
     let origin = format!("http://{}", world.address);
     let headers = [("Cookie", cookie.as_str()), ("Origin", origin.as_str())];
-    assert_eq!(Ws::open(world.address, "", &headers).ok().unwrap().next(), Err(4408), "no hello came");
+    assert_eq!(Ws::open(world.address, "", &headers).ok().unwrap().next(), Err(4408), "no hello arrived");
 }
 
 #[test]
-fn r52_streams_are_bounded_for_each_token() {
+fn r52_streams_are_limited_per_token() {
     let world = World::with(|limits| limits.streams_per_token = 2);
     let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let auth = ("Authorization", bearer.as_str());
@@ -145,7 +145,7 @@ fn r52_streams_are_bounded_for_each_token() {
     assert_eq!(third.next(), Err(4429));
     drop(first);
     let mut again = Sse::open(world.address, "", &[auth]);
-    let deadline = std::time::Instant::now() + super::world::PATIENCE;
+    let deadline = std::time::Instant::now() + super::world::TIMEOUT;
     while again.status != 200 && std::time::Instant::now() < deadline {
         again = Sse::open(world.address, "", &[auth]);
     }

@@ -1,12 +1,12 @@
-//! What a stream says, and how it ends.
+//! The messages of a stream, and how it ends.
 
 use std::time::{Duration, Instant};
 
 use bowline_proto::api::TokenScope;
 use serde_json::{Value, json};
 
-use super::client::{Said, Sse, Ws};
-use super::world::{PATIENCE, World};
+use super::client::{Sse, SseItem, Ws};
+use super::world::{TIMEOUT, World};
 
 fn both(world: &World) -> (Sse, Ws, String) {
     let (token, id) = world.token(TokenScope::Read);
@@ -16,7 +16,7 @@ fn both(world: &World) -> (Sse, Ws, String) {
 }
 
 #[test]
-fn r46_both_forms_say_the_same() {
+fn r46_sse_and_websocket_carry_the_same_messages() {
     let world = World::new();
     let (mut first, second) = (world.ended(1), world.ended(2));
     let (mut sse, mut ws, _) = both(&world);
@@ -58,55 +58,55 @@ fn r46_both_forms_say_the_same() {
 }
 
 #[test]
-fn r46_a_watched_terminal_tells_nothing_and_keeps_its_place() {
+fn r46_watching_a_terminal_adds_no_events_and_keeps_its_position() {
     let world = World::new();
     let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let auth = ("Authorization", bearer.as_str());
     let watch = "?watch=aaaaaaaaaaaa@9f3c61d2:7,bbbbbbbbbbbb";
     let mut sse = Sse::open(world.address, watch, &[auth]);
-    let Some(Said::Event { id, data }) = sse.next() else { panic!("no welcome") };
+    let Some(SseItem::Event { id, data }) = sse.next() else { panic!("no welcome") };
     assert_eq!((id.as_deref(), &data["type"]), (Some("aaaaaaaaaaaa:9f3c61d2:7;bbbbbbbbbbbb"), &json!("welcome")));
     let mut again = Sse::open(world.address, "?watch=cccccccccccc", &[auth, ("Last-Event-ID", &id.clone().unwrap())]);
-    let Some(Said::Event { id: kept, .. }) = again.next() else { panic!("no welcome") };
-    assert_eq!(kept, id, "it overrides the query");
+    let Some(SseItem::Event { id: kept, .. }) = again.next() else { panic!("no welcome") };
+    assert_eq!(kept, id, "Last-Event-ID overrides the query");
     let mut ws = Ws::open(world.address, watch, &[auth]).ok().unwrap();
     assert_eq!(ws.message()["type"], "welcome");
 }
 
 #[test]
-fn r46_a_session_is_watched_by_its_name_too() {
+fn r46_a_session_can_be_watched_by_name() {
     let world = World::new();
     let (one, two) = (world.ended(1), world.ended(2));
     let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let auth = ("Authorization", bearer.as_str());
     let mut sse = Sse::open(world.address, "?watch=s2,s1@9f3c61d2:7", &[auth]);
-    let Some(Said::Event { id, .. }) = sse.next() else { panic!("no welcome") };
-    assert_eq!(id, Some(format!("{}:9f3c61d2:7;{}", one.dir.id(), two.dir.id())), "the cursor has ids");
+    let Some(SseItem::Event { id, .. }) = sse.next() else { panic!("no welcome") };
+    assert_eq!(id, Some(format!("{}:9f3c61d2:7;{}", one.dir.id(), two.dir.id())), "the cursor contains ids");
     assert_eq!(Ws::open(world.address, "?watch=s1", &[auth]).ok().unwrap().message()["type"], "welcome");
 }
 
 #[test]
-fn r46_a_comment_comes_every_heartbeat_however_much_else_does() {
+fn r46_a_comment_is_sent_every_heartbeat_even_among_changes() {
     let world = World::with(|limits| limits.heartbeat = Duration::from_millis(300));
     let mut session = world.ended(1);
     let (mut sse, _, _) = both(&world);
-    let deadline = std::time::Instant::now() + super::world::PATIENCE;
+    let deadline = std::time::Instant::now() + super::world::TIMEOUT;
     for n in 0.. {
-        assert!(std::time::Instant::now() < deadline, "no comment came");
+        assert!(std::time::Instant::now() < deadline, "no comment arrived");
         session.rename(&format!("n{n}"));
-        if sse.next().unwrap() == Said::Comment {
+        if sse.next().unwrap() == SseItem::Comment {
             break;
         }
     }
 }
 
 #[test]
-fn r46_each_side_answers_pings_and_silence_is_death() {
-    // Whoever answers has 2.25 times as long for it, which must do on a busy machine.
+fn r46_both_sides_answer_pings_and_a_silent_client_is_closed() {
+    // A client has 2.25 times as long to answer, which must be enough on a busy machine.
     let world = World::with(|limits| limits.heartbeat = Duration::from_secs(1));
     let (mut sse, mut ws, _) = both(&world);
     ws.send(&json!({ "type": "ping", "n": 7 }));
-    ws.send(&json!({ "type": "of a later time", "n": 8 }));
+    ws.send(&json!({ "type": "from a newer version", "n": 8 }));
     let mut pinged = 0;
     loop {
         let message = ws.next().unwrap();
@@ -119,37 +119,38 @@ fn r46_each_side_answers_pings_and_silence_is_death() {
             _ => {}
         }
         if pinged == 4 {
-            break; // longer than it would wait in silence
+            break; // longer than the gateway waits for a silent client
         }
     }
     assert_eq!(ws.until_close(), 4408);
-    while sse.next().unwrap() != Said::Comment {}
-    assert_eq!(sse.next(), Some(Said::Comment), "and again");
+    while sse.next().unwrap() != SseItem::Comment {}
+    assert_eq!(sse.next(), Some(SseItem::Comment), "one at every heartbeat");
 }
 
-/// A client that hears news all the time has nothing to ask: it was taken for dead, since the gateway asked nothing either.
+/// A client that receives changes all the time sends no pings. It used to be closed as silent, because the
+/// gateway sent no pings either.
 #[test]
-fn r46_a_client_that_only_answers_stays_however_much_is_told() {
+fn r46_a_client_that_only_answers_pings_stays_connected_among_changes() {
     let world = World::with(|limits| limits.heartbeat = Duration::from_secs(1));
     let mut session = world.ended(1);
     let bearer = format!("Bearer {}", world.token(TokenScope::Read).0);
     let mut ws = Ws::open(world.address, "", &[("Authorization", &bearer)]).ok().unwrap();
-    let (mut pinged, mut told) = (0, 0);
-    // Longer than it would wait in silence.
+    let (mut pinged, mut changes) = (0, 0);
+    // Longer than the gateway waits for a silent client.
     while pinged < 4 {
-        session.rename(&format!("n{told}"));
+        session.rename(&format!("n{changes}"));
         let message = ws.next().unwrap();
         if message["type"] == "ping" {
             pinged += 1;
             ws.send(&json!({ "type": "pong", "n": message["n"] }));
         } else {
-            told += 1;
+            changes += 1;
         }
     }
 }
 
 #[test]
-fn r46_what_is_no_message_closes_the_stream() {
+fn r46_an_invalid_message_closes_the_stream() {
     let world = World::new();
     for wrong in ["", "{", "[]", "{}", r#"{"type":"ping"}"#] {
         let (_, mut ws, _) = both(&world);
@@ -162,7 +163,7 @@ fn r46_what_is_no_message_closes_the_stream() {
 }
 
 #[test]
-fn r50_a_revoked_token_ends_its_streams_and_no_others() {
+fn r50_revoking_a_token_ends_only_its_streams() {
     let world = World::new();
     let (mut sse, mut ws, id) = both(&world);
     let (mut other, _, _) = both(&world);
@@ -180,7 +181,7 @@ fn r50_a_revoked_token_ends_its_streams_and_no_others() {
 }
 
 #[test]
-fn r21_a_stop_ends_streams_in_order() {
+fn r21_stopping_the_gateway_closes_streams_cleanly() {
     let world = World::new();
     let (mut sse, mut ws, _) = both(&world);
     sse.message();
@@ -190,9 +191,9 @@ fn r21_a_stop_ends_streams_in_order() {
     while sse.next().is_some() {}
 }
 
-/// The buffers of a connection are finite, so a subscriber that reads nothing stops its own stream, and only its own.
+/// A subscriber that reads nothing fills the buffers of its own connection, and must not block the others.
 #[test]
-fn r46_a_subscriber_that_reads_nothing_is_cut_and_delays_nobody() {
+fn r46_a_stalled_subscriber_is_cut_and_does_not_delay_others() {
     let world = World::with(|limits| {
         limits.stalled_after = Duration::from_millis(500);
         limits.heartbeat = Duration::from_millis(100);
@@ -203,13 +204,13 @@ fn r46_a_subscriber_that_reads_nothing_is_cut_and_delays_nobody() {
     let auth = [("Authorization", bearer.as_str())];
     let mut stopped = Sse::open(world.address, "", &auth);
     let mut reading = Sse::open(world.address, "", &auth);
-    // On a thread of its own, so that it always reads.
-    let (heard, well) = std::sync::mpsc::channel();
-    let reader = std::thread::spawn(move || while heard.send(reading.message()).is_ok() {});
-    let next = || well.recv_timeout(PATIENCE).unwrap();
+    // In its own thread, so that it never stops reading.
+    let (sender, messages) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || while sender.send(reading.message()).is_ok() {});
+    let next = || messages.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(next()["type"], "welcome");
     assert_eq!(next()["sessions"].as_array().unwrap().len(), 200);
-    // The kernel takes a few megabytes before a connection is full.
+    // The kernel buffers a few megabytes before a connection is full.
     for round in 0..20 {
         for (n, session) in sessions.iter_mut().enumerate() {
             session.rename(&format!("r{round}-{n}"));
@@ -227,13 +228,13 @@ fn r46_a_subscriber_that_reads_nothing_is_cut_and_delays_nobody() {
             }
         }
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while Sse::open(world.address, "", &auth).status != 200 {
-        assert!(Instant::now() < deadline, "its place was never given back");
+        assert!(Instant::now() < deadline, "its stream slot was never released");
         std::thread::sleep(Duration::from_millis(10));
     }
     while stopped.next().is_some() {}
-    drop(well);
+    drop(messages);
     sessions[0].rename("the-last");
     reader.join().unwrap();
 }

@@ -1,4 +1,4 @@
-//! A gateway in this process, with a state directory of its own.
+//! A gateway in this process, with a temporary state directory.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use bowline_proto::size::Size;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// No fact takes this long to become true, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// No condition takes this long to become true, even on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
     _temp: TempDir,
@@ -51,19 +51,19 @@ impl World {
         World { _temp: temp, home, auth, address, stop, gateway: Some(gateway) }
     }
 
-    /// A token of this scope, with its id.
+    /// Creates a token. Returns it and its id.
     pub(crate) fn token(&self, scope: TokenScope) -> (String, String) {
-        let made = self.auth.create_token("test", scope, None).unwrap();
-        (made.token.reveal().to_owned(), made.id)
+        let created = self.auth.create_token("test", scope, None).unwrap();
+        (created.token.reveal().to_owned(), created.id)
     }
 
-    /// A session that has ended.
-    pub(crate) fn ended(&self, n: u16) -> Ended {
+    /// Creates an ended session.
+    pub(crate) fn ended(&self, n: u16) -> EndedSession {
         self.ended_of(n, "sh")
     }
 
-    /// One of this program.
-    pub(crate) fn ended_of(&self, n: u16, program: &str) -> Ended {
+    /// Creates an ended session that ran this program.
+    pub(crate) fn ended_of(&self, n: u16, program: &str) -> EndedSession {
         let mut random = [0; 12];
         random[..2].copy_from_slice(&[(n / 36) as u8, (n % 36) as u8]);
         let dir = self.home.session(&SessionId::from_random(random));
@@ -78,7 +78,7 @@ impl World {
             "size": size, "log_size": 1 << 20, "history": 0, "created": format!("2026-01-01T00:00:00.{n:06}Z"),
             "host": this_host(), "boot": this_boot(),
         });
-        let ended = Ended { meta: serde_json::from_value(meta).unwrap(), dir };
+        let ended = EndedSession { meta: serde_json::from_value(meta).unwrap(), dir };
         ended.meta.write(&ended.dir.meta()).unwrap();
         ended
     }
@@ -94,12 +94,12 @@ impl Drop for World {
 }
 
 /// The files of an ended session.
-pub(crate) struct Ended {
+pub(crate) struct EndedSession {
     pub(crate) dir: SessionDir,
     meta: Meta,
 }
 
-impl Ended {
+impl EndedSession {
     pub(crate) fn rename(&mut self, name: &str) {
         self.meta.name = Some(name.parse().unwrap());
         self.meta.write(&self.dir.meta()).unwrap();
