@@ -1,4 +1,5 @@
-//! What every handler shares. None of it is about a session: whatever is, its files and its process know.
+//! The state that all handlers share. It holds nothing about any session: that is in the session's files and
+//! process.
 
 use bowline_proto::problem::Code;
 use std::collections::HashMap;
@@ -22,12 +23,12 @@ use crate::problem::Problem;
 use crate::rate::Rate;
 use crate::settings::Settings;
 
-/// Locks for sessions of derived ids: two of them rarely share one.
-const MAKING: usize = 64;
-/// Starts, ends and restarts of sessions at a time. Each may hold a thread for as long as a session takes to end.
-const SLOW: usize = 64;
-/// Viewers of ended sessions at a time; another one is closed 1013.
-const ARCHIVES: usize = 64;
+/// Locks for starting sessions with derived ids. Sessions share locks by a hash of the id.
+const CREATE_LOCKS: usize = 64;
+/// Concurrent starts, ends and restarts; more wait. Each may hold a thread for as long as a session takes to end.
+const MAX_SLOW_OPERATIONS: usize = 64;
+/// Concurrent viewers of ended sessions, each of which takes a thread; one more is closed with 1013.
+const MAX_ARCHIVE_VIEWERS: usize = 64;
 
 /// The gateway's state; cheap to clone.
 #[derive(Clone)]
@@ -39,30 +40,26 @@ pub(crate) struct Shared {
     pub(crate) home: Home,
     pub(crate) auth: Auth,
     pub(crate) environment: Environment,
-    /// This run of the gateway, told apart from others.
+    /// Identifies this run of the gateway.
     pub(crate) epoch: Epoch,
-    /// What event streams tell of.
     pub(crate) board: Board,
-    /// Set when the gateway stops.
+    /// Cancelled when the gateway stops.
     pub(crate) stop: CancellationToken,
-    /// Streams that a stop waits for.
+    /// Streams that the gateway waits for when it stops.
     pub(crate) streams: TaskTracker,
-    /// How many streams there are, and whose.
-    counts: Mutex<Counts>,
+    stream_counts: Mutex<StreamCounts>,
     attach_rate: Mutex<Rate<IpAddr>>,
     pub(crate) login_rate: LoginRate,
-    /// Held while a session with a derived id is made, so that a repeat finds the first one whole; by the id.
-    making: [tokio::sync::Mutex<()>; MAKING],
-    /// Starts, ends and restarts at a time; others wait.
-    pub(crate) slow: Semaphore,
-    /// Viewers of ended sessions, each of which takes a thread.
-    pub(crate) archives: Arc<Semaphore>,
-    /// The soft limit of open files before the gateway raised its own: what programs expect.
+    /// Held while a session with a derived id is started, so that a repeated request finds a complete session.
+    create_locks: [tokio::sync::Mutex<()>; CREATE_LOCKS],
+    pub(crate) slow_operations: Semaphore,
+    pub(crate) archive_viewers: Arc<Semaphore>,
+    /// The soft limit on open files for sessions' programs: the gateway's own before it raised it.
     pub(crate) open_files: Option<u64>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct StreamCounts {
     all: usize,
     per_caller: HashMap<String, usize>,
 }
@@ -89,62 +86,70 @@ impl App {
             auth,
             stop: CancellationToken::new(),
             streams: TaskTracker::new(),
-            counts: Mutex::default(),
+            stream_counts: Mutex::default(),
             attach_rate: Mutex::new(Rate::new(f64::from(rate), f64::from(rate) * 10.0)),
-            making: std::array::from_fn(|_| tokio::sync::Mutex::default()),
-            slow: Semaphore::new(SLOW),
-            archives: Arc::new(Semaphore::new(ARCHIVES)),
+            create_locks: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            slow_operations: Semaphore::new(MAX_SLOW_OPERATIONS),
+            archive_viewers: Arc::new(Semaphore::new(MAX_ARCHIVE_VIEWERS)),
             open_files,
         })))
     }
 
-    /// The lock under which the session of a derived id is made.
-    pub(crate) fn making(&self, id: &SessionId) -> &tokio::sync::Mutex<()> {
+    /// The lock to hold while the session with this derived id is started.
+    pub(crate) fn create_lock(&self, id: &SessionId) -> &tokio::sync::Mutex<()> {
         let sum: usize = id.as_str().bytes().map(usize::from).sum();
-        &self.making[sum % MAKING]
+        &self.create_locks[sum % CREATE_LOCKS]
     }
 
-    /// Counts an attempt to attach from an address.
+    /// Counts an attempt to open a stream from an address.
     pub(crate) fn check_attach_rate(&self, client: IpAddr) -> Result<(), Problem> {
-        let taken =
+        let allowed =
             self.attach_rate.lock().unwrap_or_else(PoisonError::into_inner).take(network(client), Instant::now());
-        taken.map_err(|wait| {
-            let detail = format!("more than {} attempts a second from this address", self.settings.limits.attach_rate);
+        allowed.map_err(|wait| {
+            let rate = self.settings.limits.attach_rate;
+            let detail = format!("more than {rate} attempts per second from this address; try again later");
             Problem::new(Code::TooMany, detail).retry_after(wait.as_secs() + 1)
         })
     }
 
-    /// A place for one more stream of this caller, given back when dropped.
-    pub(crate) fn take_place(&self, caller: &Caller) -> Result<Place, Problem> {
+    /// Reserves a slot for one more stream of this caller.
+    pub(crate) fn reserve_stream(&self, caller: &Caller) -> Result<StreamSlot, Problem> {
         let limits = &self.settings.limits;
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = |what: String| Err(Problem::new(Code::TooMany, what).retry_after(5));
+        let mut counts = self.stream_counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = |detail: String| Err(Problem::new(Code::TooMany, detail).retry_after(5));
         if counts.all >= limits.streams {
-            return refused(format!("the gateway serves {} streams at a time", limits.streams));
+            let limit = limits.streams;
+            return refused(format!(
+                "the gateway has reached its limit of {limit} streams; close one, or raise `gateway.limits.streams`"
+            ));
         }
-        let mine = counts.per_caller.entry(caller.id().to_owned()).or_default();
-        if *mine >= limits.streams_per_token {
-            return refused(format!("a token has {} streams at a time", limits.streams_per_token));
+        let own = counts.per_caller.entry(caller.id().to_owned()).or_default();
+        if *own >= limits.streams_per_token {
+            let limit = limits.streams_per_token;
+            return refused(format!(
+                "this token or login has reached its limit of {limit} streams; close one, or raise \
+                 `gateway.limits.streams_per_token`"
+            ));
         }
-        *mine += 1;
+        *own += 1;
         counts.all += 1;
-        Ok(Place { app: self.clone(), caller: caller.id().to_owned() })
+        Ok(StreamSlot { app: self.clone(), caller: caller.id().to_owned() })
     }
 }
 
-/// A stream that counts.
-pub(crate) struct Place {
+/// One stream in the counts, released on drop.
+pub(crate) struct StreamSlot {
     app: App,
     caller: String,
 }
 
-impl Drop for Place {
+impl Drop for StreamSlot {
     fn drop(&mut self) {
-        let mut counts = self.app.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.app.stream_counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.all -= 1;
-        if let Some(mine) = counts.per_caller.get_mut(&self.caller) {
-            *mine -= 1;
-            if *mine == 0 {
+        if let Some(own) = counts.per_caller.get_mut(&self.caller) {
+            *own -= 1;
+            if *own == 0 {
                 counts.per_caller.remove(&self.caller);
             }
         }

@@ -1,7 +1,8 @@
-//! Attaching: a WebSocket on one side, the session's socket on the other, and nothing kept in between.
+//! Attaching: relays between a client's WebSocket and the session's socket, and keeps no state of its own.
 //!
-//! The link's machines are in the session and in the client; here frames become messages and back. The gateway takes part
-//! in two things only: it says in the hello what the caller may do, and it turns the session's last word into a close.
+//! Both ends of the link are state machines in the session and the client; the gateway only converts frames to
+//! messages and back. It intervenes twice: it adds the caller's grant to the hello, and it turns the session's
+//! close frame into a WebSocket close.
 
 use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
@@ -17,39 +18,40 @@ use bowline_host::registry::{self, Entry};
 use bowline_proto::close;
 use bowline_proto::hello::{self, BadHello};
 use bowline_proto::message::ServerMessage;
-use bowline_proto::session::State as Life;
+use bowline_proto::session::State as SessionState;
 use futures_util::{SinkExt, StreamExt};
 use http::header;
 use http::request::Parts;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
-use crate::app::{App, Place};
-use crate::auth::{Caller, HalfLogin};
+use crate::app::{App, StreamSlot};
+use crate::auth::{Caller, PendingLogin};
+use crate::context::RequestContext;
 use crate::extract::Key;
-use crate::guard::{self, Who};
+use crate::guard::{self, Identity};
 use crate::problem::Problem;
-use crate::reach::Reach;
 use crate::relay::{self, Ending};
 use crate::sessions::{blocking, find};
 use crate::ws::{self, Socket, Upgrade};
-use crate::{ask, metrics};
+use crate::{control, metrics};
 
-/// Attaches to a session, over a WebSocket.
+/// Attaches to a session over a WebSocket.
 ///
-/// A browser, known by its `Origin`, gets each refusal as a close with 4000 + the status.
+/// A browser, recognised by its `Origin`, gets each error as a WebSocket close with the code 4000 + the status.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/attach", tag = "streams", operation_id = "attach_session", security(("token" = []), ("cookie" = [], "key" = []), ("ticket" = [])),
+    get, path = "/v1/sessions/{id}/attach", tag = "streams", operation_id = "attach_session",
+    security(("token" = []), ("cookie" = [], "key" = []), ("ticket" = [])),
     params(("id" = String, Path, description = "The session's id or name")),
     responses(
         (status = 101, description = "The WebSocket is open"),
-        (status = 400, description = "`bad_request`: not a WebSocket request; `bad_name`"),
+        (status = 400, description = "`bad_request`: not a valid WebSocket handshake; `bad_name`"),
         (status = 401, description = "`not_authenticated`"),
-        (status = 403, description = "`not_allowed`: this needs the scope `read`"),
+        (status = 403, description = "`not_allowed`: the scope `read` is required, or the session belongs to another machine"),
         (status = 404, description = "`unknown_session`"),
         (status = 425, description = "`bad_ticket`"),
         (status = 426, description = "`no_version`"),
-        (status = 429, description = "`too_many`: streams, or attempts from this address"),
+        (status = 429, description = "`too_many` streams, or attempts from this address"),
         (status = 503, description = "`unreachable`"),
     )
 )]
@@ -61,7 +63,7 @@ pub(crate) async fn attach(State(app): State<App>, Key(id): Key, request: Reques
     };
     let browser = parts.headers.contains_key(header::ORIGIN);
     let admitted = admit(&app, &parts, &upgrade, id).await;
-    // A program can still be told by a status; a page hears it after its hello.
+    // A program can get the error as a status now; a page gets it as a close, after its hello.
     let admitted = match admitted {
         Ok(admission) if !browser => admission.check_reachable().await,
         admitted => admitted,
@@ -76,57 +78,63 @@ pub(crate) async fn attach(State(app): State<App>, Key(id): Key, request: Reques
     }
 }
 
-/// Who was let in, and to what.
+/// The result of checking an attach request.
 enum Admission {
-    /// Somebody known, to a session that exists.
-    Whole { caller: Caller, place: Place, entry: Box<Entry> },
-    /// A browser that has yet to show the key of its origin.
-    Half { login: HalfLogin, id: String },
+    Admitted {
+        caller: Caller,
+        slot: StreamSlot,
+        entry: Box<Entry>,
+    },
+    /// A browser whose hello must contain the login's key.
+    NeedsKey {
+        login: PendingLogin,
+        id: String,
+    },
 }
 
 impl Admission {
     async fn check_reachable(self) -> Result<Admission, Problem> {
-        if let Admission::Whole { entry, .. } = &self
-            && entry.info.state == Life::Running
-            && let Err(error) = ask::connect(&entry.dir)
+        if let Admission::Admitted { entry, .. } = &self
+            && entry.info.state == SessionState::Running
+            && let Err(error) = control::connect(&entry.dir)
         {
             let dir = entry.dir.clone();
-            blocking(move || ended(&dir, &error)).await?;
+            blocking(move || read_ended(&dir, &error)).await?;
         }
         Ok(self)
     }
 }
 
 async fn admit(app: &App, parts: &Parts, upgrade: &Upgrade, id: String) -> Result<Admission, Problem> {
-    if let Some(reach) = parts.extensions.get::<Reach>() {
-        app.check_attach_rate(reach.client)?;
+    if let Some(context) = parts.extensions.get::<RequestContext>() {
+        app.check_attach_rate(context.client)?;
     }
     upgrade.check_version()?;
-    match guard::who(app, parts)? {
-        Who::Caller(caller) => let_in(app, caller, &id).await,
-        Who::Half(login) => Ok(Admission::Half { login, id }),
+    match guard::identify(app, parts)? {
+        Identity::Caller(caller) => authorize(app, caller, &id).await,
+        Identity::Pending(login) => Ok(Admission::NeedsKey { login, id }),
     }
 }
 
-async fn let_in(app: &App, caller: Caller, id: &str) -> Result<Admission, Problem> {
+async fn authorize(app: &App, caller: Caller, id: &str) -> Result<Admission, Problem> {
     let caller = guard::allow(caller, TokenScope::Read)?;
-    let place = app.take_place(&caller)?;
+    let slot = app.reserve_stream(&caller)?;
     let entry = find(app, id).await?;
     if !entry.here {
-        return Err(ask::elsewhere(&entry));
+        return Err(control::wrong_machine(&entry));
     }
-    Ok(Admission::Whole { caller, place, entry: Box::new(entry) })
+    Ok(Admission::Admitted { caller, slot, entry: Box::new(entry) })
 }
 
-/// Serves an attachment to its end.
+/// Serves an attachment until it ends.
 async fn serve(app: App, mut socket: Socket, admission: Admission) {
-    let greeted = tokio::select! {
-        greeted = greet(&app, &mut socket, admission) => greeted,
-        () = app.stop.cancelled() => Err(Refusal::going()),
+    let attachment = tokio::select! {
+        attachment = receive_hello(&app, &mut socket, admission) => attachment,
+        () = app.stop.cancelled() => Err(Refusal::stopping()),
     };
-    let (caller, _place, dir, session, hello) = match greeted {
-        Ok(greeted) => greeted,
-        Err(refusal) => return refusal.tell(socket).await,
+    let (caller, _slot, dir, session, hello) = match attachment {
+        Ok(attachment) => attachment,
+        Err(refusal) => return refusal.send(socket).await,
     };
     let _counted = metrics::OpenStream::attachment();
     let ending = tokio::select! {
@@ -148,25 +156,25 @@ async fn serve(app: App, mut socket: Socket, admission: Admission) {
         Ending::Lost if is_forgotten(dir).await => {
             ws::close(socket, close::FORGOTTEN, "session_gone: the session was forgotten").await;
         }
-        Ending::Lost => ws::close(socket, close::INTERNAL, "the session process is gone").await,
+        Ending::Lost => ws::close(socket, close::INTERNAL, "the session process closed the connection").await,
     }
 }
 
-/// Whether a session is proven to be gone, with its files.
+/// Whether the session's files are certainly removed. A failed read proves nothing.
 async fn is_forgotten(dir: SessionDir) -> bool {
     matches!(blocking(move || Ok(registry::try_read(dir))).await, Ok(Ok(None)))
 }
 
-/// Why an accepted WebSocket goes no further.
+/// Why an accepted WebSocket is closed before the relay starts.
 struct Refusal {
     code: u16,
     reason: String,
-    /// Said before the close, where the protocol has it so.
+    /// An `error` message that is sent before the close.
     error: Option<(Code, String)>,
 }
 
 impl Refusal {
-    fn going() -> Refusal {
+    fn stopping() -> Refusal {
         Refusal { code: close::GOING, reason: "the gateway is stopping".to_owned(), error: None }
     }
 
@@ -175,7 +183,7 @@ impl Refusal {
         Refusal { code, reason: problem.to_string(), error: Some((problem, bad.to_string())) }
     }
 
-    async fn tell(self, mut socket: Socket) {
+    async fn send(self, mut socket: Socket) {
         if let Some((code, message)) = self.error {
             let error = ServerMessage::Error { code, message, fatal: true };
             let text = serde_json::to_string(&error).unwrap_or_default();
@@ -193,22 +201,22 @@ impl From<Problem> for Refusal {
     }
 }
 
-/// Who sends the hello, the session's files, the way to it, and the hello itself.
-type Greeted = (Caller, Place, SessionDir, UnixStream, relay::Hello);
+/// The caller, its stream slot, the session's directory and socket, and the client's hello.
+type Attachment = (Caller, StreamSlot, SessionDir, UnixStream, relay::Hello);
 
-async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<Greeted, Refusal> {
+async fn receive_hello(app: &App, socket: &mut Socket, admission: Admission) -> Result<Attachment, Refusal> {
     let arrived = tokio::time::timeout(app.settings.limits.hello_within, first_message(socket)).await;
-    let silent = |_| Refusal { code: close::SILENT, reason: "no hello in time".to_owned(), error: None };
+    let silent = |_| Refusal { code: close::SILENT, reason: "no hello arrived in time".to_owned(), error: None };
     let mut hello = arrived.map_err(silent)??;
     let key = hello.remove("key");
-    let (caller, place, entry) = match admission {
-        Admission::Whole { caller, place, entry } => (caller, place, entry),
-        Admission::Half { login, id } => {
+    let (caller, slot, entry) = match admission {
+        Admission::Admitted { caller, slot, entry } => (caller, slot, entry),
+        Admission::NeedsKey { login, id } => {
             let key = key.as_ref().and_then(Value::as_str).and_then(|key| login.with_key(key));
             let caller = key.ok_or_else(Problem::not_authenticated)?;
-            match let_in(app, caller, &id).await? {
-                Admission::Whole { caller, place, entry } => (caller, place, entry),
-                Admission::Half { .. } => return Err(Problem::not_authenticated().into()),
+            match authorize(app, caller, &id).await? {
+                Admission::Admitted { caller, slot, entry } => (caller, slot, entry),
+                Admission::NeedsKey { .. } => return Err(Problem::not_authenticated().into()),
             }
         }
     };
@@ -217,48 +225,49 @@ async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<G
     let dir = entry.dir.clone();
     let session = connect(app, *entry).await?;
     let hello = relay::Hello { text: Value::Object(hello).to_string(), at: Instant::now() };
-    Ok((caller, place, dir, session, hello))
+    Ok((caller, slot, dir, session, hello))
 }
 
-/// The first message, which has to be a hello: on the session's own socket, anything else would be a request of its owner.
+/// Reads the first message, which must be a hello: a session treats any other first message as a control request
+/// from its owner.
 async fn first_message(socket: &mut Socket) -> Result<serde_json::Map<String, Value>, Refusal> {
-    let gone = || Refusal { code: close::NORMAL, reason: String::new(), error: None };
+    let disconnected = || Refusal { code: close::NORMAL, reason: String::new(), error: None };
     let message = loop {
         match socket.next().await {
-            // Its answer has to leave before more is read, so that no answers pile up.
-            Some(Ok(message)) if message.is_ping() => socket.flush().await.map_err(|_| gone())?,
+            // Send the pong before reading more, so that pongs do not pile up.
+            Some(Ok(message)) if message.is_ping() => socket.flush().await.map_err(|_| disconnected())?,
             Some(Ok(message)) if message.is_pong() => {}
             Some(Ok(message)) => break message,
             Some(Err(error)) => {
-                let (code, reason) = relay::close_of(&error);
+                let (code, reason) = relay::close_for(&error);
                 return Err(Refusal { code, reason, error: None });
             }
-            None => return Err(gone()),
+            None => return Err(disconnected()),
         }
     };
     if message.is_close() {
-        return Err(gone());
+        return Err(disconnected());
     }
     let text = message.as_text().ok_or(BadHello::NotHello);
     text.and_then(hello::fields).map_err(|bad| Refusal::bad_hello(&bad))
 }
 
-/// The session's socket, or one that its files are served over. Whether it is gone is for its files and its lock to say,
-/// never for a refused connection.
+/// Connects to the session's socket, or for an ended session to a thread that serves its files. Only the files
+/// and the lock show that a session has ended, never a refused connection.
 async fn connect(app: &App, entry: Entry) -> Result<UnixStream, Problem> {
-    let entry = match ask::connect(&entry.dir) {
+    let entry = match control::connect(&entry.dir) {
         Ok(stream) => return Ok(stream),
-        Err(error) => blocking(move || ended(&entry.dir, &error)).await?,
+        Err(error) => blocking(move || read_ended(&entry.dir, &error)).await?,
     };
     archive::check(&entry)?;
-    let Ok(permit) = app.archives.clone().try_acquire_owned() else {
-        return Err(unreachable("too many viewers of ended sessions at a time".to_owned()));
+    let Ok(permit) = app.archive_viewers.clone().try_acquire_owned() else {
+        return Err(unreachable("too many viewers of ended sessions; try again later".to_owned()));
     };
     let pair = || {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
         std::thread::Builder::new().name("bowline-archive".to_owned()).spawn(move || {
-            // A viewer that leaves early is no failure, and nobody is left to be told of another.
+            // The viewer sees an error only as the end of the connection.
             let _ = archive::serve(&entry, theirs);
             drop(permit);
         })?;
@@ -267,11 +276,11 @@ async fn connect(app: &App, entry: Entry) -> Result<UnixStream, Problem> {
     pair().map_err(|error: io::Error| unreachable(error.to_string()))
 }
 
-/// The session that did not take a connection, if that is because it has ended.
-fn ended(dir: &SessionDir, refused: &io::Error) -> Result<Entry, Problem> {
+/// Reads a session that refused a connection. An error unless the session has ended.
+fn read_ended(dir: &SessionDir, refused: &io::Error) -> Result<Entry, Problem> {
     let entry = registry::try_read(dir.clone()).map_err(|error| unreachable(error.to_string()))?;
     let entry = entry.ok_or_else(|| Problem::new(Code::SessionGone, "the session was forgotten"))?;
-    if entry.info.state == Life::Running {
+    if entry.info.state == SessionState::Running {
         return Err(unreachable(format!("the session process cannot be reached: {refused}")));
     }
     Ok(entry)

@@ -1,4 +1,4 @@
-//! A session is made over HTTP: what was asked for, checked and completed, and once for each `Idempotency-Key`.
+//! `POST /v1/sessions`: validates the request, fills in defaults, and starts one session per `Idempotency-Key`.
 
 use bowline_proto::api::{Checked, NewSession, NewTerminal};
 use bowline_proto::problem::Code;
@@ -16,31 +16,31 @@ use http::{HeaderMap, StatusCode, header};
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
-use crate::ask;
+use crate::control;
 use crate::extract::Json;
 use crate::guard::Writer;
 use crate::problem::{Problem, internal};
-use crate::sessions::{blocking, slowly};
+use crate::sessions::{blocking, blocking_limited};
 
-/// The longest `Idempotency-Key`.
+/// The longest `Idempotency-Key`, in bytes; a longer one gets 400 `bad_request`.
 const MAX_KEY: usize = 256;
-/// How long a repeat waits for the first request's session to be whole.
-const WHOLE_WITHIN: Duration = Duration::from_secs(10);
+/// How long a repeated request waits for the first one to finish starting its session.
+const EARLIER_START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes a session.
+/// Starts a session.
 #[utoipa::path(
     post, path = "/v1/sessions", tag = "sessions", operation_id = "create_session", request_body = NewSession,
-    params(("Idempotency-Key" = Option<String>, Header, description = "A repeat with the same key returns the first session")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated request with the same key returns the session that the first one started")),
     responses(
-        (status = 201, description = "Made, now or by an earlier request with the same key", body = SessionInfo, headers(("Location" = String, description = "The session"))),
-        (status = 200, description = "`if_exists: return` found it running, with the same command and directory", body = SessionInfo),
+        (status = 201, description = "Started, by this request or an earlier one with the same key", body = SessionInfo, headers(("Location" = String, description = "The session, relative to this URL"))),
+        (status = 200, description = "`if_exists: return` found a running session with the same name, command and directory", body = SessionInfo),
         (status = 400, description = "`bad_request`, `bad_name`, `bad_size`"),
         (status = 401, description = "`not_authenticated`"),
-        (status = 403, description = "`not_allowed`: this needs the scope `write`, or it is another machine's session"),
-        (status = 409, description = "`name_taken`: a running session has the name, and `detail` says what it runs; `id_reused`: another request had this key"),
+        (status = 403, description = "`not_allowed`: the scope `write` is required, or the session to replace belongs to another machine"),
+        (status = 409, description = "`name_taken`: a running session has this name, and `detail` says what it runs; `id_reused`: a different request used this key"),
         (status = 413, description = "`too_large`"),
         (status = 422, description = "`bad_cwd`, `no_program`"),
-        (status = 503, description = "`unreachable`: it did not come to life, or the one to replace does not end"),
+        (status = 503, description = "`unreachable`: the session process did not start, or the session to replace did not end"),
         (status = 507, description = "`no_space`"),
     )
 )]
@@ -48,97 +48,100 @@ pub(crate) async fn create(
     State(app): State<App>,
     Writer(caller): Writer,
     headers: HeaderMap,
-    Json(NewSession::Terminal(wanted)): Json<NewSession>,
+    Json(NewSession::Terminal(request)): Json<NewSession>,
 ) -> Result<Response, Problem> {
-    let key = idempotency_key(&headers)?.map(|key| derive(caller.id(), key));
-    let digest = digest(&wanted).map_err(|error| internal(&error))?;
-    let mut spec = spec(&app, wanted).await?;
-    let Some(id) = key else { return make(&app, spec).await };
+    let key = idempotency_key(&headers)?.map(|key| derive_id(caller.id(), key));
+    let digest = digest(&request).map_err(|error| internal(&error))?;
+    let mut spec = spec(&app, request).await?;
+    let Some(id) = key else { return start_session(&app, spec).await };
     (spec.id, spec.request) = (Some(id.clone()), Some(digest));
-    // A caller that leaves must not let its own repeat in beside the start that goes on.
-    let made = tokio::spawn(async move { make_once(&app, id, spec).await });
-    made.await.unwrap_or_else(|error| Err(internal(&error)))
+    // Spawned, so that the start keeps its lock if the client disconnects and repeats the request.
+    let created = tokio::spawn(async move { create_once(&app, id, spec).await });
+    created.await.unwrap_or_else(|error| Err(internal(&error)))
 }
 
-/// Makes a session of a derived id, unless it was made before.
-async fn make_once(app: &App, id: SessionId, spec: Spec) -> Result<Response, Problem> {
-    let _making = app.making(&id).lock().await;
-    if let Some(first) = first(app, &id).await? {
-        if first.meta.request != spec.request {
-            return Err(Problem::new(Code::IdReused, "another request had this Idempotency-Key"));
+/// Starts the session with this derived id, unless an earlier request has started it.
+async fn create_once(app: &App, id: SessionId, spec: Spec) -> Result<Response, Problem> {
+    let _lock = app.create_lock(&id).lock().await;
+    if let Some(earlier) = find_earlier(app, &id).await? {
+        if earlier.meta.request != spec.request {
+            return Err(Problem::new(Code::IdReused, "this Idempotency-Key was already used for a different request"));
         }
-        return Ok(created(ask::describe(first).await));
+        return Ok(created(control::describe(earlier).await));
     }
-    make(app, spec).await
+    start_session(app, spec).await
 }
 
-async fn make(app: &App, spec: Spec) -> Result<Response, Problem> {
+async fn start_session(app: &App, spec: Spec) -> Result<Response, Problem> {
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
     let retention = app.settings.sessions.retention;
-    let started = slowly(app, move || Ok(start::start(&home, &launcher, spec, &retention)?)).await?;
-    let info = ask::describe(started.entry).await;
+    let started = blocking_limited(app, move || Ok(start::start(&home, &launcher, spec, &retention)?)).await?;
+    let info = control::describe(started.entry).await;
     Ok(if started.existed { Json(info).into_response() } else { created(info) })
 }
 
-/// A new session, and where it is. That is relative to what was called, whose prefix a proxy may have taken off.
+/// A 201 response. `Location` is relative to the request's URL, because a proxy may have stripped a prefix from it.
 fn created(info: SessionInfo) -> Response {
-    let place = [(header::LOCATION, format!("sessions/{}", info.id))];
-    (StatusCode::CREATED, place, Json(info)).into_response()
+    let location = [(header::LOCATION, format!("sessions/{}", info.id))];
+    (StatusCode::CREATED, location, Json(info)).into_response()
 }
 
-/// The session of an earlier request with the same key. Its process may just be starting, also after this gateway's
-/// predecessor was killed: then it is waited for.
-async fn first(app: &App, id: &SessionId) -> Result<Option<Entry>, Problem> {
+/// The session that an earlier request with the same key started. Waits while its process is still starting, which
+/// it may do even if the gateway that launched it was killed.
+async fn find_earlier(app: &App, id: &SessionId) -> Result<Option<Entry>, Problem> {
     let dir = app.home.session(id);
-    let until = tokio::time::Instant::now() + WHOLE_WITHIN;
+    let deadline = tokio::time::Instant::now() + EARLIER_START_TIMEOUT;
     loop {
-        let looked = dir.clone();
+        let dir = dir.clone();
         let (entry, starting) = blocking(move || {
-            let starting = bowline_host::lock::Lock::is_held(&looked.lock());
-            let path = looked.path().to_owned();
-            let entry = registry::try_read(looked).map_err(|source| RegistryError::Io { path, source })?;
+            let starting = bowline_host::lock::Lock::is_held(&dir.lock());
+            let path = dir.path().to_owned();
+            let entry = registry::try_read(dir).map_err(|source| RegistryError::Io { path, source })?;
             Ok((entry, starting))
         })
         .await?;
         if entry.is_some() || !starting {
             return Ok(entry);
         }
-        if tokio::time::Instant::now() > until {
-            let detail = "an earlier request with this key is still starting its session";
+        if tokio::time::Instant::now() > deadline {
+            let detail = "an earlier request with this Idempotency-Key is still starting its session; try again \
+                          in a few seconds";
             return Err(Problem::new(Code::Unreachable, detail).retry_after(5));
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-async fn spec(app: &App, wanted: NewTerminal) -> Result<Spec, Problem> {
-    let name = wanted.name.map(|name| name.parse::<SessionName>());
+async fn spec(app: &App, request: NewTerminal) -> Result<Spec, Problem> {
+    let name = request.name.map(|name| name.parse::<SessionName>());
     let name = name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
-    let size = wanted.size.map(Checked::get);
+    let size = request.size.map(Checked::get);
     let size = size.transpose().map_err(|why| Problem::new(Code::BadSize, why.to_string()))?;
     let defaults = &app.settings.sessions;
     let mut env = app.environment.get().await.clone();
-    for (variable, value) in wanted.env {
+    for (variable, value) in request.env {
         if variable.is_empty() || variable.contains(['=', '\0']) || value.contains('\0') {
-            return Err(Problem::new(
-                Code::BadRequest,
-                format!("{variable:?} cannot be a variable of the environment"),
-            ));
+            let detail = format!(
+                "{variable:?} is not a valid environment variable: a name must not be empty or contain `=`, and \
+                 neither a name nor a value may contain a NUL byte"
+            );
+            return Err(Problem::new(Code::BadRequest, detail));
         }
-        env.retain(|(there, _)| *there != *variable);
+        env.retain(|(existing, _)| *existing != *variable);
         env.push((variable.into(), value.into()));
     }
-    if wanted.argv.iter().any(|arg| arg.contains('\0')) || wanted.argv.first().is_some_and(String::is_empty) {
-        return Err(Problem::new(Code::BadRequest, "argv has an empty program or a zero byte"));
+    if request.argv.iter().any(|arg| arg.contains('\0')) || request.argv.first().is_some_and(String::is_empty) {
+        return Err(Problem::new(Code::BadRequest, "argv must start with a program and must not contain NUL bytes"));
     }
-    let mut argv: Vec<OsString> = wanted.argv.into_iter().map(OsString::from).collect();
+    let mut argv: Vec<OsString> = request.argv.into_iter().map(OsString::from).collect();
     if argv.is_empty() {
         argv.extend(defaults.shell.clone().map(OsString::from));
     }
     let home = || env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
-    let cwd = match wanted.cwd.map(PathBuf::from) {
+    let cwd = match request.cwd.map(PathBuf::from) {
         Some(cwd) if !cwd.is_absolute() => {
-            return Err(Problem::new(Code::BadCwd, format!("{} is not an absolute path", cwd.display())));
+            let detail = format!("the working directory {} is not an absolute path", cwd.display());
+            return Err(Problem::new(Code::BadCwd, detail));
         }
         Some(cwd) => cwd,
         None => home().filter(|home| home.is_absolute()).unwrap_or_else(|| "/".into()),
@@ -146,8 +149,8 @@ async fn spec(app: &App, wanted: NewTerminal) -> Result<Spec, Problem> {
     Ok(Spec {
         name,
         cwd,
-        detached_ttl: wanted.detached_ttl,
-        if_exists: wanted.if_exists,
+        detached_ttl: request.detached_ttl,
+        if_exists: request.if_exists,
         id: None,
         request: None,
         open_files: app.open_files,
@@ -155,8 +158,8 @@ async fn spec(app: &App, wanted: NewTerminal) -> Result<Spec, Problem> {
             argv,
             env,
             size: size.unwrap_or_default(),
-            log_size: wanted.log_size.unwrap_or(defaults.log_size),
-            history: wanted.scrollback.unwrap_or(defaults.history),
+            log_size: request.log_size.unwrap_or(defaults.log_size),
+            history: request.scrollback.unwrap_or(defaults.history),
         }),
     })
 }
@@ -165,23 +168,24 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<&[u8]>, Problem> {
     let key = headers.get("idempotency-key").map(|key| key.as_bytes());
     match key {
         Some(key) if key.is_empty() || key.len() > MAX_KEY => {
-            Err(Problem::new(Code::BadRequest, format!("an Idempotency-Key has 1 to {MAX_KEY} bytes")))
+            Err(Problem::new(Code::BadRequest, format!("an Idempotency-Key must have 1 to {MAX_KEY} bytes")))
         }
         key => Ok(key),
     }
 }
 
-/// A session's id from who asks and their key: the same after a restart, and nobody else's.
-fn derive(caller: &str, key: &[u8]) -> SessionId {
+/// Derives a session id from the caller and the key, so that a repeat finds the session even after a gateway
+/// restart and another caller's key never does.
+fn derive_id(caller: &str, key: &[u8]) -> SessionId {
     let digest = Sha256::new().chain_update(caller).chain_update([0]).chain_update(key).finalize();
     let mut random = [0; 12];
     random.copy_from_slice(&digest[..12]);
     SessionId::from_random(random)
 }
 
-/// By this, a repeat is told from another request with the same key.
-fn digest(wanted: &NewTerminal) -> serde_json::Result<String> {
-    let digest = Sha256::digest(serde_json::to_vec(wanted)?);
+/// A digest of the request, to tell a repeat from a different request with the same key.
+fn digest(request: &NewTerminal) -> serde_json::Result<String> {
+    let digest = Sha256::digest(serde_json::to_vec(request)?);
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -189,10 +193,10 @@ fn digest(wanted: &NewTerminal) -> serde_json::Result<String> {
 mod tests {
     use super::*;
 
-    /// A key is remembered for as long as its session, over upgrades.
+    /// Digests are stored with the session, so they must not change between versions.
     #[test]
-    fn r28_a_digest_has_only_what_was_asked_for() {
-        let digest = |wanted: serde_json::Value| digest(&serde_json::from_value(wanted).unwrap()).unwrap();
+    fn r28_a_digest_covers_only_the_fields_that_were_sent() {
+        let digest = |request: serde_json::Value| digest(&serde_json::from_value(request).unwrap()).unwrap();
         let hash = |text: &str| Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         assert_eq!(digest(serde_json::json!({})), hash("{}"));
         assert_eq!(digest(serde_json::json!({ "name": "a", "argv": ["b"] })), hash(r#"{"name":"a","argv":["b"]}"#));

@@ -1,4 +1,7 @@
-//! The door: what every request passes, in this order: Host, Origin, rate, auth, scope. Existence is the handler's.
+//! Access checks: `Host` and `Origin` for every request, then the caller and its scope.
+//!
+//! Handlers look a session up only after these checks, so a caller without access cannot learn which sessions
+//! exist.
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -10,25 +13,26 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 
 use crate::app::App;
-use crate::auth::{Caller, HalfLogin, TOKEN_PREFIX};
+use crate::auth::{Caller, PendingLogin, TOKEN_PREFIX};
+use crate::context::{RequestContext, SocketAddrs};
 use crate::problem::Problem;
-use crate::reach::{Ends, Reach};
 use crate::ws;
 
-/// The header with the key of a browser's own origin.
+/// The header with a browser login's key, which the page keeps in its origin's storage.
 pub(crate) const KEY_HEADER: &str = "bowline-key";
-/// The routes on which a browser is refused by a close, since it cannot read the status of an upgrade.
-const SOCKETS: [&str; 2] = ["/v1/sessions/{id}/attach", "/v1/events"];
+/// The routes that accept WebSockets. A browser cannot read the status of a refused upgrade, so there it gets a
+/// close.
+const STREAM_ROUTES: [&str; 2] = ["/v1/sessions/{id}/attach", "/v1/events"];
 
-/// Checks Host and Origin, and says so to the handlers by an extension, [`Reach`].
+/// Middleware that checks `Host` and `Origin`, and passes a [`RequestContext`] on to the handlers.
 pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let Some(ends) = parts.extensions.get::<Ends>().copied() else {
+    let Some(addrs) = parts.extensions.get::<SocketAddrs>().copied() else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    match Reach::check(&app.settings, ends, &parts.headers) {
-        Ok(reach) => {
-            parts.extensions.insert(reach);
+    match RequestContext::check(&app.settings, addrs, &parts.headers) {
+        Ok(context) => {
+            parts.extensions.insert(context);
             next.run(Request::from_parts(parts, body)).await
         }
         Err(problem) => {
@@ -41,101 +45,103 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
     }
 }
 
-/// Whether the request is for a stream: what a browser cannot add headers to.
+/// Whether the request is for a stream. A browser cannot add headers to such a request.
 fn is_stream(parts: &Parts) -> bool {
-    parts.extensions.get::<MatchedPath>().is_some_and(|path| SOCKETS.contains(&path.as_str()))
+    parts.extensions.get::<MatchedPath>().is_some_and(|path| STREAM_ROUTES.contains(&path.as_str()))
 }
 
-/// Who is calling, as far as the request's head tells.
-pub(crate) enum Who {
-    /// Known.
+/// What the head of a request says about the caller.
+pub(crate) enum Identity {
     Caller(Caller),
-    /// A browser's cookie without the key of its origin, which a WebSocket sends in its first message.
-    Half(HalfLogin),
+    /// A browser's cookie without the login's key, which a WebSocket sends in its first message.
+    Pending(PendingLogin),
 }
 
-/// Reads who is calling: a token, a ticket, a trusted proxy's word, or a browser's cookie (and its key).
-pub(crate) fn who(app: &App, parts: &Parts) -> Result<Who, Problem> {
+/// Identifies the caller by the first of these that the request has: a token, a ticket, a trusted proxy's user
+/// header, or a browser's cookie and key.
+pub(crate) fn identify(app: &App, parts: &Parts) -> Result<Identity, Problem> {
     let bearer = bearer(&parts.headers);
     let unknown = || match bearer {
         Some(_) => Problem::new(
             Code::NotAuthenticated,
-            "the token is unknown, expired or revoked; `bowline token create` makes one",
+            "the token is unknown, expired or revoked; create one with `bowline token create`",
         ),
         None => Problem::not_authenticated(),
     };
     if let Some(token) = bearer.filter(|token| token.starts_with(TOKEN_PREFIX)) {
-        return app.auth.bearer(token).map(Who::Caller).ok_or_else(unknown);
+        return app.auth.bearer(token).map(Identity::Caller).ok_or_else(unknown);
     }
-    // Nowhere else: a ticket that leaked with an address must not make tokens.
+    // Tickets work for streams only: they are part of URLs, and a leaked URL must not give access to the API.
     if let Some(ticket) = query_value(parts, "ticket").filter(|_| is_stream(parts)) {
-        let spent = || Problem::new(Code::BadTicket, "the ticket is spent, expired or unknown; fetch another");
-        return app.auth.redeem_ticket(&ticket).map(Who::Caller).ok_or_else(spent);
+        let detail = "the ticket is used, expired or unknown; request a new one with POST /v1/tickets";
+        let bad_ticket = || Problem::new(Code::BadTicket, detail);
+        return app.auth.redeem_ticket(&ticket).map(Identity::Caller).ok_or_else(bad_ticket);
     }
     if let Some(caller) = forwarded_user(app, parts)? {
-        return Ok(Who::Caller(caller));
+        return Ok(Identity::Caller(caller));
     }
-    let half = cookie(&parts.headers, app.auth.cookie_name()).and_then(|cookie| app.auth.cookie(cookie));
-    let half = half.ok_or_else(unknown)?;
+    let pending = cookie(&parts.headers, app.auth.cookie_name()).and_then(|cookie| app.auth.cookie(cookie));
+    let pending = pending.ok_or_else(unknown)?;
     match parts.headers.get(KEY_HEADER) {
-        Some(key) => half.with_key(key.to_str().unwrap_or_default()).map(Who::Caller).ok_or_else(unknown),
-        None => Ok(Who::Half(half)),
+        Some(key) => pending.with_key(key.to_str().unwrap_or_default()).map(Identity::Caller).ok_or_else(unknown),
+        None => Ok(Identity::Pending(pending)),
     }
 }
 
-/// The token of an `Authorization`. Whatever else that says is for somebody before us: a proxy that asks for a password of its own
-/// passes it on.
+/// The token of an `Authorization: Bearer` header. Another scheme is ignored, because a proxy that checks passwords
+/// passes its own header on.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// Who a trusted proxy says is calling, where that is configured.
+/// The user that a trusted proxy names, if forward authentication is configured.
 fn forwarded_user(app: &App, parts: &Parts) -> Result<Option<Caller>, Problem> {
     let Some(forward) = &app.settings.forward_auth else { return Ok(None) };
-    let trusted = parts.extensions.get::<Reach>().is_some_and(|reach| reach.trusted);
+    let trusted = parts.extensions.get::<RequestContext>().is_some_and(|context| context.trusted);
     let mut users = parts.headers.get_all(&forward.header).iter();
     let Some(user) = users.next().filter(|_| trusted) else { return Ok(None) };
     if users.next().is_some() {
-        // One of them may be the caller's own.
-        let detail = format!("the header {} is there more than once: let the proxy replace it", forward.header);
+        // The client may have sent one of them itself.
+        let detail =
+            format!("the request has more than one {} header; configure the proxy to replace it", forward.header);
         return Err(Problem::new(Code::NotAllowed, detail));
     }
     let user = user.to_str().unwrap_or_default();
     if forward.users.iter().any(|known| known == user) {
         return Ok(Some(Caller::user(user, TokenScope::Admin)));
     }
-    Err(Problem::new(Code::NotAllowed, format!("the user {user:?} is not in the gateway's list")))
+    Err(Problem::new(Code::NotAllowed, format!("the user {user:?} is not allowed by the gateway's configuration")))
 }
 
-/// A caller that may look.
+/// A caller with at least the scope `read`.
 pub(crate) struct Reader(pub(crate) Caller);
-/// A caller that may change sessions.
+/// A caller with at least the scope `write`.
 pub(crate) struct Writer(pub(crate) Caller);
-/// A caller that may do everything.
+/// A caller with the scope `admin`.
 pub(crate) struct Admin(pub(crate) Caller);
 
-/// A caller of at least this scope, from a plain call.
+/// Identifies the caller of a plain HTTP request and checks its scope.
 pub(crate) fn caller(app: &App, parts: &Parts, needed: TokenScope) -> Result<Caller, Problem> {
-    match who(app, parts)? {
-        Who::Caller(caller) => allow(caller, needed),
-        Who::Half(_) => Err(Problem::new(
+    match identify(app, parts)? {
+        Identity::Caller(caller) => allow(caller, needed),
+        Identity::Pending(_) => Err(Problem::new(
             Code::NotAuthenticated,
-            "a cookie alone is not enough, for other ports of this host see it: send the login's key in Bowline-Key",
+            "the cookie alone is not enough: send the login's key in the Bowline-Key header",
         )),
     }
 }
 
-/// The caller, if its scope is enough.
+/// Checks that the caller has the needed scope.
 pub(crate) fn allow(caller: Caller, needed: TokenScope) -> Result<Caller, Problem> {
     if caller.allows(needed) {
         return Ok(caller);
     }
-    let detail = format!("this needs the scope {needed}, and the caller has {}", caller.scope());
+    let detail = format!("the scope {needed} is required, but the caller has {}", caller.scope());
     Err(Problem::new(Code::NotAllowed, detail))
 }
 
-/// Makes a scope's type an extractor.
+/// Makes each type an extractor for callers with a scope.
 macro_rules! extracts {
     ($($name:ident: $scope:expr),*) => {$(
         impl FromRequestParts<App> for $name {
@@ -148,13 +154,12 @@ macro_rules! extracts {
 }
 extracts!(Reader: TokenScope::Read, Writer: TokenScope::Write, Admin: TokenScope::Admin);
 
-/// A cookie's value.
 fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|cookies| cookies.split(';')).find_map(|cookie| cookie.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
-/// A value of the query.
+/// The first value of a query parameter, decoded.
 pub(crate) fn query_value(parts: &Parts, name: &str) -> Option<String> {
     let pairs = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
     pairs.into_iter().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())

@@ -1,4 +1,4 @@
-//! What a session printed and what it shows, over HTTP: its log as bytes, its screen as text, ANSI or JSON.
+//! A session's output over HTTP: its log as bytes, and its screen as text, ANSI or JSON.
 
 use bowline_proto::problem::{Code, Retained};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use bowline_host::control::ControlError;
 use bowline_host::home::SessionDir;
 use bowline_host::registry::Entry;
 use bowline_proto::Offset;
-use bowline_proto::control::{self, Reply, Request, ScreenFormat};
-use bowline_proto::session::State as Life;
+use bowline_proto::control::{Reply, Request, ScreenFormat, text_to_bytes};
+use bowline_proto::session::State as SessionState;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
@@ -22,133 +22,140 @@ use serde_json::Value;
 use utoipa::IntoParams;
 
 use crate::app::App;
-use crate::ask;
 use crate::auth::Caller;
+use crate::control;
 use crate::extract::{Key, Query};
 use crate::guard::Reader;
 use crate::problem::{Problem, internal};
 use crate::sessions::{blocking, find};
 
-/// How much of a log is read at a time.
-const PIECE: u64 = 256 << 10;
+/// Bytes of the log that are read at a time.
+const CHUNK: u64 = 256 << 10;
 
-/// A part of the log.
 #[derive(Debug, Deserialize, IntoParams)]
-pub(crate) struct Range {
-    /// The first byte; the oldest kept if absent.
+pub(crate) struct LogQuery {
+    /// Offset of the first byte. Default: the oldest byte that the log retains.
     #[param(value_type = Option<u64>)]
     from: Option<Offset>,
-    /// Behind the last byte; the end if absent.
+    /// Offset after the last byte. Default: the end of the log.
     #[param(value_type = Option<u64>)]
     to: Option<Offset>,
 }
 
-/// The bytes that a session printed, as far as they are kept.
+/// Returns the session's output, as far as its log retains it.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/log", tag = "sessions", operation_id = "get_log", params(Range, ("id" = String, Path, description = "The session's id or name")),
+    get, path = "/v1/sessions/{id}/log", tag = "sessions", operation_id = "get_log",
+    params(LogQuery, ("id" = String, Path, description = "The session's id or name")),
     responses(
-        (status = 200, description = "All of it", content_type = "application/octet-stream", body = String),
-        (status = 206, description = "The part that was asked for", content_type = "application/octet-stream", body = String),
+        (status = 200, description = "Everything that the log retains", content_type = "application/octet-stream", body = String),
+        (status = 206, description = "The requested range", content_type = "application/octet-stream", body = String),
         (status = 400, description = "`bad_request`, `bad_name`"),
         (status = 401, description = "`not_authenticated`"),
-        (status = 403, description = "`not_allowed`: this needs the scope `read`"),
+        (status = 403, description = "`not_allowed`: the scope `read` is required"),
         (status = 404, description = "`unknown_session`"),
-        (status = 416, description = "`out_of_range`, with the range that is kept in `retained`"),
-        (status = 503, description = "`unreachable`: the log is in the session process's memory, and that does not answer"),
+        (status = 416, description = "`out_of_range`; `retained` has the range that the log retains"),
+        (status = 503, description = "`unreachable`: the session process, which holds the log in memory, does not answer"),
     )
 )]
 pub(crate) async fn log(
     State(app): State<App>,
     Reader(caller): Reader,
     Key(id): Key,
-    Query(range): Query<Range>,
+    Query(range): Query<LogQuery>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
-    let (log, start, end) = Kept::open(entry).await?;
+    let (log, start, end) = LogSource::open(entry).await?;
     let (from, to) = (range.from.unwrap_or(start), range.to.unwrap_or(end).min(end));
     if from < start || from > end || to < from {
-        let detail = format!("the log keeps bytes {start} to {end}");
+        let detail = format!("the log only retains bytes {start} to {end}");
         let problem = Problem::new(Code::OutOfRange, detail).retained(Retained { from: start, to: end });
         return Ok(([(header::CONTENT_RANGE, format!("bytes */{end}"))], problem).into_response());
     }
-    let shown = if to > from { format!("bytes {from}-{}/{end}", to - 1) } else { format!("bytes */{end}") };
-    let part = range.from.is_some() || range.to.is_some();
-    let status = if part && to > from { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+    let content_range = if to > from { format!("bytes {from}-{}/{end}", to - 1) } else { format!("bytes */{end}") };
+    let partial = range.from.is_some() || range.to.is_some();
+    let status = if partial && to > from { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
         (header::CONTENT_LENGTH, (to - from).to_string()),
-        (header::CONTENT_RANGE, shown),
+        (header::CONTENT_RANGE, content_range),
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
-    Ok((status, headers, Body::from_stream(pieces(caller, log, from, to))).into_response())
+    Ok((status, headers, Body::from_stream(chunks(caller, log, from, to))).into_response())
 }
 
-/// How long a session's process may take to say that its log is in memory: its file would tell of less.
-const STATUS_WITHIN: Duration = Duration::from_secs(2);
+/// How long to wait for the session process to say whether its log is in memory. After that the log file is read,
+/// which may hold less.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where a log is kept.
+/// Where a log is read from.
 #[derive(Clone)]
-enum Kept {
+enum LogSource {
     File(Arc<LogFile>),
-    /// In the memory of the session's process, since its file could not be written.
+    /// In the memory of the session process, because it could not write the file.
     Memory(SessionDir),
 }
 
-impl Kept {
-    /// The log, its oldest byte and its end.
-    async fn open(entry: Entry) -> Result<(Kept, Offset, Offset), Problem> {
+impl LogSource {
+    /// Opens the log. Returns it with its oldest retained offset and its end.
+    async fn open(entry: Entry) -> Result<(LogSource, Offset, Offset), Problem> {
         let (dir, here) = (entry.dir.clone(), entry.here);
-        let info = ask::describe_within(entry, STATUS_WITHIN).await;
-        if here && info.degraded && info.state == Life::Running {
-            let (start, end, _) = remembered(&dir, None, 0).await?;
-            return Ok((Kept::Memory(dir), start, end));
+        let info = control::describe_within(entry, STATUS_TIMEOUT).await;
+        if here && info.degraded && info.state == SessionState::Running {
+            let (start, end, _) = read_memory_log(&dir, None, 0).await?;
+            return Ok((LogSource::Memory(dir), start, end));
         }
         blocking(move || {
             let log = LogFile::open(&dir)?;
             let (start, end) = log.range()?;
-            Ok((Kept::File(Arc::new(log)), start, end))
+            Ok((LogSource::File(Arc::new(log)), start, end))
         })
         .await
     }
 
-    /// At most `len` bytes from there; none at the end.
+    /// Reads at most `len` bytes at `from`; none at the end of the log.
     async fn read(&self, from: Offset, len: u64) -> Result<Vec<u8>, Problem> {
-        let len = len.min(PIECE);
+        let len = len.min(CHUNK);
         match self {
-            Kept::File(log) => {
+            LogSource::File(log) => {
                 let log = log.clone();
                 blocking(move || {
-                    let mut piece = vec![0; len as usize];
-                    let read = log.read(from, &mut piece)?;
-                    piece.truncate(read);
-                    Ok(piece)
+                    let mut chunk = vec![0; len as usize];
+                    let read = log.read(from, &mut chunk)?;
+                    chunk.truncate(read);
+                    Ok(chunk)
                 })
                 .await
             }
-            Kept::Memory(dir) => Ok(remembered(dir, Some(from), len as u32).await?.2),
+            LogSource::Memory(dir) => Ok(read_memory_log(dir, Some(from), len as u32).await?.2),
         }
     }
 }
 
-/// A part of a log in memory, with its oldest byte and its end.
-async fn remembered(dir: &SessionDir, from: Option<Offset>, max: u32) -> Result<(Offset, Offset, Vec<u8>), Problem> {
-    let reply = ask::ask(dir, &Request::Log { from, max }, ask::WITHIN).await.map_err(|error| match error {
-        // An older process keeps it to itself.
-        ControlError::Refused { message, .. } => Problem::new(Code::Unreachable, message),
-        error => error.into(),
-    })?;
+/// Reads from a log in memory. Returns its oldest retained offset, its end, and the bytes.
+async fn read_memory_log(
+    dir: &SessionDir,
+    from: Option<Offset>,
+    max: u32,
+) -> Result<(Offset, Offset, Vec<u8>), Problem> {
+    let reply = control::request(dir, &Request::Log { from, max }, control::REQUEST_TIMEOUT).await.map_err(
+        |error| match error {
+            // A session process of an older version does not support this request.
+            ControlError::Refused { message, .. } => Problem::new(Code::Unreachable, message),
+            error => error.into(),
+        },
+    )?;
     let part = match reply {
-        Reply::Log { start, end, bytes } => control::text_to_bytes(&bytes).map(|bytes| (start, end, bytes)),
+        Reply::Log { start, end, bytes } => text_to_bytes(&bytes).map(|bytes| (start, end, bytes)),
         _ => None,
     };
-    part.ok_or_else(|| Problem::new(Code::Unreachable, "the session process answered with something unexpected"))
+    part.ok_or_else(|| Problem::new(Code::Unreachable, ControlError::Unexpected.to_string()))
 }
 
-/// Reads piece by piece, for as long as the caller may. Bytes that the log lost meanwhile, and whoever is revoked, end the answer
-/// short of its length, which is an error to every client.
-fn pieces(
+/// Streams the log in chunks. If the log drops bytes of the range, or the caller's token is revoked, the response
+/// ends short of its `Content-Length`, which every client treats as an error.
+fn chunks(
     caller: Caller,
-    log: Kept,
+    log: LogSource,
     from: Offset,
     to: Offset,
 ) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
@@ -162,23 +169,22 @@ fn pieces(
             read = log.read(at, to - at) => read,
         };
         match read {
-            Ok(piece) if piece.is_empty() => Err("the log ended early".to_owned()),
-            Ok(piece) => {
-                let next = at + piece.len() as u64;
-                Ok(Some((Bytes::from(piece), (caller, log, next))))
+            Ok(chunk) if chunk.is_empty() => Err("the log ended early".to_owned()),
+            Ok(chunk) => {
+                let next = at + chunk.len() as u64;
+                Ok(Some((Bytes::from(chunk), (caller, log, next))))
             }
             Err(problem) => Err(problem.close().1),
         }
     })
 }
 
-/// How to show a screen.
 #[derive(Debug, Deserialize, IntoParams)]
-pub(crate) struct Show {
-    /// `text` if absent.
+pub(crate) struct ScreenQuery {
+    /// Default: `text`.
     #[serde(default = "text")]
     format: ScreenFormat,
-    /// Lines above the screen.
+    /// How many lines above the screen to include.
     #[serde(default)]
     scrollback: u32,
 }
@@ -187,17 +193,18 @@ fn text() -> ScreenFormat {
     ScreenFormat::Text
 }
 
-/// What a session shows now, or showed last.
+/// Returns the session's current screen, or the last one if it has ended.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/screen", tag = "sessions", operation_id = "get_screen", params(Show, ("id" = String, Path, description = "The session's id or name")),
+    get, path = "/v1/sessions/{id}/screen", tag = "sessions", operation_id = "get_screen",
+    params(ScreenQuery, ("id" = String, Path, description = "The session's id or name")),
     responses(
         (status = 200, description = "The screen", content((String = "text/plain"), (serde_json::Value = "application/json"))),
         (status = 400, description = "`bad_request`, `bad_name`"),
         (status = 401, description = "`not_authenticated`"),
-        (status = 403, description = "`not_allowed`: this needs the scope `read`"),
+        (status = 403, description = "`not_allowed`: the scope `read` is required"),
         (status = 404, description = "`unknown_session`"),
-        (status = 410, description = "`session_gone`: it left no screen"),
-        (status = 413, description = "`too_large`: ask for less scrollback"),
+        (status = 410, description = "`session_gone`: the session ended without saving a screen"),
+        (status = 413, description = "`too_large`: request less scrollback"),
         (status = 503, description = "`unreachable`: the session process does not answer"),
     )
 )]
@@ -205,21 +212,21 @@ pub(crate) async fn screen(
     State(app): State<App>,
     _: Reader,
     Key(id): Key,
-    Query(show): Query<Show>,
+    Query(query): Query<ScreenQuery>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
-    let request = Request::Screen { format: show.format, scrollback: show.scrollback };
-    // Of another machine's session, the files that both see have the last screen that it wrote.
-    let told = if entry.here { ask::ask_running(&entry, &request).await? } else { None };
-    let shown = match told {
+    let request = Request::Screen { format: query.format, scrollback: query.scrollback };
+    // For a session on another machine, only the last screen in its files is available.
+    let reply = if entry.here { control::request_running(&entry, &request).await? } else { None };
+    let screen = match reply {
         Some(Reply::Screen { screen }) => screen,
         Some(_) => {
-            return Err(Problem::new(Code::Unreachable, "the session process answered with something unexpected"));
+            return Err(Problem::new(Code::Unreachable, ControlError::Unexpected.to_string()));
         }
         None => {
             blocking(move || {
                 let saved = archive::read_screen(&entry.dir)?;
-                Ok(match show.format {
+                Ok(match query.format {
                     ScreenFormat::Text => saved.text.into(),
                     ScreenFormat::Ansi => saved.ansi.into(),
                     ScreenFormat::Json => saved.json,
@@ -228,7 +235,7 @@ pub(crate) async fn screen(
             .await?
         }
     };
-    let (kind, body) = match shown {
+    let (kind, body) = match screen {
         Value::String(text) => ("text/plain; charset=utf-8", text),
         json => ("application/json", json.to_string()),
     };

@@ -1,31 +1,33 @@
-//! The gateway: a switchboard in front of the session processes. It holds nothing about a session, so it may die at any
-//! time; whoever comes back goes on where they were.
+//! The gateway: serves the sessions of one machine over HTTP and WebSocket.
 //!
-//! In the order that a request walks:
+//! It holds no session state, so it may be killed at any time; viewers reconnect and resume.
 //!
-//! - `server`, `tls`: sockets, and what holds before a request is read;
-//! - `reach`, `guard`, [`auth`]: by which name it came, who is calling, what they may;
-//! - `router`, `extract`, [`problem`]: which path leads where, what is read from a request, how one is refused;
-//! - `sessions`, `history`: sessions over HTTP, what they printed and show;
-//! - `ws`, `attach`, `relay`: WebSockets, and bytes between one and a session;
-//! - `board`, `events`: which sessions there are, and telling it as it changes;
-//! - `watcher`: waiting for changed files;
-//! - `ask`: asking session processes;
+//! Modules, in the order that a request passes them:
+//!
+//! - `server`, `tls`: sockets, and the limits before a request is read;
+//! - `context`, `guard`, [`auth`]: where the request comes from, who calls, and with which scope;
+//! - `router`, `extract`, [`problem`]: routes, parsing of requests, error responses;
+//! - `sessions`, `create`, `history`: session endpoints, logs and screens;
+//! - `ws`, `attach`, `relay`: WebSockets, and relaying between one and a session;
+//! - `board`, `events`: the list of sessions, and streams of its changes;
+//! - `control`: control requests to session processes;
+//! - `watcher`: waiting for file changes;
 //! - `assets`: the web app;
-//! - `environment`: what the sessions started here see;
+//! - `environment`: the environment of sessions started here;
 //! - [`running`]: how other processes find the gateway;
-//! - `openapi`: all paths, described for programs;
-//! - `metrics`, `rate`, [`descriptors`]: counting, and bounding;
-//! - `prune`: forgetting what ended long ago.
+//! - `openapi`: the API description;
+//! - `metrics`, `rate`, [`descriptors`]: counters, and limits;
+//! - `prune`: removing old ended sessions.
 //!
-//! [`settings`] has everything that can be set, and all limits.
+//! [`settings`] has all settings and limits; `app` is the state that handlers share.
 
 mod app;
-mod ask;
 mod assets;
 mod attach;
 pub mod auth;
 mod board;
+mod context;
+mod control;
 mod create;
 pub mod descriptors;
 mod environment;
@@ -38,7 +40,6 @@ mod openapi;
 pub mod problem;
 mod prune;
 mod rate;
-mod reach;
 mod relay;
 mod router;
 pub mod running;
@@ -63,45 +64,35 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 pub use crate::assets::WebApp;
 use crate::auth::Auth;
+pub use crate::context::is_path;
 pub use crate::environment::login_environment;
-pub use crate::reach::is_path;
 use crate::settings::Settings;
 use crate::tls::Tls;
 pub use crate::tls::TlsError;
 
-/// Why a gateway does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address is taken, or not ours.
     #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// Certificate or key.
+    Listen { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The system gave no random number.
-    #[error("cannot get a random number: {0}")]
+    #[error("cannot get random bytes from the system: {0}")]
     Random(io::Error),
-    /// Counting could not be set up.
-    #[error("cannot set the metrics up: {0}")]
+    #[error("cannot set up metrics: {0}")]
     Metrics(String),
 }
 
-/// No more sockets than there are descriptors for.
+/// Lowers the socket limit to what the open-file limit allows, and warns if that is low.
 fn within_open_files(mut settings: Settings) -> Settings {
     let open_files = descriptors::open_files();
-    if let Some(few) = descriptors::too_few(open_files, &settings.limits) {
-        tracing::warn!("{few}; {}", descriptors::MORE_OPEN_FILES);
+    if let Some(warning) = descriptors::too_few(open_files, &settings.limits) {
+        tracing::warn!("{warning}; {}", descriptors::MORE_OPEN_FILES);
     }
     settings.limits.sockets = settings.limits.sockets.min(descriptors::sockets(open_files));
     settings
 }
 
-/// A gateway that has its address, and serves nothing yet.
+/// A gateway that is bound to its address but does not serve yet.
 pub struct Gateway {
     app: App,
     listener: TcpListener,
@@ -111,7 +102,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Takes the address. `open_files` is the soft limit that sessions' programs get.
+    /// Binds the address. `open_files` is the soft limit on open files that sessions' programs get.
     pub async fn bind(
         settings: Settings,
         home: Home,
@@ -127,25 +118,25 @@ impl Gateway {
         Ok(Gateway { app, listener, address, tls, reload: Arc::default() })
     }
 
-    /// Where it listens, also when any free port was asked for.
+    /// The bound address, with the actual port if the settings have port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops the gateway when cancelled: viewers are closed 1001, sessions are left alone.
+    /// Stops the gateway when cancelled. Viewers are closed with 1001; sessions keep running.
     pub fn stop(&self) -> CancellationToken {
         self.app.stop.clone()
     }
 
-    /// Reads the certificate again when notified; it is also looked at from time to time.
+    /// Reloads the certificate when notified. Its files are also checked periodically.
     pub fn reload(&self) -> Arc<Notify> {
         self.reload.clone()
     }
 
-    /// Serves until it is stopped.
+    /// Serves until the gateway is stopped.
     pub async fn serve(self) -> Result<(), ServeError> {
-        let counted = metrics::install().map_err(|error| ServeError::Metrics(error.to_string()))?;
-        let router = router::router(self.app.clone(), counted.clone());
+        let metrics_handle = metrics::install().map_err(|error| ServeError::Metrics(error.to_string()))?;
+        let router = router::router(self.app.clone(), metrics_handle.clone());
         let certificates = self.tls.clone();
         let follow = async {
             match certificates {
@@ -158,7 +149,7 @@ impl Gateway {
             () = server::run(self.app.clone(), self.listener, router, self.tls) => {}
             () = follow => {}
             () = async { watch.await; std::future::pending().await } => {}
-            () = metrics::add_up(&counted) => {}
+            () = metrics::run_upkeep(&metrics_handle) => {}
             () = prune::run(&self.app) => {}
         }
         Ok(())

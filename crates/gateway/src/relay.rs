@@ -1,6 +1,8 @@
-//! Bytes between a WebSocket and a session's socket, both ways at once: whoever floods us still gets its Ctrl-C through.
+//! Relays frames between a WebSocket and a session's socket. Both directions run concurrently, so a Ctrl-C gets
+//! through while output floods.
 //!
-//! Nothing is kept: a viewer that takes nothing makes us read nothing, and the session sees that its socket is full.
+//! There is no buffer in between: while a viewer accepts nothing, nothing is read from its session, whose socket
+//! fills up.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,34 +18,34 @@ use tokio_websockets::{Error, Message};
 use crate::metrics;
 use crate::ws::{Pongs, Socket};
 
-/// How much is read from a session at a time: two full frames.
-const READ: usize = 64 << 10;
+/// Bytes read from a session at a time: two full frames.
+const READ_SIZE: usize = 64 << 10;
 
-/// What a connection keeps for the next message of its client; a paste may take more for a moment.
-const WIRE: usize = 4 << 10;
+/// Buffer capacity that is kept between messages of the client. A paste may need more for a moment.
+const IDLE_CAPACITY: usize = 4 << 10;
 
-/// How an attachment ended.
+/// How an attachment ends.
 pub(crate) enum Ending {
-    /// Close with this code and reason.
+    /// The gateway closes with this code and reason.
     Close(u16, String),
-    /// The client closed 1000: it leaves for good.
+    /// The client closed with 1000: it does not reconnect.
     Left,
-    /// The client closed with another code: it may come back.
+    /// The client closed with another code: it may reconnect.
     Closed,
-    /// It is gone already.
+    /// The client's connection broke.
     Cut,
-    /// The session's side broke off without a last word.
+    /// The session's connection ended without a close frame.
     Lost,
 }
 
-/// The first frame for the session.
+/// The client's first message.
 pub(crate) struct Hello {
     pub(crate) text: String,
-    /// When the client had sent it.
+    /// When it arrived.
     pub(crate) at: Instant,
 }
 
-/// Relays until one side ends.
+/// Relays until either side ends.
 pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello) -> Ending {
     let (mut sink, mut stream) = socket.split();
     let pongs = Pongs::new();
@@ -52,20 +54,20 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
         frame::put_text(&mut wire, &hello.text);
         loop {
             if send(session, &wire).await.is_err() {
-                // What the session said last is still to be read: the other direction tells how it ended.
+                // The session's last frames are still to be read, so the other direction determines the ending.
                 std::future::pending::<()>().await;
             }
             wire.clear();
-            wire.shrink_to(WIRE);
+            wire.shrink_to(IDLE_CAPACITY);
             match stream.next().await {
-                Some(Ok(message)) if message.is_close() => return left(&message),
+                Some(Ok(message)) if message.is_close() => return client_close(&message),
                 Some(Ok(message)) if message.is_text() => frame::put_payload(&mut wire, true, message.as_payload()),
                 Some(Ok(message)) if message.is_binary() => frame::put_payload(&mut wire, false, message.as_payload()),
                 Some(Ok(message)) if message.is_ping() => pongs.queued().await,
                 Some(Ok(_)) => {}
                 Some(Err(Error::Io(_))) | None => return Ending::Cut,
                 Some(Err(error)) => {
-                    let (code, reason) = close_of(&error);
+                    let (code, reason) = close_for(&error);
                     return Ending::Close(code, reason);
                 }
             }
@@ -82,19 +84,19 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
                 () = pongs.due() => {}
             }
             let last = loop {
-                match take(&mut buf, hello.at) {
-                    Ok(Some(Taken::Message(message))) => {
+                match take_frame(&mut buf, hello.at) {
+                    Ok(Some(SessionFrame::Message(message))) => {
                         if sink.feed(message).await.is_err() {
                             return Ending::Cut;
                         }
                     }
-                    Ok(Some(Taken::Close(code, reason))) => break Some(Ending::Close(code, reason)),
+                    Ok(Some(SessionFrame::Close(code, reason))) => break Some(Ending::Close(code, reason)),
                     Ok(None) => break None,
                     Err(why) => break Some(Ending::Close(close::INTERNAL, why)),
                 }
             };
-            // What came before the session's last word goes out before it. A connection that takes nothing for too long is
-            // cut by the socket itself.
+            // Everything before the session's close frame is sent before the close. The socket itself cuts a
+            // connection that accepts nothing for too long.
             match sink.flush().await {
                 Ok(()) => pongs.sent(),
                 Err(_) => return Ending::Cut,
@@ -102,30 +104,34 @@ pub(crate) async fn run(socket: &mut Socket, session: &UnixStream, hello: &Hello
             if let Some(last) = last {
                 return last;
             }
-            // A session that floods never makes us wait; others have their turn before its next bytes.
+            // Reading from a session that floods never waits, so let other tasks run before its next bytes.
             tokio::task::yield_now().await;
         }
     };
     tokio::select! { ending = up => ending, ending = down => ending }
 }
 
-/// Tells the session that its viewer does not come back in a moment.
+/// Tells the session that its viewer has left for good.
 pub(crate) async fn leave(session: &UnixStream) {
     let mut wire = Vec::new();
     frame::put_text(&mut wire, &serde_json::to_string(&ClientMessage::Leave).unwrap_or_default());
     let _ = tokio::time::timeout(Duration::from_secs(1), send(session, &wire)).await;
 }
 
-/// How a connection that broke the rules of WebSockets is closed.
-pub(crate) fn close_of(error: &Error) -> (u16, String) {
+/// The close code and reason for a WebSocket error.
+pub(crate) fn close_for(error: &Error) -> (u16, String) {
     match error {
-        Error::PayloadTooLong { max_len, .. } => (close::TOO_BIG, format!("a message has at most {max_len} bytes")),
-        Error::Protocol(tokio_websockets::proto::ProtocolError::InvalidUtf8) => (1007, "text is not UTF-8".to_owned()),
+        Error::PayloadTooLong { max_len, .. } => {
+            (close::TOO_BIG, format!("the message is larger than the limit of {max_len} bytes"))
+        }
+        Error::Protocol(tokio_websockets::proto::ProtocolError::InvalidUtf8) => {
+            (1007, "the text is not UTF-8".to_owned())
+        }
         error => (close::PROTOCOL, error.to_string()),
     }
 }
 
-fn left(message: &Message) -> Ending {
+fn client_close(message: &Message) -> Ending {
     match message.as_close() {
         Some((code, _)) if u16::from(code) == close::NORMAL => Ending::Left,
         _ => Ending::Closed,
@@ -143,10 +149,10 @@ async fn send(session: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for bytes of the session. While there are none, there is no buffer either.
+/// Waits for bytes from the session. Frees the buffer while there are none.
 async fn receive(session: &UnixStream, buf: &mut BytesMut) -> io::Result<usize> {
     loop {
-        buf.reserve(READ);
+        buf.reserve(READ_SIZE);
         match session.try_read_buf(buf) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if buf.is_empty() {
@@ -159,16 +165,15 @@ async fn receive(session: &UnixStream, buf: &mut BytesMut) -> io::Result<usize> 
     }
 }
 
-/// A frame of the session's, for the client.
-enum Taken {
+/// A frame from the session.
+enum SessionFrame {
     Message(Message),
     Close(u16, String),
 }
 
-/// Takes the first whole frame.
-fn take(buf: &mut BytesMut, hello_at: Instant) -> Result<Option<Taken>, String> {
-    let header =
-        Header::decode(buf).map_err(|why| format!("the session process sent something that is no frame: {why}"))?;
+/// Takes the first complete frame off the buffer.
+fn take_frame(buf: &mut BytesMut, hello_at: Instant) -> Result<Option<SessionFrame>, String> {
+    let header = Header::decode(buf).map_err(|why| format!("the session process sent an invalid frame: {why}"))?;
     let Some(Header { text, len }) = header else { return Ok(None) };
     if buf.len() < HEADER + len {
         return Ok(None);
@@ -176,22 +181,23 @@ fn take(buf: &mut BytesMut, hello_at: Instant) -> Result<Option<Taken>, String> 
     buf.advance(HEADER);
     let payload: Bytes = buf.split_to(len).freeze();
     if !text {
-        return Ok(Some(Taken::Message(Message::binary(payload))));
+        return Ok(Some(SessionFrame::Message(Message::binary(payload))));
     }
-    if let Some(taken) = overhear(&payload, hello_at) {
-        return Ok(Some(taken));
+    if let Some(close) = inspect(&payload, hello_at) {
+        return Ok(Some(close));
     }
-    Ok(Some(Taken::Message(Message::text(payload))))
+    Ok(Some(SessionFrame::Message(Message::text(payload))))
 }
 
-/// Few texts concern the gateway: the last word, and what is counted. All others pass unread; the type comes first.
-fn overhear(payload: &Bytes, hello_at: Instant) -> Option<Taken> {
+/// Returns the session's close frame, and counts attaches and lagging snapshots. Other messages are recognised by
+/// their type, which comes first, and are not parsed.
+fn inspect(payload: &Bytes, hello_at: Instant) -> Option<SessionFrame> {
     let kind = payload.strip_prefix(br#"{"type":""#)?;
-    if ![&b"close"[..], b"attached", b"snapshot"].iter().any(|known| kind.starts_with(known)) {
+    if ![&b"close"[..], b"attached", b"snapshot"].iter().any(|prefix| kind.starts_with(prefix)) {
         return None;
     }
     match serde_json::from_slice(payload).ok()? {
-        ServerMessage::Close { code, reason } => return Some(Taken::Close(code, reason)),
+        ServerMessage::Close { code, reason } => return Some(SessionFrame::Close(code, reason)),
         ServerMessage::Attached(attached) => {
             metrics::attached(attached.verdict == Verdict::Exact, attached.reason, hello_at.elapsed());
         }

@@ -1,4 +1,4 @@
-//! Which path leads where.
+//! The routes, and the endpoints about the gateway itself.
 
 use axum::Router;
 use axum::extract::State;
@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
-use bowline_proto::session::State as Life;
+use bowline_proto::session::State as SessionState;
 use http::header;
 use http::request::Parts;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -19,20 +19,19 @@ use crate::extract::Json;
 use crate::problem::Problem;
 use crate::{assets, attach, auth, create, events, guard, history, metrics, openapi, sessions};
 
-/// A path, and what each method does there.
+/// A path and its handlers by method.
 pub(crate) type Route = (&'static str, MethodRouter<App>);
 
-/// The gateway's service.
-pub(crate) fn router(app: App, counted: PrometheusHandle) -> Router {
-    gather(routes(counted))
+pub(crate) fn router(app: App, metrics_handle: PrometheusHandle) -> Router {
+    router_of(routes(metrics_handle))
         .fallback(assets::serve)
-        .method_not_allowed_fallback(wrong_method)
+        .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(app.clone(), guard::check))
         .with_state(app)
 }
 
-/// All routes. Each is described in `openapi`; a test compares the two.
-fn routes(counted: PrometheusHandle) -> Vec<Route> {
+/// All routes. A test checks that `openapi` describes each of them.
+fn routes(metrics_handle: PrometheusHandle) -> Vec<Route> {
     let mut all = vec![
         ("/v1/sessions", get(sessions::list).post(create::create)),
         ("/v1/sessions/{id}", get(sessions::get).patch(sessions::change).delete(sessions::end)),
@@ -44,35 +43,40 @@ fn routes(counted: PrometheusHandle) -> Vec<Route> {
         ("/v1/events", get(events::events)),
         ("/healthz", get(healthy)),
         ("/readyz", get(ready)),
-        ("/metrics", get(async move |state: State<App>, parts: Parts| show_metrics(state, parts, counted).await)),
+        (
+            "/metrics",
+            get(async move |state: State<App>, parts: Parts| show_metrics(state, parts, metrics_handle).await),
+        ),
         ("/openapi.json", get(openapi::show)),
     ];
     all.extend(auth::endpoints::routes());
     all
 }
 
-/// Routes that make a router.
-pub(crate) fn gather(routes: Vec<Route>) -> Router<App> {
+pub(crate) fn router_of(routes: Vec<Route>) -> Router<App> {
     routes.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods))
 }
 
-/// The gateway runs.
+/// Reports that the gateway is running.
 #[utoipa::path(get, path = "/healthz", tag = "gateway", security(()), responses((status = 200, body = Health)))]
 pub(crate) async fn healthy() -> Response {
     Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }).into_response()
 }
 
-/// That it runs, and which version.
+/// The gateway's status and version.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
     status: &'static str,
     version: &'static str,
 }
 
-/// The gateway can serve: the state directory is there.
+/// Reports whether the gateway can serve sessions: it is not stopping, and its state directory is usable.
 #[utoipa::path(
     get, path = "/readyz", tag = "gateway", security(()),
-    responses((status = 200, body = Health), (status = 503, description = "`unreachable`: it is stopping, or its state is"))
+    responses(
+        (status = 200, body = Health),
+        (status = 503, description = "`unreachable`: the gateway is stopping, or its state directory is not usable"),
+    )
 )]
 pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
     if app.stop.is_cancelled() {
@@ -81,18 +85,19 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
     let home = app.home.clone();
     sessions::blocking(move || {
         home.ensure().map_err(|error| {
-            // Strangers may ask: what is wrong, and where, is for the log.
-            tracing::error!(%error, "not ready");
-            Problem::new(Code::Unreachable, "the state directory cannot be used; the gateway's log says why")
+            // This endpoint needs no login, so the reason and the path are only logged.
+            tracing::error!(%error, "the state directory is not usable");
+            Problem::new(Code::Unreachable, "the state directory is not usable; see the gateway's log")
         })
     })
     .await?;
     Ok(healthy().await)
 }
 
-/// What was counted, for Prometheus.
+/// Returns metrics in the Prometheus text format.
 #[utoipa::path(
-    get, path = "/metrics", tag = "gateway", description = "No token is needed where the configuration says so.",
+    get, path = "/metrics", tag = "gateway",
+    description = "A token is needed unless the configuration opens this path (`open_metrics`).",
     responses(
         (status = 200, content_type = "text/plain", body = String),
         (status = 401, description = "`not_authenticated`"),
@@ -101,20 +106,20 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
 pub(crate) async fn show_metrics(
     State(app): State<App>,
     parts: Parts,
-    counted: PrometheusHandle,
+    metrics_handle: PrometheusHandle,
 ) -> Result<Response, Problem> {
     if !app.settings.open_metrics {
         guard::caller(&app, &parts, TokenScope::Read)?;
     }
     let home = app.home.clone();
     let entries = sessions::blocking(move || Ok(bowline_host::registry::list_files(&home)?)).await?;
-    let count = |state: Life| entries.iter().filter(|entry| entry.info.state == state).count();
-    metrics::sessions(count(Life::Running), count(Life::Exited), count(Life::Lost));
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], counted.render()).into_response())
+    let count = |state: SessionState| entries.iter().filter(|entry| entry.info.state == state).count();
+    metrics::sessions(count(SessionState::Running), count(SessionState::Exited), count(SessionState::Lost));
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], metrics_handle.render()).into_response())
 }
 
-async fn wrong_method() -> Problem {
-    Problem::new(Code::BadMethod, "this path knows other methods; /openapi.json lists them")
+async fn method_not_allowed() -> Problem {
+    Problem::new(Code::BadMethod, "this path does not support this method; see /openapi.json")
 }
 
 #[cfg(test)]

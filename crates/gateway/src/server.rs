@@ -1,4 +1,4 @@
-//! The sockets: accepting, the bounds that hold before a request is read, and stopping without losing a word.
+//! Sockets: accepting, the limits that apply before a request is read, and graceful shutdown.
 
 use bowline_proto::problem::Code;
 use std::io;
@@ -22,18 +22,18 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::app::App;
-use crate::reach::Ends;
+use crate::context::SocketAddrs;
 use crate::tls::Tls;
 
-/// How long a refused socket may take to hear why.
-const REFUSE_WITHIN: Duration = Duration::from_secs(1);
-/// Sockets that are told why they are refused, at a time; one more is closed without a word.
-const REFUSALS: usize = 64;
+/// How long a refused client may take to read the response.
+const REFUSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Refused sockets that get a response concurrently; one more is closed without a response.
+const MAX_REFUSALS: usize = 64;
 
-/// Accepts until the gateway stops, then lets what is under way come to its end, for a while.
+/// Accepts connections until the gateway stops, then waits for open ones to finish, up to the limit `drain`.
 pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Option<Tls>) {
-    let places = Arc::new(Semaphore::new(app.settings.limits.sockets));
-    let refusals = Arc::new(Semaphore::new(REFUSALS));
+    let slots = Arc::new(Semaphore::new(app.settings.limits.sockets));
+    let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
     let sockets = TaskTracker::new();
     loop {
         let (stream, peer) = tokio::select! {
@@ -46,22 +46,22 @@ pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Op
             },
             () = app.stop.cancelled() => break,
         };
-        let Ok(place) = places.clone().try_acquire_owned() else {
+        let Ok(slot) = slots.clone().try_acquire_owned() else {
             crate::metrics::refused(Code::TooMany);
-            // Nobody who expects TLS could read why.
+            // A client that expects TLS could not read the response.
             if tls.is_none()
-                && let Ok(turn) = refusals.clone().try_acquire_owned()
+                && let Ok(permit) = refusals.clone().try_acquire_owned()
             {
                 tokio::spawn(async move {
                     refuse(stream).await;
-                    drop(turn);
+                    drop(permit);
                 });
             }
             continue;
         };
-        let place = SocketPlace(Arc::new(place));
+        let slot = SocketSlot(Arc::new(slot));
         let (app, router, tls) = (app.clone(), router.clone(), tls.clone());
-        sockets.spawn(async move { serve(&app, stream, peer, router, tls, place).await });
+        sockets.spawn(async move { serve(&app, stream, peer, router, tls, slot).await });
     }
     drop(listener);
     sockets.close();
@@ -71,34 +71,35 @@ pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Op
         sockets.wait().await;
     };
     if tokio::time::timeout(app.settings.limits.drain, drained).await.is_err() {
-        tracing::warn!("some connections did not close in time and are cut");
+        tracing::warn!("some connections did not close in time and were cut");
     }
 }
 
-/// Out of descriptors, accepting again at once would only spin.
+/// Pauses after a failed accept: without free descriptors, retrying at once would only spin.
 async fn pause_after(error: &io::Error) {
     if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) {
-        tracing::error!(%error, "cannot accept");
+        tracing::error!(%error, "cannot accept a connection");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
-/// Says why, then reads what the other side had to say: closing before that would reset the connection, and the answer
-/// would be lost with it.
+/// Sends the refusal, then reads to the end: closing with unread data would reset the connection and lose the
+/// response.
 async fn refuse(mut stream: TcpStream) {
-    let told = async {
-        stream.write_all(full().as_bytes()).await?;
+    let exchange = async {
+        stream.write_all(over_limit_response().as_bytes()).await?;
         stream.shutdown().await?;
         while stream.read(&mut [0; 4096]).await? > 0 {}
         Ok::<(), io::Error>(())
     };
-    let _ = tokio::time::timeout(REFUSE_WITHIN, told).await;
+    let _ = tokio::time::timeout(REFUSE_TIMEOUT, exchange).await;
 }
 
-/// What a socket over the limit hears.
-fn full() -> String {
+/// The response to a socket over the limit.
+fn over_limit_response() -> String {
     let code = Code::TooMany;
-    let body = format!(r#"{{"status":503,"code":"{code}","detail":"the gateway has too many open sockets"}}"#);
+    let detail = "the gateway has too many open sockets; try again later";
+    let body = format!(r#"{{"status":503,"code":"{code}","detail":"{detail}"}}"#);
     format!(
         "HTTP/1.1 503 Service Unavailable\r\nBowline-Code: {code}\r\nRetry-After: 5\r\nConnection: close\r\n\
          Content-Type: application/problem+json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -106,26 +107,26 @@ fn full() -> String {
     )
 }
 
-/// A socket that counts, for as long as anything is done on it: a WebSocket outlives its request.
+/// One socket in the count. It is held until the socket closes, because a WebSocket outlives its request.
 #[derive(Clone)]
-pub(crate) struct SocketPlace(#[expect(dead_code, reason = "it is held, not looked at")] Arc<OwnedSemaphorePermit>);
+pub(crate) struct SocketSlot(#[expect(dead_code, reason = "held until drop, never read")] Arc<OwnedSemaphorePermit>);
 
-async fn serve(app: &App, stream: TcpStream, peer: SocketAddr, router: Router, tls: Option<Tls>, place: SocketPlace) {
+async fn serve(app: &App, stream: TcpStream, peer: SocketAddr, router: Router, tls: Option<Tls>, slot: SocketSlot) {
     let _ = stream.set_nodelay(true);
     let Ok(local) = stream.local_addr() else { return };
-    let ends = Ends { peer, local };
+    let addrs = SocketAddrs { peer, local };
     match tls {
-        None => speak(app, stream, ends, router, place).await,
+        None => serve_http(app, stream, addrs, router, slot).await,
         Some(tls) => match tokio::time::timeout(app.settings.limits.head_within, tls.accept(stream)).await {
-            Ok(Ok(stream)) => speak(app, stream, ends, router, place).await,
-            Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS"),
-            Err(_) => tracing::debug!(%peer, "no TLS in time"),
+            Ok(Ok(stream)) => serve_http(app, stream, addrs, router, slot).await,
+            Ok(Err(error)) => tracing::debug!(%error, %peer, "the TLS handshake failed"),
+            Err(_) => tracing::debug!(%peer, "the TLS handshake timed out"),
         },
     }
 }
 
-/// HTTP on one socket. One that takes nothing for too long is cut, whatever is sent on it.
-async fn speak<S>(app: &App, stream: S, ends: Ends, router: Router, place: SocketPlace)
+/// Serves HTTP on one socket. A client that accepts no data for too long is cut off.
+async fn serve_http<S>(app: &App, stream: S, addrs: SocketAddrs, router: Router, slot: SocketSlot)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -134,9 +135,9 @@ where
     let stream = Box::pin(stream);
     let base = app.settings.base_path.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(ends);
-        request.extensions_mut().insert(place.clone());
-        strip(&base, &mut request);
+        request.extensions_mut().insert(addrs);
+        request.extensions_mut().insert(slot.clone());
+        strip_base_path(&base, &mut request);
         router.clone().oneshot(request.map(Body::new))
     });
     let connection = http1::Builder::new()
@@ -154,16 +155,16 @@ where
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, peer = %ends.peer, "a connection failed");
+        tracing::debug!(%error, peer = %addrs.peer, "a connection failed");
     }
 }
 
-/// The base path was asked for without a slash at its end.
+/// Marks a request for the base path without its trailing slash.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WithoutSlash;
+pub(crate) struct MissingSlash;
 
-/// Takes the base path off. A proxy may have done so already.
-fn strip(base: &str, request: &mut Request<Incoming>) {
+/// Removes the base path. A proxy may have done so already.
+fn strip_base_path(base: &str, request: &mut Request<Incoming>) {
     let Some(rest) = request.uri().path().strip_prefix(base).filter(|_| !base.is_empty()) else { return };
     let bare = rest.is_empty();
     let path = match rest {
@@ -176,6 +177,6 @@ fn strip(base: &str, request: &mut Request<Incoming>) {
         *request.uri_mut() = uri;
     }
     if bare {
-        request.extensions_mut().insert(WithoutSlash);
+        request.extensions_mut().insert(MissingSlash);
     }
 }

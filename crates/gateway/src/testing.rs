@@ -1,4 +1,4 @@
-//! A gateway without a socket, for the tests of this crate.
+//! A gateway without sockets, for unit tests.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use tower::ServiceExt;
 
 use crate::app::App;
 use crate::auth::Auth;
-use crate::reach::Ends;
+use crate::context::SocketAddrs;
 use crate::settings::{SessionDefaults, Settings};
 
-/// The state and runtime directories in a temporary one.
+/// A home whose directories are inside `temp`.
 pub(crate) fn home(temp: &Path) -> Home {
     Home::new(temp.join("s"), temp.join("r")).unwrap()
 }
 
-/// A gateway's state, with settings that the test may change. It cannot start sessions.
+/// A gateway's state, after `change` has adjusted the settings. It cannot start sessions.
 pub(crate) fn app(temp: &Path, change: impl FnOnce(&mut Settings)) -> App {
     let retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
     let sessions = SessionDefaults { shell: None, log_size: 1 << 20, history: 0, retention };
@@ -33,9 +33,9 @@ pub(crate) fn app(temp: &Path, change: impl FnOnce(&mut Settings)) -> App {
     App::new(settings, home, auth, None).unwrap()
 }
 
-/// Sends a request as if it came from a socket on this machine.
+/// Sends a request as if it came from this machine.
 pub(crate) async fn send(router: &Router, mut request: Request<Body>) -> Response {
     let (peer, local) = (([127, 0, 0, 1], 50_000).into(), ([127, 0, 0, 1], 7433).into());
-    request.extensions_mut().insert(Ends { peer, local });
+    request.extensions_mut().insert(SocketAddrs { peer, local });
     router.clone().oneshot(request).await.unwrap()
 }

@@ -1,4 +1,4 @@
-//! Who makes a call.
+//! The caller of a request.
 
 use bowline_proto::api::TokenScope;
 use std::fmt;
@@ -9,67 +9,65 @@ use tokio_util::sync::CancellationToken;
 use super::Auth;
 use super::secret::Digest;
 
-/// Who makes a call, and how much they may do. Cheap to clone; holding one keeps its login from growing idle.
+/// The authenticated caller of a request. Cheap to clone. While one exists, its login counts as in use.
 #[derive(Clone, Debug)]
 pub struct Caller {
     id: Arc<str>,
     scope: TokenScope,
     kind: Kind,
-    life: Arc<Life>,
+    revocation: Arc<Revocation>,
 }
 
-/// By what a caller is known.
+/// How a caller is authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Token,
     Login,
+    /// Named by a trusted proxy.
     User,
 }
 
-/// Ends with the token or login; shared by all its callers.
+/// Revokes a token's or login's callers, which share it.
 #[derive(Debug, Default)]
-pub(super) struct Life(CancellationToken);
+pub(super) struct Revocation(CancellationToken);
 
-impl Life {
-    pub(super) fn end(&self) {
+impl Revocation {
+    pub(super) fn revoke(&self) {
         self.0.cancel();
     }
 }
 
 impl Caller {
-    pub(super) fn new(id: &str, scope: TokenScope, kind: Kind, life: Arc<Life>) -> Caller {
-        Caller { id: id.into(), scope, kind, life }
+    pub(super) fn new(id: &str, scope: TokenScope, kind: Kind, revocation: Arc<Revocation>) -> Caller {
+        Caller { id: id.into(), scope, kind, revocation }
     }
 
-    /// A user that a trusted proxy names. There is nothing here to revoke: the proxy decides.
+    /// A user named by a trusted proxy. Such a caller is never revoked: the proxy decides.
     pub fn user(name: &str, scope: TokenScope) -> Caller {
-        // Ids of tokens and logins have no colon, so no user is taken for one.
+        // Ids of tokens and logins contain no colon, so a user's id never equals one.
         Caller::new(&format!("user:{name}"), scope, Kind::User, Arc::default())
     }
 
-    /// The token's, login's or user's id.
+    /// The id of the token or login, or `user:NAME`.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// How much they may do.
     pub fn scope(&self) -> TokenScope {
         self.scope
     }
 
-    /// Whether they may do what needs this scope.
     pub fn allows(&self, needed: TokenScope) -> bool {
         self.scope >= needed
     }
 
-    /// Returns when the token or login is revoked or has expired; never for a proxy's user.
+    /// Returns when the token or login is revoked or expires; never for a proxy's user.
     pub async fn revoked(&self) {
-        self.life.0.cancelled().await;
+        self.revocation.0.cancelled().await;
     }
 
-    /// Whether the token or login was revoked or has expired.
     pub fn is_revoked(&self) -> bool {
-        self.life.0.is_cancelled()
+        self.revocation.0.is_cancelled()
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -77,30 +75,30 @@ impl Caller {
     }
 }
 
-/// A cookie that was recognised, its key not yet shown.
+/// A login whose cookie has been checked, but not yet its key.
 ///
-/// A browser sends a cookie to every port of a host, so that another program on the machine may see it. The key is kept by the
-/// page's own origin, which includes the port.
+/// A browser sends a cookie to every port of a host, so another program on the machine may see it. The key is in
+/// the storage of the page's origin, which includes the port.
 #[derive(Clone)]
-pub struct HalfLogin {
+pub struct PendingLogin {
     auth: Auth,
     id: String,
     key: Digest,
 }
 
-impl HalfLogin {
-    pub(super) fn new(auth: Auth, id: &str, key: Digest) -> HalfLogin {
-        HalfLogin { auth, id: id.to_owned(), key }
+impl PendingLogin {
+    pub(super) fn new(auth: Auth, id: &str, key: Digest) -> PendingLogin {
+        PendingLogin { auth, id: id.to_owned(), key }
     }
 
-    /// The caller, if this is the login's key.
+    /// The caller, if this is the login's key and the login is still valid.
     pub fn with_key(&self, key: &str) -> Option<Caller> {
         if self.key.matches(key) { self.auth.login_caller(&self.id) } else { None }
     }
 }
 
-impl fmt::Debug for HalfLogin {
+impl fmt::Debug for PendingLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HalfLogin").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("PendingLogin").field("id", &self.id).finish_non_exhaustive()
     }
 }

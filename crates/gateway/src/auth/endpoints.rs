@@ -1,4 +1,4 @@
-//! Logging in and out, tokens and tickets, over HTTP.
+//! Endpoints for logging in and out, tokens, login codes and tickets.
 
 use bowline_proto::api::{CodeReply, Login, LoginReply, NewToken, TicketReply, TokenList, TokenReply};
 use bowline_proto::problem::Code;
@@ -15,18 +15,16 @@ use utoipa::ToSchema;
 
 use super::{AuthError, LoginError};
 use crate::app::App;
+use crate::context::RequestContext;
 use crate::extract::{Json, Key, OptionalJson};
 use crate::guard::{Admin, Reader};
 use crate::problem::{Problem, internal};
-use crate::reach::Reach;
 use crate::router::Route;
 use crate::sessions::blocking;
 
-/// How long a browser keeps the cookie: the longest that browsers allow. How long it is good for is the login's matter, and
-/// every use extends that.
+/// The cookie's `Max-Age`: the longest that browsers allow. The login behind it expires sooner, unless it is used.
 const COOKIE_SECONDS: u32 = 400 * 24 * 3600;
 
-/// The paths of this file.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         ("/v1/login", post(login)),
@@ -38,127 +36,132 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A request to log in that is not one too many. It is counted before anything of it is read.
-pub(crate) struct Attempt(Reach);
+/// A login request within the rate limit. It is counted before its body is read.
+pub(crate) struct Attempt(RequestContext);
 
 impl FromRequestParts<App> for Attempt {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Attempt, Problem> {
-        let reach = reach(parts)?;
-        app.login_rate.check(reach.client, Instant::now()).map_err(|wait| {
-            let detail = format!("more than {} logins a minute from this address", app.settings.limits.login_rate);
+        let context = context(parts)?;
+        app.login_rate.check(context.client, Instant::now()).map_err(|wait| {
+            let rate = app.settings.limits.login_rate;
+            let detail = format!("more than {rate} login attempts per minute from this address; try again later");
             Problem::new(Code::TooMany, detail).retry_after(wait.as_secs() + 1)
         })?;
-        Ok(Attempt(reach))
+        Ok(Attempt(context))
     }
 }
 
-impl FromRequestParts<App> for Reach {
+impl FromRequestParts<App> for RequestContext {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Reach, Problem> {
-        reach(parts)
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<RequestContext, Problem> {
+        context(parts)
     }
 }
 
-fn reach(parts: &Parts) -> Result<Reach, Problem> {
-    let found = parts.extensions.get::<Reach>().cloned();
-    found.ok_or_else(|| internal(&io::Error::other("the request passed no check of Host and Origin")))
+fn context(parts: &Parts) -> Result<RequestContext, Problem> {
+    let found = parts.extensions.get::<RequestContext>().cloned();
+    found.ok_or_else(|| internal(&io::Error::other("the Host and Origin of this request were not checked")))
 }
 
-/// Log a browser in.
+/// Logs a browser in with a one-time code.
 #[utoipa::path(
     post, path = "/v1/login", tag = "auth", security(()), request_body = Login,
     responses(
         (status = 200, body = LoginReply, headers(("Set-Cookie" = String))),
-        (status = 401, description = "`not_authenticated`: the code was used, is too old or is unknown"),
-        (status = 429, description = "`too_many`: tries from this address"),
-        (status = 503, description = "`unreachable`: another process that changes `auth.json` does not come to an end"),
+        (status = 401, description = "`not_authenticated`: the code is used, expired or unknown"),
+        (status = 429, description = "`too_many` attempts from this address"),
+        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long"),
     )
 )]
 pub(crate) async fn login(
     State(app): State<App>,
-    Attempt(reach): Attempt,
+    Attempt(context): Attempt,
     headers: HeaderMap,
     Json(Login { code }): Json<Login>,
 ) -> Result<Response, Problem> {
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     let (auth, label) = (app.auth.clone(), agent.unwrap_or("a browser").to_owned());
     let login = blocking(move || Ok(auth.login(code.reveal(), &label)?)).await?;
-    tracing::info!(login = login.id, from = %reach.client, "logged a browser in");
-    let cookie = cookie(&app, &reach, login.cookie.reveal(), COOKIE_SECONDS);
+    tracing::info!(login = login.id, from = %context.client, "a browser logged in");
+    let cookie = cookie(&app, &context, login.cookie.reveal(), COOKIE_SECONDS);
     Ok((AppendHeaders([(header::SET_COOKIE, cookie)]), Json(LoginReply { key: login.key })).into_response())
 }
 
-/// Log this browser out, and close its connections.
+/// Logs this browser out and closes its connections.
 #[utoipa::path(
     post, path = "/v1/logout", tag = "auth",
     responses(
         (status = 204),
-        (status = 400, description = "`bad_request`: the caller is no browser login"),
+        (status = 400, description = "`bad_request`: the caller is not a browser login"),
         (status = 401, description = "`not_authenticated`"),
-        (status = 503, description = "`unreachable`: another process that changes `auth.json` does not come to an end"),
+        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long"),
     )
 )]
-pub(crate) async fn logout(State(app): State<App>, Reader(caller): Reader, reach: Reach) -> Result<Response, Problem> {
+pub(crate) async fn logout(
+    State(app): State<App>,
+    Reader(caller): Reader,
+    context: RequestContext,
+) -> Result<Response, Problem> {
     let auth = app.auth.clone();
     blocking(move || Ok(auth.logout(&caller)?)).await?;
-    let cookie = cookie(&app, &reach, "", 0);
+    let cookie = cookie(&app, &context, "", 0);
     Ok((StatusCode::NO_CONTENT, AppendHeaders([(header::SET_COOKIE, cookie)])).into_response())
 }
 
-/// The cookie, for this gateway's own path and for nobody's script.
-fn cookie(app: &App, reach: &Reach, value: &str, seconds: u32) -> String {
+/// The `Set-Cookie` value, limited to the gateway's path and hidden from scripts.
+fn cookie(app: &App, context: &RequestContext, value: &str, seconds: u32) -> String {
     let name = app.auth.cookie_name();
-    let path = if reach.prefix.is_empty() { "/" } else { &reach.prefix };
-    let secure = if reach.secure { "; Secure" } else { "" };
+    let path = if context.prefix.is_empty() { "/" } else { &context.prefix };
+    let secure = if context.secure { "; Secure" } else { "" };
     format!("{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
 }
 
-/// List tokens, and browsers that have logged in.
+/// Lists tokens and browser logins.
 #[utoipa::path(
     get, path = "/v1/tokens", tag = "auth",
     responses(
         (status = 200, body = TokenList),
         (status = 401, description = "`not_authenticated`"),
-        (status = 403, description = "`not_allowed`: this needs the scope `admin`"),
+        (status = 403, description = "`not_allowed`: the scope `admin` is required"),
     )
 )]
 pub(crate) async fn list_tokens(State(app): State<App>, _: Admin) -> Response {
     Json(TokenList { tokens: app.auth.tokens() }).into_response()
 }
 
-/// Make a token.
+/// Creates a token.
 #[utoipa::path(
     post, path = "/v1/tokens", tag = "auth", request_body = NewToken,
     responses(
         (status = 201, body = TokenReply),
         (status = 400, description = "`bad_request`, `bad_name`"),
         (status = 401, description = "`not_authenticated`"),
-        (status = 403, description = "`not_allowed`: this needs the scope `admin`"),
-        (status = 429, description = "`too_many`: tokens"),
-        (status = 503, description = "`unreachable`: another process that changes `auth.json` does not come to an end"),
+        (status = 403, description = "`not_allowed`: the scope `admin` is required"),
+        (status = 429, description = "`too_many` tokens"),
+        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long"),
     )
 )]
 pub(crate) async fn create_token(
     State(app): State<App>,
     Admin(caller): Admin,
-    Json(wanted): Json<NewToken>,
+    Json(request): Json<NewToken>,
 ) -> Result<Response, Problem> {
-    let (auth, ttl) = (app.auth.clone(), wanted.ttl.map(Duration::from_secs));
-    let made = blocking(move || Ok(auth.create_token(&wanted.name, wanted.scope, ttl)?)).await?;
-    tracing::info!(token = made.id, by = caller.id(), "made a token");
-    Ok((StatusCode::CREATED, Json(made)).into_response())
+    let (auth, ttl) = (app.auth.clone(), request.ttl.map(Duration::from_secs));
+    let created = blocking(move || Ok(auth.create_token(&request.name, request.scope, ttl)?)).await?;
+    tracing::info!(token = created.id, by = caller.id(), "created a token");
+    Ok((StatusCode::CREATED, Json(created)).into_response())
 }
 
-/// Revoke a token or a browser login, and close its connections.
+/// Revokes a token or a browser login and closes its connections.
 #[utoipa::path(
     delete, path = "/v1/tokens/{id}", tag = "auth", params(("id" = String, Path)),
     responses(
         (status = 204),
         (status = 401, description = "`not_authenticated`"),
-        (status = 403, description = "`not_allowed`: this needs the scope `admin`"),
+        (status = 403, description = "`not_allowed`: the scope `admin` is required"),
         (status = 404, description = "`not_found`"),
-        (status = 503, description = "`unreachable`: another process that changes `auth.json` does not come to an end"),
+        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long"),
     )
 )]
 pub(crate) async fn revoke_token(
@@ -169,7 +172,7 @@ pub(crate) async fn revoke_token(
     let auth = app.auth.clone();
     blocking(move || {
         if !auth.revoke(&id)? {
-            return Err(Problem::new(Code::NotFound, "no token and no browser login has this id"));
+            return Err(Problem::new(Code::NotFound, "no token or browser login has this id"));
         }
         tracing::info!(token = id, by = caller.id(), "revoked a token or login");
         Ok(StatusCode::NO_CONTENT)
@@ -177,28 +180,28 @@ pub(crate) async fn revoke_token(
     .await
 }
 
-/// Make a code that logs one browser in.
+/// Creates a one-time code that logs one browser in.
 #[utoipa::path(
     post, path = "/v1/codes", tag = "auth",
     responses(
         (status = 201, body = CodeReply),
         (status = 401, description = "`not_authenticated`"),
-        (status = 403, description = "`not_allowed`: this needs the scope `admin`"),
-        (status = 503, description = "`unreachable`: another process that changes `auth.json` does not come to an end"),
+        (status = 403, description = "`not_allowed`: the scope `admin` is required"),
+        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long"),
     )
 )]
 pub(crate) async fn create_code(State(app): State<App>, Admin(caller): Admin) -> Result<Response, Problem> {
     let auth = app.auth.clone();
-    let made = blocking(move || Ok(auth.new_code()?)).await?;
-    tracing::info!(by = caller.id(), "made a login code");
-    Ok((StatusCode::CREATED, Json(made)).into_response())
+    let created = blocking(move || Ok(auth.new_code()?)).await?;
+    tracing::info!(by = caller.id(), "created a login code");
+    Ok((StatusCode::CREATED, Json(created)).into_response())
 }
 
-/// Nothing yet.
+/// Has no fields.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(crate) struct TicketRequest {}
 
-/// Get a ticket for a WebSocket or event stream that can send neither cookie nor header.
+/// Issues a ticket for one WebSocket or event stream that can send neither a cookie nor a header.
 #[utoipa::path(
     post, path = "/v1/tickets", tag = "auth", request_body = TicketRequest,
     responses((status = 200, body = TicketReply), (status = 401, description = "`not_authenticated`"))

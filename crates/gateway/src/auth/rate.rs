@@ -1,4 +1,4 @@
-//! How often somebody may try to log in.
+//! Rate limiting of logins.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 
 use crate::rate::Rate;
 
-/// Tries of each client address, which come back over a minute.
+/// Limits login attempts per client address.
 #[derive(Debug)]
 pub struct LoginRate(Mutex<Rate<IpAddr>>);
 
 impl LoginRate {
-    /// Allows this many tries a minute.
     pub fn new(per_minute: u32) -> LoginRate {
-        let tries = f64::from(per_minute);
-        LoginRate(Mutex::new(Rate::new(tries / 60.0, tries)))
+        let attempts = f64::from(per_minute);
+        LoginRate(Mutex::new(Rate::new(attempts / 60.0, attempts)))
     }
 
-    /// Counts a try from this address, or says after what time there may be another.
+    /// Counts an attempt from this address, or returns how long to wait for the next.
     pub fn check(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take(network(address), now)
     }
 }
 
-/// The address that stands for its owner: one who has an IPv6 address has a whole /64 of them.
+/// The key for rate limits: an IPv4 address, or the /64 network of an IPv6 address, because one host usually has a
+/// whole /64.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
@@ -40,22 +40,22 @@ mod tests {
     }
 
     #[test]
-    fn r49_tries_are_counted_by_address_and_come_back() {
+    fn r49_attempts_are_counted_by_address_and_refill() {
         let (rate, now) = (LoginRate::new(10), Instant::now());
         for _ in 0..10 {
             assert_eq!(rate.check(address("192.0.2.1"), now), Ok(()));
         }
         let wait = rate.check(address("192.0.2.1"), now).unwrap_err();
         assert!(wait > Duration::ZERO && wait <= Duration::from_secs(6));
-        assert_eq!(rate.check(address("192.0.2.2"), now), Ok(()), "another address has its own tries");
-        assert!(rate.check(address("::ffff:192.0.2.1"), now).is_err(), "the same address in another coat");
+        assert_eq!(rate.check(address("192.0.2.2"), now), Ok(()), "another address has its own attempts");
+        assert!(rate.check(address("::ffff:192.0.2.1"), now).is_err(), "the same address, mapped to IPv6");
         let later = now + Duration::from_secs(7);
         assert_eq!(rate.check(address("192.0.2.1"), later), Ok(()));
         assert!(rate.check(address("192.0.2.1"), later).is_err());
     }
 
     #[test]
-    fn r49_an_ipv6_network_is_one_address() {
+    fn r49_an_ipv6_network_counts_as_one_address() {
         let (rate, now) = (LoginRate::new(1), Instant::now());
         assert_eq!(rate.check(address("2001:db8::1"), now), Ok(()));
         assert!(rate.check(address("2001:db8::ffff:2"), now).is_err());

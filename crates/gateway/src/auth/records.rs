@@ -1,4 +1,4 @@
-//! What is kept of tokens, browser logins and login codes: names, times and digests, never a secret.
+//! The content of `auth.json`: names, times and digests of tokens, browser logins and login codes, never a secret.
 
 use bowline_proto::api::TokenScope;
 use std::collections::BTreeMap;
@@ -10,22 +10,21 @@ use time::serde::rfc3339;
 
 use super::secret::Digest;
 
-/// Tokens there can be; another one is refused.
+/// The most tokens; one more is refused.
 pub(super) const MAX_TOKENS: usize = 1000;
-/// Browser logins there can be; another one ends the one that was used longest ago.
+/// The most browser logins; one more ends the login that was used longest ago.
 pub(super) const MAX_LOGINS: usize = 256;
-/// Login codes that wait to be used; another one ends the oldest.
+/// The most unused login codes; one more drops the oldest.
 pub(super) const MAX_CODES: usize = 16;
-/// How long a browser stays logged in without being used.
+/// How long an unused browser login stays valid.
 pub const LOGIN_IDLE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How long a login code can be used.
+/// How long a login code is valid.
 pub const CODE_LIFE: Duration = Duration::from_secs(10 * 60);
-/// How old the time of last use in the file grows before it is written again.
-pub(super) const USED_GRAIN: Duration = Duration::from_secs(24 * 3600);
-/// The form of the file.
+/// How much newer a last-use time must be than the one in the file to be written.
+pub(super) const USE_WRITE_INTERVAL: Duration = Duration::from_secs(24 * 3600);
+/// The version of the file format.
 pub(super) const VERSION: u32 = 1;
 
-/// The content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Records {
     pub(super) version: u32,
@@ -37,7 +36,6 @@ pub(super) struct Records {
     pub(super) codes: Vec<CodeRecord>,
 }
 
-/// A token for programs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TokenRecord {
     pub(super) name: String,
@@ -51,9 +49,9 @@ pub(super) struct TokenRecord {
     pub(super) used: Option<OffsetDateTime>,
 }
 
-/// A browser that has logged in.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct LoginRecord {
+    /// The start of the browser's `User-Agent`.
     pub(super) label: String,
     pub(super) cookie: Digest,
     pub(super) key: Digest,
@@ -63,7 +61,6 @@ pub(super) struct LoginRecord {
     pub(super) used: OffsetDateTime,
 }
 
-/// A code that waits to be used.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CodeRecord {
     pub(super) digest: Digest,
@@ -78,7 +75,7 @@ impl Default for Records {
 }
 
 impl TokenRecord {
-    pub(super) fn is_over(&self, now: OffsetDateTime) -> bool {
+    pub(super) fn is_expired(&self, now: OffsetDateTime) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
 }
@@ -88,32 +85,33 @@ impl LoginRecord {
         self.used + LOGIN_IDLE
     }
 
-    pub(super) fn is_over(&self, now: OffsetDateTime) -> bool {
+    pub(super) fn is_expired(&self, now: OffsetDateTime) -> bool {
         self.expires() <= now
     }
 }
 
 impl Records {
-    /// Drops what is too old.
+    /// Drops expired records.
     pub(super) fn prune(&mut self, now: OffsetDateTime) {
-        self.tokens.retain(|_, token| !token.is_over(now));
-        self.logins.retain(|_, login| !login.is_over(now));
+        self.tokens.retain(|_, token| !token.is_expired(now));
+        self.logins.retain(|_, login| !login.is_expired(now));
         self.codes.retain(|code| code.expires > now);
     }
 
-    /// Where the code is that this text is.
+    /// The index of the valid code with this text.
     pub(super) fn find_code(&self, text: &str, now: OffsetDateTime) -> Option<usize> {
         self.codes.iter().position(|code| code.expires > now && code.digest.matches(text))
     }
 
-    /// Adds a code; the oldest goes when there are too many.
+    /// Adds a code, and drops the oldest ones beyond [`MAX_CODES`].
     pub(super) fn add_code(&mut self, code: CodeRecord) {
         self.codes.push(code);
         let excess = self.codes.len().saturating_sub(MAX_CODES);
         self.codes.drain(..excess);
     }
 
-    /// Adds a login; those used longest ago go when there are too many.
+    /// Adds a login, and drops those used longest ago beyond [`MAX_LOGINS`]. `used` has last-use times that may
+    /// be newer than the file's.
     pub(super) fn add_login(&mut self, id: String, login: LoginRecord, used: impl Fn(&str) -> Option<OffsetDateTime>) {
         while self.logins.len() >= MAX_LOGINS {
             let age = |(id, login): &(&String, &LoginRecord)| used(id).unwrap_or(login.used).max(login.used);
@@ -123,33 +121,32 @@ impl Records {
         self.logins.insert(id, login);
     }
 
-    /// Removes a token or a login; whether there was one.
+    /// Removes a token or a login. Returns whether it existed.
     pub(super) fn remove(&mut self, id: &str) -> bool {
         self.tokens.remove(id).is_some() || self.logins.remove(id).is_some()
     }
 
-    /// Whether a token or login is there and not too old.
-    pub(super) fn is_good(&self, id: &str, now: OffsetDateTime) -> bool {
-        self.tokens.get(id).is_some_and(|token| !token.is_over(now))
-            || self.logins.get(id).is_some_and(|login| !login.is_over(now))
+    /// Whether a token or login exists and has not expired.
+    pub(super) fn is_valid(&self, id: &str, now: OffsetDateTime) -> bool {
+        self.tokens.get(id).is_some_and(|token| !token.is_expired(now))
+            || self.logins.get(id).is_some_and(|login| !login.is_expired(now))
     }
 
-    /// When, after now, the next token or login ends by itself.
-    pub(super) fn next_end(&self, now: OffsetDateTime) -> Option<OffsetDateTime> {
+    /// When the next token or login expires, after `now`.
+    pub(super) fn next_expiry(&self, now: OffsetDateTime) -> Option<OffsetDateTime> {
         let tokens = self.tokens.values().filter_map(|token| token.expires);
         tokens.chain(self.logins.values().map(LoginRecord::expires)).filter(|end| *end > now).min()
     }
 
-    /// Whether this use is so much newer than the written one that it is worth a write.
-    pub(super) fn is_news(&self, id: &str, used: OffsetDateTime) -> bool {
+    /// Whether this last-use time is enough newer than the one in the file to be worth a write.
+    pub(super) fn should_write_use(&self, id: &str, used: OffsetDateTime) -> bool {
         match (self.tokens.get(id), self.logins.get(id)) {
-            (Some(token), _) => token.used.is_none_or(|written| used - written >= USED_GRAIN),
-            (None, Some(login)) => used - login.used >= USED_GRAIN,
+            (Some(token), _) => token.used.is_none_or(|written| used - written >= USE_WRITE_INTERVAL),
+            (None, Some(login)) => used - login.used >= USE_WRITE_INTERVAL,
             (None, None) => false,
         }
     }
 
-    /// Notes a use.
     pub(super) fn mark_used(&mut self, id: &str, used: OffsetDateTime) {
         if let Some(token) = self.tokens.get_mut(id) {
             token.used = token.used.max(Some(used));

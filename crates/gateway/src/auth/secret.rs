@@ -1,4 +1,4 @@
-//! Secrets: how they are made, how they are kept, and how they stay out of logs.
+//! Random secrets and ids, and the digests that are stored instead of secrets.
 
 use std::fmt;
 
@@ -13,25 +13,24 @@ use subtle::ConstantTimeEq;
 
 use super::AuthError;
 
-/// 256 random bits in letters that need no escaping in a URL, a header or a cookie.
+/// 256 random bits, in characters that need no escaping in a URL, a header or a cookie.
 pub(super) fn random_secret() -> Result<Secret, AuthError> {
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(random::<32>()?)))
 }
 
-/// What is kept of a secret: its SHA-256.
+/// The SHA-256 of a secret.
 ///
-/// A fast hash is right here. Slow ones protect passwords, which can be guessed; these secrets are 256 random bits.
+/// A fast hash is enough: slow ones protect passwords, which can be guessed, but these secrets are 256 random bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Digest([u8; 32]);
 
 impl Digest {
-    /// Of this text.
     pub(super) fn of(text: &str) -> Digest {
         use sha2::Digest as _;
         Digest(Sha256::digest(text).into())
     }
 
-    /// Whether it is of this text, in a time that does not depend on where they differ.
+    /// Whether this is the digest of the text. Compares in constant time.
     pub(super) fn matches(&self, text: &str) -> bool {
         self.0.ct_eq(&Digest::of(text).0).into()
     }
@@ -52,18 +51,18 @@ impl Serialize for Digest {
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Digest, D::Error> {
         let bytes = URL_SAFE_NO_PAD.decode(String::deserialize(from)?).ok();
-        bytes.and_then(|bytes| bytes.try_into().ok()).map(Digest).ok_or_else(|| de::Error::custom("no SHA-256"))
+        bytes.and_then(|bytes| bytes.try_into().ok()).map(Digest).ok_or_else(|| de::Error::custom("not a SHA-256"))
     }
 }
 
-/// A name for a token or a login: 12 of `[a-z0-9]`, like a session's. It is no secret.
+/// A random id for a token or a login: 12 characters of `[a-z0-9]`, like a session's. Not a secret.
 pub(super) fn random_id() -> Result<String, AuthError> {
     Ok(SessionId::from_random(random()?).to_string())
 }
 
 fn random<const N: usize>() -> Result<[u8; N], AuthError> {
     let mut bytes = [0; N];
-    // Whole at once: the kernel interrupts no request of up to 256 bytes.
+    // Never returns fewer bytes: the kernel does not interrupt a request of up to 256.
     getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|errno| AuthError::NoRandom(errno.into()))?;
     Ok(bytes)
 }
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r48_a_digest_knows_its_secret_and_survives_a_file() {
+    fn r48_a_digest_matches_its_secret_after_a_round_trip() {
         let (secret, other) = (random_secret().unwrap(), random_secret().unwrap());
         assert_eq!(secret.reveal().len(), 43, "256 bits");
         let written = serde_json::to_string(&Digest::of(secret.reveal())).unwrap();

@@ -1,4 +1,4 @@
-//! `auth.json`: read whole, replaced whole, changed under a lock that all processes share.
+//! `auth.json`, which is always read and replaced as a whole, and changed under a lock that all processes share.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -15,44 +15,41 @@ use time::OffsetDateTime;
 use super::AuthError;
 use super::records::{Records, VERSION};
 
-/// The file and its lock.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
     lock: PathBuf,
-    /// How long to wait for the lock.
-    within: Duration,
+    lock_timeout: Duration,
 }
 
-/// Which file was read. It stays open, so that no later file can get its inode number and be taken for it.
+/// Identifies the file that was read. It stays open, so that its inode number is not reused for a later file.
 #[derive(Debug, Default)]
-pub(super) struct Stamp(Option<(File, Traits)>);
+pub(super) struct Stamp(Option<(File, FileId)>);
 
-/// Device, inode, size and time of change.
-type Traits = (u64, u64, u64, i64, i64);
+/// Device, inode, size and modification time.
+type FileId = (u64, u64, u64, i64, i64);
 
 impl Store {
-    pub(super) fn new(home: &Home, within: Duration) -> Store {
-        Store { path: home.state().join("auth.json"), lock: home.state().join("auth.lock"), within }
+    pub(super) fn new(home: &Home, lock_timeout: Duration) -> Store {
+        Store { path: home.state().join("auth.json"), lock: home.state().join("auth.lock"), lock_timeout }
     }
 
-    /// The directory that the file is in.
     pub(super) fn dir(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// Whether the file is still the one that was read.
+    /// Whether the file is still the one identified by the stamp.
     pub(super) fn is_current(&self, stamp: &Stamp) -> bool {
         match (fs::metadata(&self.path), &stamp.0) {
-            (Ok(found), Some((_, traits))) => self::traits(&found) == *traits,
+            (Ok(found), Some((_, file_id))) => self::file_id(&found) == *file_id,
             (Err(error), None) => error.kind() == io::ErrorKind::NotFound,
             _ => false,
         }
     }
 
-    /// The file as it is now. Without one, there are no tokens and no logins.
+    /// Reads the file. Without a file, there are no tokens and no logins.
     ///
-    /// A damaged file has a stamp, too, so that it is looked at once and not at every call.
+    /// A damaged file also has a stamp, so that it is not parsed again at every request.
     pub(super) fn read(&self) -> Result<(Stamp, Result<Records, AuthError>), AuthError> {
         let io = |source| AuthError::Io { path: self.path.clone(), source };
         let mut file = match File::open(&self.path) {
@@ -62,14 +59,14 @@ impl Store {
             }
             Err(error) => return Err(io(error)),
         };
-        let traits = traits(&file.metadata().map_err(io)?);
+        let file_id = file_id(&file.metadata().map_err(io)?);
         let mut content = Vec::new();
         file.read_to_end(&mut content).map_err(io)?;
-        Ok((Stamp(Some((file, traits))), self.parse(&content)))
+        Ok((Stamp(Some((file, file_id))), self.parse(&content)))
     }
 
     fn parse(&self, content: &[u8]) -> Result<Records, AuthError> {
-        // Where, not what: nothing of the file goes into a message.
+        // Only the position: an error message must not contain any of the file's content.
         let damaged = |error: serde_json::Error| AuthError::Damaged {
             path: self.path.clone(),
             what: format!("line {}, column {}", error.line(), error.column()),
@@ -85,14 +82,14 @@ impl Store {
         serde_json::from_slice(content).map_err(damaged)
     }
 
-    /// Changes the file, alone among all processes. On `Ok`, the change is on the disk; on `Err`, nothing changed.
+    /// Changes the file under the lock. On `Ok`, the change is on the disk; on `Err`, nothing has changed.
     pub(super) fn change<T, E: From<AuthError>>(
         &self,
         now: OffsetDateTime,
         change: impl FnOnce(&mut Records) -> Result<T, E>,
     ) -> Result<T, E> {
         let io = |source| AuthError::Io { path: self.path.clone(), source };
-        let _alone = self.lock()?;
+        let _lock = self.lock()?;
         let mut records = self.read()?.1?;
         records.prune(now);
         let outcome = change(&mut records)?;
@@ -101,14 +98,14 @@ impl Store {
         Ok(outcome)
     }
 
-    /// Waits to be alone among all processes that change files of this home's auth.
+    /// Waits for the lock that all processes take before they change a file of this module.
     pub(super) fn lock(&self) -> Result<Lock, AuthError> {
         let io = |source| AuthError::Io { path: self.lock.clone(), source };
-        let lock = Lock::wait(&self.lock, self.within).map_err(io)?;
+        let lock = Lock::wait(&self.lock, self.lock_timeout).map_err(io)?;
         lock.ok_or_else(|| AuthError::Busy { path: self.lock.clone() })
     }
 }
 
-fn traits(found: &Metadata) -> Traits {
+fn file_id(found: &Metadata) -> FileId {
     (found.dev(), found.ino(), found.size(), found.mtime(), found.mtime_nsec())
 }

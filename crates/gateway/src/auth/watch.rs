@@ -1,4 +1,4 @@
-//! Notices, while nobody calls, that another process changed the file or that somebody's time is up.
+//! Notices in the background that another process changed the file, or that a token or login expired.
 
 use std::future::Future;
 use std::io;
@@ -11,37 +11,37 @@ use tokio::time::{sleep, timeout};
 use super::{Auth, AuthError};
 use crate::watcher::AsyncWatcher;
 
-/// How often times of use are looked at for being written, and everything else is checked in case a notice was missed.
-const TIDY: Duration = Duration::from_secs(60);
-/// How often the file is looked at where the kernel sends no notices.
-const POLL: Duration = Duration::from_secs(1);
+/// How often last-use times are written if needed, and the file is checked in case a notification was missed.
+const TIDY_INTERVAL: Duration = Duration::from_secs(60);
+/// How often the file is checked if the kernel sends no notifications.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Auth {
-    /// Runs for as long as callers are to be told that they were revoked. Never returns.
+    /// Revokes callers whose token or login is revoked or expires. Never returns; drop it to stop.
     pub fn watch(&self) -> impl Future<Output = ()> + Send + use<> {
         let auth = self.clone();
         async move {
             let mut watcher = watch(auth.0.store.dir());
             let mut tidied = tokio::time::Instant::now();
             loop {
-                let wait = auth.next_end();
+                let wait = auth.next_expiry();
                 match &watcher {
-                    // Whatever changed, the file is cheap to look at.
+                    // Any change in the directory is a reason to check, because checking the file is cheap.
                     Ok(changes) => {
-                        if let Ok(Err(error)) = timeout(wait.min(TIDY), changes.next()).await {
+                        if let Ok(Err(error)) = timeout(wait.min(TIDY_INTERVAL), changes.next()).await {
                             watcher = Err(error);
                         }
                     }
                     Err(error) => {
-                        tracing::trace!("no notices of changed files: {error}");
-                        sleep(wait.min(POLL)).await;
+                        tracing::trace!("no notifications of changed files: {error}");
+                        sleep(wait.min(POLL_INTERVAL)).await;
                     }
                 }
-                auth.end_expired();
-                if tidied.elapsed() >= TIDY {
+                auth.revoke_expired();
+                if tidied.elapsed() >= TIDY_INTERVAL {
                     tidied = tokio::time::Instant::now();
                     let auth = auth.clone();
-                    // It may wait for a disk, and for the lock; those whose time is up are told meanwhile.
+                    // Outside this loop, because it may wait for the lock or the disk, and expiry must not wait.
                     tokio::task::spawn_blocking(move || {
                         if let Err(error) = auth.tidy() {
                             tracing::error!("{error}");
@@ -52,26 +52,27 @@ impl Auth {
         }
     }
 
-    /// Reads the file if it changed, and ends everybody whose token or login is gone or too old.
-    pub(super) fn end_expired(&self) {
-        let (mut known, now) = self.known();
-        known.end_expired(now);
+    /// Reads the file if it changed, and revokes the callers whose token or login is gone or expired.
+    pub(super) fn revoke_expired(&self) {
+        let (mut cache, now) = self.cache();
+        cache.revoke_expired(now);
     }
 
-    /// The time until the next token or login ends by itself.
-    fn next_end(&self) -> Duration {
-        let (known, now) = self.known();
-        // A record that is over stays in the file until the next change; its callers were told.
-        let next = known.records.next_end(now).map(|end| end - now);
+    /// The time until the next token or login expires.
+    fn next_expiry(&self) -> Duration {
+        let (cache, now) = self.cache();
+        // Expired records stay in the file until the next change, and do not count here.
+        let next = cache.records.next_expiry(now).map(|end| end - now);
         next.map_or(Duration::MAX, |wait| wait.try_into().unwrap_or(Duration::ZERO))
     }
 
-    /// Drops old tickets, and writes the times of use that are a day ahead of the file: so a login lives while it is used.
+    /// Drops expired tickets, and writes last-use times that are a day newer than in the file, which keeps logins
+    /// in use from expiring.
     pub(super) fn tidy(&self) -> Result<(), AuthError> {
         self.tickets().prune(Instant::now());
         let used: Vec<_> = {
-            let (known, now) = self.known();
-            known.all_used(now).into_iter().filter(|(id, used)| known.records.is_news(id, *used)).collect()
+            let (cache, now) = self.cache();
+            cache.all_used(now).into_iter().filter(|(id, used)| cache.records.should_write_use(id, *used)).collect()
         };
         if used.is_empty() {
             return Ok(());

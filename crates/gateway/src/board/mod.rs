@@ -1,11 +1,11 @@
-//! The board: every session as it is now, and what changed since a subscriber last looked.
+//! The board: the current state of every session, and what has changed for each subscriber.
 //!
-//! It is the one source of changes for all event streams, and runs only while there is one. A task for each session
-//! (`keep`) follows its process and reads its files; another (`watch`) notices which sessions there are. Both put what they
-//! learn here. A subscriber is owed the ids that changed, never the changes: the latest state wins, and one that takes
-//! nothing costs at most an id a session.
+//! All event streams share one board, whose tasks run only while there is a subscriber. One task (`watch`)
+//! notices which sessions exist; a task for each session (`track`) follows its process and reads its files. A
+//! subscriber's pending changes are ids, not states: it gets the latest state when it reads them, and one that
+//! never reads costs at most about one id per session.
 
-mod keep;
+mod track;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -18,91 +18,91 @@ use bowline_proto::session::{SessionInfo, State};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Sessions whose files are read at a time.
-const READERS: usize = 4;
-/// Sessions without a follower that are asked at a time.
-const ASKERS: usize = 16;
-/// Ids that a subscriber may be owed beyond the number of sessions, before it gets the whole board instead.
-const SPARE: usize = 64;
+/// Sessions whose files are read concurrently; others wait.
+const MAX_FILE_READS: usize = 4;
+/// Concurrent status requests to sessions that are not followed; others wait.
+const MAX_STATUS_REQUESTS: usize = 16;
+/// How far a subscriber's pending ids may exceed the number of sessions. Beyond that it gets the whole board
+/// instead.
+const PENDING_SLACK: usize = 64;
 
-/// All sessions, for whoever subscribes.
 pub(crate) struct Board {
     home: Home,
-    followers: usize,
-    run: Mutex<Weak<Run>>,
+    max_followed: usize,
+    tasks: Mutex<Weak<BoardTasks>>,
 }
 
-/// The tasks that keep the board, ended with the last subscriber.
-struct Run {
+/// Keeps the board's tasks running. Each subscription holds it, so they end with the last one.
+struct BoardTasks {
     shared: Arc<Shared>,
-    _until: DropGuard,
+    _cancel: DropGuard,
 }
 
-/// What tasks and subscribers share.
+/// What the tasks and the subscriptions share.
 struct Shared {
     home: Home,
-    readers: Semaphore,
-    askers: Semaphore,
-    /// Sessions that are followed at a time, each by a socket; others are asked now and then.
+    file_reads: Semaphore,
+    status_requests: Semaphore,
+    /// Permits to follow a session, each over a socket. The other sessions are polled.
     followers: Semaphore,
-    state: Mutex<Known>,
+    state: Mutex<BoardState>,
 }
 
-/// What is known.
 #[derive(Default)]
-struct Known {
+struct BoardState {
     sessions: BTreeMap<SessionId, SessionInfo>,
-    /// Sessions that nothing is known about yet; `None` until it is known which sessions there are.
-    awaited: Option<HashSet<SessionId>>,
-    subscribers: HashMap<u64, Owed>,
-    next: u64,
+    /// Sessions that have not been read yet; `None` until the sessions have been listed.
+    unread: Option<HashSet<SessionId>>,
+    subscribers: HashMap<u64, PendingChanges>,
+    next_subscriber: u64,
 }
 
-/// What a subscriber has not been told.
-struct Owed {
-    /// Everything; `changed` is empty then.
-    whole: bool,
+/// What has changed since a subscriber last read its changes.
+struct PendingChanges {
+    /// The subscriber gets the whole board next; `changed` is empty then.
+    full: bool,
     changed: BTreeSet<SessionId>,
     wake: Arc<Notify>,
 }
 
 impl Board {
-    /// A board that follows at most so many sessions at a time.
-    pub(crate) fn new(home: Home, followers: usize) -> Board {
-        Board { home, followers, run: Mutex::default() }
+    /// A board that follows at most `max_followed` sessions at a time.
+    pub(crate) fn new(home: Home, max_followed: usize) -> Board {
+        Board { home, max_followed, tasks: Mutex::default() }
     }
 
-    /// Subscribes. The first news is the whole board; it may come again, and then replaces all that was told before.
+    /// Subscribes to changes. The first message is the whole board. It may be sent again later, and then replaces
+    /// everything sent before.
     pub(crate) fn subscribe(&self) -> Subscription {
-        let mut slot = self.run.lock().unwrap_or_else(PoisonError::into_inner);
-        let run = slot.upgrade().unwrap_or_else(|| {
-            let shared = Arc::new(Shared::new(self.home.clone(), self.followers));
-            let until = CancellationToken::new();
-            let (keeper, ended) = (shared.clone(), until.clone());
-            tokio::spawn(async move { ended.run_until_cancelled(watch::run(keeper)).await });
-            let run = Arc::new(Run { shared, _until: until.drop_guard() });
-            *slot = Arc::downgrade(&run);
-            run
+        let mut current = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let tasks = current.upgrade().unwrap_or_else(|| {
+            let shared = Arc::new(Shared::new(self.home.clone(), self.max_followed));
+            let cancel = CancellationToken::new();
+            let (watched, cancelled) = (shared.clone(), cancel.clone());
+            tokio::spawn(async move { cancelled.run_until_cancelled(watch::run(watched)).await });
+            let tasks = Arc::new(BoardTasks { shared, _cancel: cancel.drop_guard() });
+            *current = Arc::downgrade(&tasks);
+            tasks
         });
-        let (id, wake) = run.shared.known().subscribe();
-        Subscription { run, id, wake }
+        let (id, wake) = tasks.shared.state().subscribe();
+        Subscription { tasks, id, wake }
     }
 }
 
-/// One who is told. Dropping it unsubscribes.
+/// A subscription to the board's changes, which ends on drop.
 pub(crate) struct Subscription {
-    run: Arc<Run>,
+    tasks: Arc<BoardTasks>,
     id: u64,
     wake: Arc<Notify>,
 }
 
 impl Subscription {
-    /// Waits for something to tell, and returns all of it. What is returned counts as told; cancelling loses nothing.
-    pub(crate) async fn news(&mut self) -> Vec<BoardMessage> {
+    /// Waits for changes and returns all of them. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Vec<BoardMessage> {
         loop {
-            let news = self.run.shared.known().take(self.id);
-            if !news.is_empty() {
-                return news;
+            let messages = self.tasks.shared.state().take(self.id);
+            if !messages.is_empty() {
+                return messages;
             }
             self.wake.notified().await;
         }
@@ -111,99 +111,107 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.run.shared.known().subscribers.remove(&self.id);
+        self.tasks.shared.state().subscribers.remove(&self.id);
     }
 }
 
 impl Shared {
-    fn new(home: Home, followers: usize) -> Shared {
-        let (readers, askers) = (Semaphore::new(READERS), Semaphore::new(ASKERS));
-        Shared { home, readers, askers, followers: Semaphore::new(followers), state: Mutex::default() }
+    fn new(home: Home, max_followed: usize) -> Shared {
+        Shared {
+            home,
+            file_reads: Semaphore::new(MAX_FILE_READS),
+            status_requests: Semaphore::new(MAX_STATUS_REQUESTS),
+            followers: Semaphore::new(max_followed),
+            state: Mutex::default(),
+        }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn state(&self) -> MutexGuard<'_, BoardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl BoardState {
     fn subscribe(&mut self) -> (u64, Arc<Notify>) {
-        self.next += 1;
+        self.next_subscriber += 1;
         let wake = Arc::new(Notify::new());
-        self.subscribers.insert(self.next, Owed { whole: true, changed: BTreeSet::new(), wake: wake.clone() });
-        (self.next, wake)
+        let pending = PendingChanges { full: true, changed: BTreeSet::new(), wake: wake.clone() };
+        self.subscribers.insert(self.next_subscriber, pending);
+        (self.next_subscriber, wake)
     }
 
-    /// These sessions are there: the board is whole once something is known about each.
+    /// Sets which sessions exist. The board is complete once each of them has been read. Only the first call
+    /// counts.
     fn expect(&mut self, ids: HashSet<SessionId>) {
-        if self.awaited.is_none() {
-            self.awaited = Some(ids);
-            self.wake_if_whole();
+        if self.unread.is_none() {
+            self.unread = Some(ids);
+            self.wake_if_complete();
         }
     }
 
-    /// A session as it is now. Output alone is no change: it would be one all the time.
+    /// Sets a session's state. A new offset alone is not a change, because output arrives all the time.
     fn put(&mut self, info: SessionInfo) {
         let id = info.id.clone();
         let same = |before: &SessionInfo| SessionInfo { offset: info.offset, ..before.clone() } == info;
         let changed = !self.sessions.get(&id).is_some_and(same);
         self.sessions.insert(id.clone(), info);
-        self.settle(&id, changed);
+        self.mark_read(&id, changed);
     }
 
-    /// There is no such session, or not yet.
+    /// Records that the session does not exist, or not yet.
     fn remove(&mut self, id: &SessionId) {
         let changed = self.sessions.remove(id).is_some();
-        self.settle(id, changed);
+        self.mark_read(id, changed);
     }
 
-    /// Whether this life of a session is on the board already.
-    fn has_life(&self, info: &SessionInfo) -> bool {
-        self.sessions.get(&info.id).is_some_and(|known| known.state == State::Running && known.epoch == info.epoch)
+    /// Whether the board already shows this session as running in this epoch.
+    fn shows_run(&self, info: &SessionInfo) -> bool {
+        self.sessions.get(&info.id).is_some_and(|shown| shown.state == State::Running && shown.epoch == info.epoch)
     }
 
-    fn settle(&mut self, id: &SessionId, changed: bool) {
-        let most = self.sessions.len() + SPARE;
-        for owed in self.subscribers.values_mut().filter(|owed| changed && !owed.whole) {
-            owed.changed.insert(id.clone());
-            if owed.changed.len() > most {
-                owed.changed.clear();
-                owed.whole = true;
+    /// Marks a session as read, and notifies the subscribers if it changed.
+    fn mark_read(&mut self, id: &SessionId, changed: bool) {
+        let max_pending = self.sessions.len() + PENDING_SLACK;
+        for pending in self.subscribers.values_mut().filter(|pending| changed && !pending.full) {
+            pending.changed.insert(id.clone());
+            if pending.changed.len() > max_pending {
+                pending.changed.clear();
+                pending.full = true;
             }
-            owed.wake.notify_one();
+            pending.wake.notify_one();
         }
-        if self.awaited.as_mut().is_some_and(|awaited| awaited.remove(id)) {
-            self.wake_if_whole();
-        }
-    }
-
-    fn wake_if_whole(&self) {
-        if self.is_whole() {
-            self.subscribers.values().for_each(|owed| owed.wake.notify_one());
+        if self.unread.as_mut().is_some_and(|unread| unread.remove(id)) {
+            self.wake_if_complete();
         }
     }
 
-    fn is_whole(&self) -> bool {
-        self.awaited.as_ref().is_some_and(HashSet::is_empty)
+    fn wake_if_complete(&self) {
+        if self.is_complete() {
+            self.subscribers.values().for_each(|pending| pending.wake.notify_one());
+        }
     }
 
-    /// What a subscriber is owed; nothing before the board is whole.
+    fn is_complete(&self) -> bool {
+        self.unread.as_ref().is_some_and(HashSet::is_empty)
+    }
+
+    /// Takes a subscriber's pending changes; nothing before the board is complete.
     fn take(&mut self, subscriber: u64) -> Vec<BoardMessage> {
-        if !self.is_whole() {
+        if !self.is_complete() {
             return Vec::new();
         }
-        let Some(owed) = self.subscribers.get_mut(&subscriber) else { return Vec::new() };
-        if std::mem::take(&mut owed.whole) {
+        let Some(pending) = self.subscribers.get_mut(&subscriber) else { return Vec::new() };
+        if std::mem::take(&mut pending.full) {
             let mut all: Vec<_> = self.sessions.values().cloned().collect();
             all.sort_by(|a, b| (&a.created, &a.id).cmp(&(&b.created, &b.id)));
             return vec![BoardMessage::Board { sessions: all, approvals: Vec::new() }];
         }
-        let changed = std::mem::take(&mut owed.changed);
-        let news = changed.into_iter().map(|id| match self.sessions.get(&id) {
+        let changed = std::mem::take(&mut pending.changed);
+        let messages = changed.into_iter().map(|id| match self.sessions.get(&id) {
             Some(info) => BoardMessage::Session { session: Box::new(info.clone()) },
             None => BoardMessage::SessionGone { id },
         });
-        news.collect()
+        messages.collect()
     }
 }
 

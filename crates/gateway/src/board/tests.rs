@@ -1,4 +1,4 @@
-//! The board against sessions whose processes are played by threads here: they hang, lie silent, and die on demand.
+//! Tests the board with fake session processes, which can hang, stay silent or die on demand.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -23,8 +23,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::*;
 use crate::testing;
 
-/// No fact takes this long to become true.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// No condition takes this long to become true.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 struct World {
     _temp: TempDir,
@@ -37,15 +37,15 @@ impl World {
         World::following(100)
     }
 
-    /// With a board that follows at most so many sessions.
-    fn following(followers: usize) -> World {
+    /// A world whose board follows at most `max_followed` sessions.
+    fn following(max_followed: usize) -> World {
         let temp = tempfile::Builder::new().prefix("bwl").tempdir_in("/tmp").unwrap();
         let home = testing::home(temp.path());
         home.ensure().unwrap();
-        World { _temp: temp, board: Board::new(home.clone(), followers), home }
+        World { _temp: temp, board: Board::new(home.clone(), max_followed), home }
     }
 
-    fn session(&self, n: u8) -> Played {
+    fn session(&self, n: u8) -> FakeSession {
         let dir = self.home.session(&SessionId::from_random([n; 12]));
         std::fs::create_dir(dir.path()).unwrap();
         let lock = Lock::take(&dir.lock()).unwrap();
@@ -59,15 +59,15 @@ impl World {
             "size": size, "log_size": 1 << 20, "history": 0, "created": timestamp(), "host": this_host(), "boot": this_boot(),
         });
         let meta: Meta = serde_json::from_value(meta).unwrap();
-        let mut played = Played { dir, lock, listener: Some(listener), journal, history, meta };
-        played.record(Event::Started { epoch, offset: 0, size: Some(size), pid: 1, version });
-        played.meta.write(&played.dir.meta()).unwrap();
-        played
+        let mut session = FakeSession { dir, lock, listener: Some(listener), journal, history, meta };
+        session.record(Event::Started { epoch, offset: 0, size: Some(size), pid: 1, version });
+        session.meta.write(&session.dir.meta()).unwrap();
+        session
     }
 }
 
-/// A session whose process is played.
-struct Played {
+/// A session whose process is played by the test.
+struct FakeSession {
     dir: SessionDir,
     lock: Option<Lock>,
     listener: Option<UnixListener>,
@@ -76,12 +76,12 @@ struct Played {
     meta: Meta,
 }
 
-impl Played {
+impl FakeSession {
     fn record(&mut self, event: Event) {
         self.history.record(&mut self.journal, event).unwrap();
     }
 
-    /// What its process says of itself.
+    /// A status from its process.
     fn info(&self, title: &str) -> SessionInfo {
         SessionInfo {
             id: self.meta.id.clone(),
@@ -104,8 +104,8 @@ impl Played {
         }
     }
 
-    /// Waits for the gateway to ask to follow.
-    async fn asked(&self) -> UnixStream {
+    /// Waits for the gateway's request to follow, and returns its connection.
+    async fn accept_follower(&self) -> UnixStream {
         let listener = self.listener.as_ref().unwrap().try_clone().unwrap();
         tokio::task::spawn_blocking(move || {
             let (mut follower, _) = listener.accept().unwrap();
@@ -120,13 +120,13 @@ impl Played {
         .unwrap()
     }
 
-    /// Answers whoever asks, for as long as the test runs; whether each wants to follow.
-    fn answering(&self, title: &str) -> tokio::sync::mpsc::UnboundedReceiver<bool> {
+    /// Answers all status requests until the test ends. Receives for each whether it was to follow.
+    fn answer_requests(&self, title: &str) -> tokio::sync::mpsc::UnboundedReceiver<bool> {
         let listener = self.listener.as_ref().unwrap().try_clone().unwrap();
         listener.set_nonblocking(true).unwrap();
         let listener = tokio::net::UnixListener::from_std(listener).unwrap();
         let reply = serde_json::json!({ "type": "status", "session": self.info(title) }).to_string();
-        let (asked, all) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, requests) = tokio::sync::mpsc::unbounded_channel();
         tokio::spawn(async move {
             let mut open = Vec::new();
             loop {
@@ -137,16 +137,16 @@ impl Played {
                 stream.read_exact(&mut request).await.unwrap();
                 let mut wire = Vec::new();
                 frame::put_text(&mut wire, &reply);
-                // Whoever does not wait for it asks again.
+                // A client that has timed out sends another request.
                 let _ = stream.write_all(&wire).await;
                 open.push(stream);
-                let _ = asked.send(request.ends_with(b"true}"));
+                let _ = sender.send(request.ends_with(b"true}"));
             }
         });
-        all
+        requests
     }
 
-    fn end(mut self, exit: bool) -> Played {
+    fn end(mut self, exit: bool) -> FakeSession {
         if exit {
             self.record(Event::Exit { code: Some(7), signal: None, offset: 0 });
         }
@@ -155,21 +155,21 @@ impl Played {
     }
 }
 
-fn say(follower: &mut UnixStream, info: &SessionInfo) {
+fn send_status(follower: &mut UnixStream, info: &SessionInfo) {
     let mut wire = Vec::new();
     let reply = serde_json::json!({ "type": "status", "session": info });
     frame::put_text(&mut wire, &reply.to_string());
     follower.write_all(&wire).unwrap();
 }
 
-async fn next(news: &mut Subscription) -> Vec<BoardMessage> {
-    tokio::time::timeout(PATIENCE, news.news()).await.expect("news")
+async fn next(changes: &mut Subscription) -> Vec<BoardMessage> {
+    tokio::time::timeout(TIMEOUT, changes.next()).await.expect("no changes in time")
 }
 
-/// Reads on until this session is as it should be.
-async fn until(news: &mut Subscription, id: &SessionId, holds: impl Fn(Option<&SessionInfo>) -> bool) {
+/// Reads changes until `holds` is true for this session.
+async fn until(changes: &mut Subscription, id: &SessionId, holds: impl Fn(Option<&SessionInfo>) -> bool) {
     loop {
-        for message in next(news).await {
+        for message in next(changes).await {
             match &message {
                 BoardMessage::Session { session } if session.id == *id && holds(Some(session)) => return,
                 BoardMessage::SessionGone { id: gone } if gone == id && holds(None) => return,
@@ -179,17 +179,17 @@ async fn until(news: &mut Subscription, id: &SessionId, holds: impl Fn(Option<&S
     }
 }
 
-/// Takes the whole board, and waits until a session on it is as its process said: one that is slow to say so is shown as
-/// its files tell meanwhile. How many sessions there are.
-async fn begin(news: &mut Subscription, said: &SessionInfo) -> usize {
-    let board = next(news).await;
-    if !whole(&board).contains(said) {
-        until(news, &said.id, |info| info == Some(said)).await;
+/// Reads the whole board, then waits until it shows this status: a session is shown as its files describe it
+/// until its process has sent one. Returns the number of sessions.
+async fn begin(changes: &mut Subscription, status: &SessionInfo) -> usize {
+    let board = next(changes).await;
+    if !full_board(&board).contains(status) {
+        until(changes, &status.id, |info| info == Some(status)).await;
     }
-    whole(&board).len()
+    full_board(&board).len()
 }
 
-fn whole(messages: &[BoardMessage]) -> &[SessionInfo] {
+fn full_board(messages: &[BoardMessage]) -> &[SessionInfo] {
     match messages {
         [BoardMessage::Board { sessions, .. }] => sessions,
         other => panic!("not a board: {other:?}"),
@@ -197,55 +197,55 @@ fn whole(messages: &[BoardMessage]) -> &[SessionInfo] {
 }
 
 #[tokio::test]
-async fn r46_a_session_comes_changes_ends_and_goes() {
+async fn r46_a_session_is_created_changed_ended_and_removed() {
     let world = World::new();
-    let mut news = world.board.subscribe();
-    assert!(whole(&next(&mut news).await).is_empty());
-    let played = world.session(1);
-    let id = played.meta.id.clone();
-    let mut follower = played.asked().await;
-    say(&mut follower, &played.info("one"));
-    until(&mut news, &id, |info| info.is_some_and(|info| info.title == "one" && info.clients == 1)).await;
-    say(&mut follower, &played.info("two"));
-    until(&mut news, &id, |info| info.is_some_and(|info| info.title == "two")).await;
-    let second = world.board.subscribe().news().await;
-    assert_eq!(whole(&second), [played.info("two")]);
+    let mut changes = world.board.subscribe();
+    assert!(full_board(&next(&mut changes).await).is_empty());
+    let session = world.session(1);
+    let id = session.meta.id.clone();
+    let mut follower = session.accept_follower().await;
+    send_status(&mut follower, &session.info("one"));
+    until(&mut changes, &id, |info| info.is_some_and(|info| info.title == "one" && info.clients == 1)).await;
+    send_status(&mut follower, &session.info("two"));
+    until(&mut changes, &id, |info| info.is_some_and(|info| info.title == "two")).await;
+    let second = world.board.subscribe().next().await;
+    assert_eq!(full_board(&second), [session.info("two")]);
 
     let ended = SessionInfo {
         state: State::Exited,
         exit: Some(ExitStatus { code: Some(7), signal: None }),
-        ..played.info("two")
+        ..session.info("two")
     };
-    say(&mut follower, &ended);
-    until(&mut news, &id, |info| info.is_some_and(|info| info.state == State::Exited)).await;
-    let mut played = played.end(true);
+    send_status(&mut follower, &ended);
+    until(&mut changes, &id, |info| info.is_some_and(|info| info.state == State::Exited)).await;
+    let mut session = session.end(true);
     drop(follower);
-    until(&mut news, &id, |info| info.is_some_and(|info| info.clients == 0 && info.exit.is_some())).await;
+    until(&mut changes, &id, |info| info.is_some_and(|info| info.clients == 0 && info.exit.is_some())).await;
 
-    played.meta.name = Some("renamed".parse().unwrap());
-    played.meta.write(&played.dir.meta()).unwrap();
-    until(&mut news, &id, |info| info.is_some_and(|info| info.name == played.meta.name)).await;
+    session.meta.name = Some("renamed".parse().unwrap());
+    session.meta.write(&session.dir.meta()).unwrap();
+    until(&mut changes, &id, |info| info.is_some_and(|info| info.name == session.meta.name)).await;
 
-    remove::forget(&bowline_host::registry::read(played.dir).unwrap()).unwrap();
-    until(&mut news, &id, |info| info.is_none()).await;
+    remove::forget(&bowline_host::registry::read(session.dir).unwrap()).unwrap();
+    until(&mut changes, &id, |info| info.is_none()).await;
 }
 
 #[tokio::test]
-async fn r46_a_process_that_dies_without_a_word_is_lost_and_may_live_again() {
+async fn r46_a_killed_process_makes_its_session_lost_and_it_can_be_restarted() {
     let world = World::new();
-    let played = world.session(1);
-    let id = played.meta.id.clone();
-    let mut news = world.board.subscribe();
-    let mut follower = played.asked().await;
-    say(&mut follower, &played.info("one"));
-    assert_eq!(begin(&mut news, &played.info("one")).await, 1);
-    let mut played = played.end(false);
+    let session = world.session(1);
+    let id = session.meta.id.clone();
+    let mut changes = world.board.subscribe();
+    let mut follower = session.accept_follower().await;
+    send_status(&mut follower, &session.info("one"));
+    assert_eq!(begin(&mut changes, &session.info("one")).await, 1);
+    let mut session = session.end(false);
     drop(follower);
-    until(&mut news, &id, |info| info.is_some_and(|info| info.state == State::Lost)).await;
+    until(&mut changes, &id, |info| info.is_some_and(|info| info.state == State::Lost)).await;
 
-    played.lock = Lock::take(&played.dir.lock()).unwrap();
-    std::fs::remove_file(played.dir.sock()).unwrap();
-    played.listener = Some(UnixListener::bind(played.dir.sock()).unwrap());
+    session.lock = Lock::take(&session.dir.lock()).unwrap();
+    std::fs::remove_file(session.dir.sock()).unwrap();
+    session.listener = Some(UnixListener::bind(session.dir.sock()).unwrap());
     let started = Event::Started {
         epoch: Epoch::from_random([9; 4]),
         offset: 0,
@@ -253,128 +253,129 @@ async fn r46_a_process_that_dies_without_a_word_is_lost_and_may_live_again() {
         pid: 1,
         version: String::new(),
     };
-    played.record(started);
-    played.meta.write(&played.dir.meta()).unwrap();
-    let mut follower = played.asked().await;
-    say(&mut follower, &played.info("again"));
-    until(&mut news, &id, |info| info.is_some_and(|info| info.state == State::Running && info.title == "again")).await;
+    session.record(started);
+    session.meta.write(&session.dir.meta()).unwrap();
+    let mut follower = session.accept_follower().await;
+    send_status(&mut follower, &session.info("again"));
+    until(&mut changes, &id, |info| info.is_some_and(|info| info.state == State::Running && info.title == "again"))
+        .await;
 }
 
 #[tokio::test]
-async fn r46_a_process_that_hangs_delays_nobody() {
+async fn r46_a_hung_process_does_not_delay_other_sessions() {
     let world = World::new();
-    let (hung, well) = (world.session(1), world.session(2));
-    let mut news = world.board.subscribe();
-    let _silent = hung.asked().await;
-    let mut follower = well.asked().await;
-    say(&mut follower, &well.info("one"));
-    assert_eq!(begin(&mut news, &well.info("one")).await, 2);
-    say(&mut follower, &well.info("two"));
-    until(&mut news, &well.meta.id, |info| info.is_some_and(|info| info.title == "two")).await;
+    let (hung, healthy) = (world.session(1), world.session(2));
+    let mut changes = world.board.subscribe();
+    let _silent = hung.accept_follower().await;
+    let mut follower = healthy.accept_follower().await;
+    send_status(&mut follower, &healthy.info("one"));
+    assert_eq!(begin(&mut changes, &healthy.info("one")).await, 2);
+    send_status(&mut follower, &healthy.info("two"));
+    until(&mut changes, &healthy.meta.id, |info| info.is_some_and(|info| info.title == "two")).await;
 }
 
-/// Each session that is followed takes a descriptor.
+/// Each followed session takes a descriptor.
 #[tokio::test]
-async fn r52_sessions_past_the_limit_are_asked_until_there_is_a_place_to_follow_them() {
+async fn r52_sessions_beyond_the_limit_are_polled_until_they_can_be_followed() {
     let world = World::following(1);
     let first = world.session(1);
-    let mut news = world.board.subscribe();
-    let mut follower = first.asked().await;
-    say(&mut follower, &first.info("one"));
-    begin(&mut news, &first.info("one")).await;
+    let mut changes = world.board.subscribe();
+    let mut follower = first.accept_follower().await;
+    send_status(&mut follower, &first.info("one"));
+    begin(&mut changes, &first.info("one")).await;
     let second = world.session(2);
-    let mut asked = second.answering("two");
-    until(&mut news, &second.meta.id, |info| info.is_some_and(|info| info.title == "two")).await;
-    assert_eq!(asked.recv().await, Some(false), "it is not followed");
+    let mut requests = second.answer_requests("two");
+    until(&mut changes, &second.meta.id, |info| info.is_some_and(|info| info.title == "two")).await;
+    assert_eq!(requests.recv().await, Some(false), "polled, not followed");
     let _first = first.end(true);
     drop(follower);
     let followed = async {
         loop {
-            match asked.recv().await {
+            match requests.recv().await {
                 Some(false) => {}
                 other => break other,
             }
         }
     };
-    assert_eq!(tokio::time::timeout(PATIENCE, followed).await, Ok(Some(true)), "it is followed");
+    assert_eq!(tokio::time::timeout(TIMEOUT, followed).await, Ok(Some(true)), "followed once there is a permit");
 }
 
-/// Files that make no sense are one session's trouble, not the whole board's.
+/// Damaged files affect one session, not the whole board.
 #[tokio::test]
-async fn r46_a_session_that_cannot_be_read_holds_nobody_up() {
+async fn r46_an_unreadable_session_does_not_delay_the_board() {
     let world = World::new();
     let (damaged, fine) = (world.session(1), world.session(2).end(true));
     std::fs::write(damaged.dir.meta(), "{").unwrap();
-    let mut news = world.board.subscribe();
-    let ids: Vec<_> = whole(&next(&mut news).await).iter().map(|info| info.id.clone()).collect();
+    let mut changes = world.board.subscribe();
+    let ids: Vec<_> = full_board(&next(&mut changes).await).iter().map(|info| info.id.clone()).collect();
     assert_eq!(ids, std::slice::from_ref(&fine.meta.id));
     damaged.meta.write(&damaged.dir.meta()).unwrap();
-    until(&mut news, &damaged.meta.id, |info| info.is_some()).await;
+    until(&mut changes, &damaged.meta.id, |info| info.is_some()).await;
 }
 
 #[tokio::test]
-async fn r46_a_connection_that_breaks_is_made_again() {
+async fn r46_a_broken_connection_is_restored() {
     let world = World::new();
-    let played = world.session(1);
-    let mut news = world.board.subscribe();
-    let mut follower = played.asked().await;
-    say(&mut follower, &played.info("one"));
-    begin(&mut news, &played.info("one")).await;
+    let session = world.session(1);
+    let mut changes = world.board.subscribe();
+    let mut follower = session.accept_follower().await;
+    send_status(&mut follower, &session.info("one"));
+    begin(&mut changes, &session.info("one")).await;
     drop(follower);
-    let mut follower = played.asked().await;
-    say(&mut follower, &played.info("two"));
-    let messages = next(&mut news).await;
-    assert_eq!(messages, [BoardMessage::Session { session: Box::new(played.info("two")) }], "and nothing between");
+    let mut follower = session.accept_follower().await;
+    send_status(&mut follower, &session.info("two"));
+    let messages = next(&mut changes).await;
+    assert_eq!(messages, [BoardMessage::Session { session: Box::new(session.info("two")) }], "no change in between");
 }
 
 #[tokio::test]
-async fn r46_titles_without_end_are_told_now_and_then() {
+async fn r46_frequent_title_changes_are_throttled() {
     let world = World::new();
-    let played = world.session(1);
-    let id = played.meta.id.clone();
-    let mut news = world.board.subscribe();
-    let mut follower = played.asked().await;
-    say(&mut follower, &played.info("first"));
-    next(&mut news).await;
-    let infos: Vec<SessionInfo> = (0..2000).map(|n| played.info(&format!("t{n}"))).collect();
+    let session = world.session(1);
+    let id = session.meta.id.clone();
+    let mut changes = world.board.subscribe();
+    let mut follower = session.accept_follower().await;
+    send_status(&mut follower, &session.info("first"));
+    next(&mut changes).await;
+    let infos: Vec<SessionInfo> = (0..2000).map(|n| session.info(&format!("t{n}"))).collect();
     let writer = tokio::task::spawn_blocking(move || {
-        infos.iter().for_each(|info| say(&mut follower, info));
+        infos.iter().for_each(|info| send_status(&mut follower, info));
         follower
     });
-    let mut told = 0;
+    let mut count = 0;
     loop {
-        let messages = next(&mut news).await;
-        told += messages.len();
+        let messages = next(&mut changes).await;
+        count += messages.len();
         let last =
             |message: &BoardMessage| matches!(message, BoardMessage::Session { session } if session.title == "t1999");
         if messages.iter().any(last) {
             break;
         }
     }
-    assert!(told < 500, "{told} of 2000 were told");
+    assert!(count < 500, "{count} of 2000 changes were sent");
     drop(writer.await.unwrap());
-    drop(played);
-    until(&mut news, &id, |info| info.is_some_and(|info| info.state == State::Lost)).await;
+    drop(session);
+    until(&mut changes, &id, |info| info.is_some_and(|info| info.state == State::Lost)).await;
 }
 
 #[tokio::test]
-async fn the_board_rests_without_subscribers() {
+async fn the_board_stops_without_subscribers() {
     let world = World::new();
-    let played = world.session(1);
-    let mut news = world.board.subscribe();
-    let mut follower = played.asked().await;
-    say(&mut follower, &played.info("one"));
-    next(&mut news).await;
-    drop(news);
+    let session = world.session(1);
+    let mut changes = world.board.subscribe();
+    let mut follower = session.accept_follower().await;
+    send_status(&mut follower, &session.info("one"));
+    next(&mut changes).await;
+    drop(changes);
     let ended = tokio::task::spawn_blocking(move || {
-        follower.set_read_timeout(Some(PATIENCE)).unwrap();
+        follower.set_read_timeout(Some(TIMEOUT)).unwrap();
         follower.read(&mut [0])
     });
-    assert_eq!(ended.await.unwrap().unwrap(), 0, "nobody follows any more");
-    let mut news = world.board.subscribe();
-    let mut follower = played.asked().await;
-    say(&mut follower, &played.info("two"));
-    assert_eq!(begin(&mut news, &played.info("two")).await, 1);
+    assert_eq!(ended.await.unwrap().unwrap(), 0, "the session is no longer followed");
+    let mut changes = world.board.subscribe();
+    let mut follower = session.accept_follower().await;
+    send_status(&mut follower, &session.info("two"));
+    assert_eq!(begin(&mut changes, &session.info("two")).await, 1);
 }
 
 fn info(n: u16) -> SessionInfo {
@@ -402,49 +403,49 @@ fn info(n: u16) -> SessionInfo {
 }
 
 #[test]
-fn r46_what_a_stopped_subscriber_is_owed_is_bounded_by_the_number_of_sessions() {
-    let mut known = Known::default();
-    known.expect(HashSet::new());
-    let (stopped, _wake) = known.subscribe();
-    assert_eq!(known.take(stopped).len(), 1);
+fn r46_pending_changes_are_bounded_by_the_number_of_sessions() {
+    let mut state = BoardState::default();
+    state.expect(HashSet::new());
+    let (stopped, _wake) = state.subscribe();
+    assert_eq!(state.take(stopped).len(), 1);
     for n in 0..200 {
-        known.put(info(n));
+        state.put(info(n));
     }
     for round in 0..100 {
-        known.put(SessionInfo { title: format!("t{round}"), ..info(round % 200) });
+        state.put(SessionInfo { title: format!("t{round}"), ..info(round % 200) });
     }
-    assert_eq!(known.subscribers[&stopped].changed.len(), 200, "each session once, however often it changed");
-    // Sessions that come and go, unseen, do not add up: past a bound, the whole board is owed instead.
+    assert_eq!(state.subscribers[&stopped].changed.len(), 200, "each session once, however often it changed");
+    // Sessions that are created and removed unseen do not add up: past a bound, the whole board is pending instead.
     for n in 200..1200 {
-        known.put(info(n));
-        known.remove(&info(n).id);
-        assert!(known.subscribers[&stopped].changed.len() <= 200 + SPARE + 1);
+        state.put(info(n));
+        state.remove(&info(n).id);
+        assert!(state.subscribers[&stopped].changed.len() <= 200 + PENDING_SLACK + 1);
     }
-    assert!(known.subscribers[&stopped].whole);
-    let messages = known.take(stopped);
-    assert_eq!(whole(&messages).len(), 200);
-    assert!(known.take(stopped).is_empty());
+    assert!(state.subscribers[&stopped].full);
+    let messages = state.take(stopped);
+    assert_eq!(full_board(&messages).len(), 200);
+    assert!(state.take(stopped).is_empty());
 }
 
 #[test]
-fn r46_output_alone_is_no_change_and_the_latest_state_wins() {
-    let mut known = Known::default();
-    let (told, _wake) = known.subscribe();
-    known.put(info(1));
-    assert!(known.take(told).is_empty(), "nothing before it is known which sessions there are");
-    known.expect(HashSet::from([info(1).id, info(2).id]));
-    known.put(info(1));
-    assert!(known.take(told).is_empty(), "nothing before the board is whole");
-    known.put(info(2));
-    assert_eq!(whole(&known.take(told)), [info(1), info(2)], "oldest first");
-    known.put(SessionInfo { offset: 100, ..info(1) });
-    assert!(known.take(told).is_empty());
-    known.put(SessionInfo { offset: 200, title: "a".to_owned(), ..info(1) });
+fn r46_output_alone_is_not_a_change_and_the_latest_state_wins() {
+    let mut state = BoardState::default();
+    let (subscriber, _wake) = state.subscribe();
+    state.put(info(1));
+    assert!(state.take(subscriber).is_empty(), "nothing before the sessions are listed");
+    state.expect(HashSet::from([info(1).id, info(2).id]));
+    state.put(info(1));
+    assert!(state.take(subscriber).is_empty(), "nothing before the board is complete");
+    state.put(info(2));
+    assert_eq!(full_board(&state.take(subscriber)), [info(1), info(2)], "oldest first");
+    state.put(SessionInfo { offset: 100, ..info(1) });
+    assert!(state.take(subscriber).is_empty());
+    state.put(SessionInfo { offset: 200, title: "a".to_owned(), ..info(1) });
     let last = SessionInfo { offset: 300, title: "b".to_owned(), ..info(1) };
-    known.put(last.clone());
-    assert_eq!(known.take(told), [BoardMessage::Session { session: Box::new(last) }]);
-    known.remove(&info(2).id);
-    assert_eq!(known.take(told), [BoardMessage::SessionGone { id: info(2).id }]);
-    known.remove(&info(2).id);
-    assert!(known.take(told).is_empty());
+    state.put(last.clone());
+    assert_eq!(state.take(subscriber), [BoardMessage::Session { session: Box::new(last) }]);
+    state.remove(&info(2).id);
+    assert_eq!(state.take(subscriber), [BoardMessage::SessionGone { id: info(2).id }]);
+    state.remove(&info(2).id);
+    assert!(state.take(subscriber).is_empty());
 }

@@ -1,4 +1,4 @@
-//! Notices which sessions there are: by the kernel's word, and by looking again now and then.
+//! Notices which sessions exist, by inotify and by periodic scans of the directory.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -11,43 +11,45 @@ use bowline_proto::ids::SessionId;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::{Shared, keep};
+use super::{Shared, track};
 use crate::watcher::AsyncWatcher;
 
-/// How often everything is looked at, in case a notice was missed.
-const LOOK: Duration = Duration::from_secs(30);
-/// How often, where the kernel sends no notices.
-const LOOK_DEAF: Duration = Duration::from_secs(2);
-/// The file that is written last when a session is made, raised or renamed.
+/// How often all sessions are scanned, in case a notification was missed.
+const SCAN_INTERVAL: Duration = Duration::from_secs(30);
+/// How often they are scanned if the kernel sends no notifications.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// The file that is written last when a session is created, restarted or renamed.
 const LAST_WRITTEN: &str = "meta.json";
 
-/// Keeps the board, until it is dropped.
+/// Tracks all sessions until the future is dropped.
 pub(super) async fn run(shared: Arc<Shared>) {
     if let Err(error) = shared.home.ensure() {
-        tracing::error!(%error, "the sessions cannot be watched");
+        tracing::error!(%error, "cannot create the sessions' directory");
     }
-    let mut watched = Watched { notices: Notices::of(&shared.home.sessions()), keepers: HashMap::new(), shared };
-    // Dropping it ends them all.
+    let notices = Notices::new(&shared.home.sessions());
+    let mut tracker = Tracker { notices, nudges: HashMap::new(), shared };
+    // Dropping it ends all tasks.
     let mut tasks = JoinSet::new();
     loop {
-        watched.look(&mut tasks).await;
-        let next = tokio::time::sleep(if watched.notices.is_ok() { LOOK } else { LOOK_DEAF });
-        tokio::pin!(next);
+        tracker.scan(&mut tasks).await;
+        let interval = if tracker.notices.is_ok() { SCAN_INTERVAL } else { POLL_INTERVAL };
+        let next_scan = tokio::time::sleep(interval);
+        tokio::pin!(next_scan);
         loop {
             tokio::select! {
-                () = &mut next => break,
-                heard = hear(&mut watched.notices) => match heard {
-                    Ok(Heard::Sessions(ids)) => ids.into_iter().for_each(|id| watched.look_at(id, &mut tasks)),
-                    Ok(Heard::TooMuch) => break,
+                () = &mut next_scan => break,
+                notice = next_notice(&mut tracker.notices) => match notice {
+                    Ok(Notice::Sessions(ids)) => ids.into_iter().for_each(|id| tracker.refresh(id, &mut tasks)),
+                    Ok(Notice::Overflow) => break,
                     Err(error) => {
-                        tracing::warn!(%error, "no notices of changed sessions; looking for them instead");
-                        watched.notices = Err(error);
+                        tracing::warn!(%error, "no notifications of changed sessions; scanning for them instead");
+                        tracker.notices = Err(error);
                         break;
                     }
                 },
                 Some(ended) = tasks.join_next() => {
                     if let Ok(id) = ended {
-                        watched.ended(id, &mut tasks);
+                        tracker.ended(id, &mut tasks);
                     }
                 }
             }
@@ -55,89 +57,89 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// The sessions that are kept.
-struct Watched {
+/// Starts a task for each session, and nudges it when the session's files may have changed.
+struct Tracker {
     shared: Arc<Shared>,
     notices: io::Result<Notices>,
-    keepers: HashMap<SessionId, Arc<Notify>>,
+    nudges: HashMap<SessionId, Arc<Notify>>,
 }
 
-impl Watched {
-    /// Looks at everything.
-    async fn look(&mut self, tasks: &mut JoinSet<SessionId>) {
-        let folder = self.shared.home.sessions();
-        let listed = tokio::task::spawn_blocking(move || ids(&folder)).await;
+impl Tracker {
+    /// Lists all sessions, and refreshes each of them.
+    async fn scan(&mut self, tasks: &mut JoinSet<SessionId>) {
+        let directory = self.shared.home.sessions();
+        let listed = tokio::task::spawn_blocking(move || ids(&directory)).await;
         let found = match listed.unwrap_or_else(|error| Err(error.into())) {
             Ok(found) => found,
-            // The next look may find them; a board that says "none" would be a lie.
-            Err(error) => return tracing::error!(%error, "the sessions cannot be listed"),
+            // Do not show an empty board; the next scan may succeed.
+            Err(error) => return tracing::error!(%error, "cannot list the sessions"),
         };
-        self.shared.known().expect(found.clone());
-        let all: HashSet<SessionId> = found.into_iter().chain(self.keepers.keys().cloned()).collect();
-        all.into_iter().for_each(|id| self.look_at(id, tasks));
+        self.shared.state().expect(found.clone());
+        let all: HashSet<SessionId> = found.into_iter().chain(self.nudges.keys().cloned()).collect();
+        all.into_iter().for_each(|id| self.refresh(id, tasks));
     }
 
-    /// Something may have changed about a session.
-    fn look_at(&mut self, id: SessionId, tasks: &mut JoinSet<SessionId>) {
-        if let Some(nudge) = self.keepers.get(&id) {
+    /// Reads a session again, or starts to track it.
+    fn refresh(&mut self, id: SessionId, tasks: &mut JoinSet<SessionId>) {
+        if let Some(nudge) = self.nudges.get(&id) {
             nudge.notify_one();
             return;
         }
         let dir = self.shared.home.session(&id);
-        // First the watch, then the files: what happens in between is noticed.
+        // Watch before the task reads the files, so that a change in between is noticed.
         if let Ok(notices) = &mut self.notices
             && let Err(error) = notices.watch(dir.path(), &id)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(%error, "no notices of changed sessions; looking for them instead");
+            tracing::warn!(%error, "no notifications of changed sessions; scanning for them instead");
             self.notices = Err(error);
         }
         let nudge = Arc::new(Notify::new());
-        self.keepers.insert(id.clone(), nudge.clone());
-        let keeping = keep::keep(self.shared.clone(), dir, nudge);
+        self.nudges.insert(id.clone(), nudge.clone());
+        let tracking = track::track(self.shared.clone(), dir, nudge);
         tasks.spawn(async move {
-            keeping.await;
+            tracking.await;
             id
         });
     }
 
-    /// A session's folder is gone, unless it came back meanwhile.
+    /// Handles the end of a session's task: its directory was removed, but may exist again.
     fn ended(&mut self, id: SessionId, tasks: &mut JoinSet<SessionId>) {
-        self.keepers.remove(&id);
+        self.nudges.remove(&id);
         if self.shared.home.session(&id).path().exists() {
-            self.look_at(id, tasks);
+            self.refresh(id, tasks);
         }
     }
 }
 
-/// The ids of all sessions, whole or not.
-fn ids(folder: &Path) -> io::Result<HashSet<SessionId>> {
-    let folder = match std::fs::read_dir(folder) {
-        Ok(folder) => folder,
+/// The ids of all session directories, complete or not.
+fn ids(directory: &Path) -> io::Result<HashSet<SessionId>> {
+    let directory = match std::fs::read_dir(directory) {
+        Ok(directory) => directory,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashSet::new()),
         Err(error) => return Err(error),
     };
-    let names = folder.filter_map(|found| found.ok()?.file_name().into_string().ok());
+    let names = directory.filter_map(|found| found.ok()?.file_name().into_string().ok());
     Ok(names.filter_map(|name| name.parse().ok()).collect())
 }
 
-/// Waits for notices; for ever, where there are none.
-async fn hear(notices: &mut io::Result<Notices>) -> io::Result<Heard> {
+/// Waits for a notice; forever if the kernel sends none.
+async fn next_notice(notices: &mut io::Result<Notices>) -> io::Result<Notice> {
     match notices {
         Ok(notices) => notices.next().await,
         Err(_) => std::future::pending().await,
     }
 }
 
-/// What the kernel said.
-enum Heard {
-    /// Something happened to these sessions.
+/// A notification from the kernel.
+enum Notice {
+    /// These sessions may have changed.
     Sessions(HashSet<SessionId>),
-    /// More than it could keep.
-    TooMuch,
+    /// Notifications were dropped, so any session may have changed.
+    Overflow,
 }
 
-/// The kernel's notices about the folder of sessions and each session's own.
+/// Watches the directory of all sessions and each session's own.
 struct Notices {
     watcher: AsyncWatcher,
     all: WatchId,
@@ -145,20 +147,20 @@ struct Notices {
 }
 
 impl Notices {
-    fn of(folder: &Path) -> io::Result<Notices> {
+    fn new(directory: &Path) -> io::Result<Notices> {
         let watcher = Watcher::new()?;
         let kinds = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM;
-        let all = watcher.add(folder, kinds | WatchFlags::ONLYDIR)?;
+        let all = watcher.add(directory, kinds | WatchFlags::ONLYDIR)?;
         Ok(Notices { watcher: AsyncWatcher::new(watcher)?, all, each: HashMap::new() })
     }
 
-    fn watch(&mut self, folder: &Path, id: &SessionId) -> io::Result<()> {
-        let watch = self.watcher.get().add(folder, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
+    fn watch(&mut self, directory: &Path, id: &SessionId) -> io::Result<()> {
+        let watch = self.watcher.get().add(directory, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
         self.each.insert(watch, id.clone());
         Ok(())
     }
 
-    async fn next(&mut self) -> io::Result<Heard> {
+    async fn next(&mut self) -> io::Result<Notice> {
         let changes = self.watcher.next().await?;
         let mut ids = HashSet::new();
         for (watch, name) in &changes.entries {
@@ -172,9 +174,9 @@ impl Notices {
             self.each.remove(watch);
         }
         if changes.ended.contains(&self.all) {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the folder of sessions was removed"));
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the sessions' directory was removed"));
         }
-        Ok(if changes.overflow { Heard::TooMuch } else { Heard::Sessions(ids) })
+        Ok(if changes.overflow { Notice::Overflow } else { Notice::Sessions(ids) })
     }
 }
 
@@ -182,13 +184,13 @@ impl Notices {
 mod tests {
     use super::*;
 
-    /// Without its first look, a board would never be announced.
+    /// Without a first successful scan, the board would never be sent.
     #[test]
-    fn r46_no_folder_is_no_sessions_and_no_failure() {
+    fn r46_a_missing_directory_means_no_sessions() {
         let temp = tempfile::tempdir().unwrap();
         assert!(ids(&temp.path().join("none")).unwrap().is_empty());
         let file = temp.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(ids(&file).is_err(), "what cannot be listed is not empty");
+        assert!(ids(&file).is_err(), "a listing that fails is an error, not an empty list");
     }
 }

@@ -1,7 +1,6 @@
-//! `GET /v1/events`: which sessions there are and what changes, as SSE or, on upgrade, as JSON over a WebSocket. Both say
-//! the same messages.
+//! `GET /v1/events`: streams the board and its changes, over SSE or a WebSocket. Both carry the same JSON messages.
 
-mod asked;
+mod request;
 mod socket;
 mod sse;
 
@@ -13,37 +12,37 @@ use bowline_proto::ids::ClientId;
 use http::header;
 use http::request::Parts;
 
-use crate::app::{App, Place};
-use crate::auth::{Caller, HalfLogin};
+use crate::app::{App, StreamSlot};
+use crate::auth::{Caller, PendingLogin};
 use crate::board::Subscription;
-use crate::guard::{self, Who};
+use crate::context::RequestContext;
+use crate::guard::{self, Identity};
 use crate::metrics;
 use crate::problem::Problem;
-use crate::reach::Reach;
 use crate::ws::{self, Upgrade};
-use asked::{Asked, Watched};
+use request::{StreamRequest, WatchCursors};
 
-/// Tells which sessions there are and what changes: as Server-Sent Events, or over a WebSocket on upgrade.
+/// Streams all sessions and their changes, as Server-Sent Events or, on upgrade, over a WebSocket.
 ///
-/// A browser's WebSocket, known by its `Origin`, gets each refusal as a close with 4000 + the status.
+/// A browser's WebSocket, recognised by its `Origin`, gets each error as a close with the code 4000 + the status.
 #[utoipa::path(
     get, path = "/v1/events", tag = "streams", operation_id = "follow_events",
     security(("token" = []), ("cookie" = [], "key" = []), ("ticket" = [])),
     params(
-        ("client" = Option<String>, Query, description = "This run of the client: a UUID in lower case"),
-        ("watch" = Option<String>, Query, description = "Sessions whose own events are wanted, by id or name: `ID@EPOCH:SEQ,ID2`"),
-        ("Last-Event-ID" = Option<String>, Header, description = "Where an SSE stream was left; overrides `watch`"),
+        ("client" = Option<String>, Query, description = "Identifies the client over its reconnects: a lowercase UUID"),
+        ("watch" = Option<String>, Query, description = "Sessions whose own events to include, by id or name: `ID@EPOCH:SEQ,ID2`"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last `id` of an earlier SSE stream, to resume it; overrides `watch`"),
     ),
     responses(
         (status = 101, description = "The WebSocket is open"),
-        (status = 200, description = "`welcome`, `board`, and then changes", content_type = "text/event-stream", body = String),
-        (status = 400, description = "`bad_request`: the client id, what to watch, or the handshake"),
+        (status = 200, description = "A `welcome` message, a `board` message, then changes", content_type = "text/event-stream", body = String),
+        (status = 400, description = "`bad_request`: invalid `client`, `watch`, `Last-Event-ID` or WebSocket handshake"),
         (status = 401, description = "`not_authenticated`"),
-        (status = 403, description = "`not_allowed`: this needs the scope `read`"),
-        (status = 404, description = "`unknown_session`: no session has a name that is to be watched"),
+        (status = 403, description = "`not_allowed`: the scope `read` is required"),
+        (status = 404, description = "`unknown_session`: no session has a name in `watch`"),
         (status = 425, description = "`bad_ticket`"),
         (status = 426, description = "`no_version`"),
-        (status = 429, description = "`too_many`: streams, or attempts from this address"),
+        (status = 429, description = "`too_many` streams, or attempts from this address"),
     )
 )]
 pub(crate) async fn events(State(app): State<App>, request: Request) -> Response {
@@ -68,51 +67,50 @@ pub(crate) async fn events(State(app): State<App>, request: Request) -> Response
 async fn admit_sse(app: &App, parts: &Parts) -> Result<Response, Problem> {
     check_rate(app, parts)?;
     let caller = guard::caller(app, parts, TokenScope::Read)?;
-    let asked = Asked::of_sse(parts)?;
-    Ok(sse::respond(app, Told::open(app, caller, asked).await?))
+    let request = StreamRequest::for_sse(parts)?;
+    Ok(sse::respond(app, Subscriber::open(app, caller, request).await?))
 }
 
-/// Who was let in.
+/// The result of checking a WebSocket request.
 enum Admission {
-    /// Somebody known.
-    Whole(Box<Told>),
-    /// A browser that has yet to show the key of its origin.
-    Half(HalfLogin, Asked),
+    Admitted(Box<Subscriber>),
+    /// A browser whose hello must contain the login's key.
+    NeedsKey(PendingLogin, StreamRequest),
 }
 
 async fn admit_socket(app: &App, parts: &Parts, upgrade: &Upgrade) -> Result<Admission, Problem> {
     check_rate(app, parts)?;
     upgrade.check_version()?;
-    let caller = match guard::who(app, parts)? {
-        Who::Caller(caller) => guard::allow(caller, TokenScope::Read)?,
-        Who::Half(login) => return Ok(Admission::Half(login, Asked::of_socket(parts)?)),
+    let caller = match guard::identify(app, parts)? {
+        Identity::Caller(caller) => guard::allow(caller, TokenScope::Read)?,
+        Identity::Pending(login) => return Ok(Admission::NeedsKey(login, StreamRequest::for_socket(parts)?)),
     };
-    Ok(Admission::Whole(Box::new(Told::open(app, caller, Asked::of_socket(parts)?).await?)))
+    Ok(Admission::Admitted(Box::new(Subscriber::open(app, caller, StreamRequest::for_socket(parts)?).await?)))
 }
 
 fn check_rate(app: &App, parts: &Parts) -> Result<(), Problem> {
-    parts.extensions.get::<Reach>().map_or(Ok(()), |reach| app.check_attach_rate(reach.client))
+    parts.extensions.get::<RequestContext>().map_or(Ok(()), |context| app.check_attach_rate(context.client))
 }
 
-/// One who is told, in whichever form.
-struct Told {
+/// A subscriber to board changes, over SSE or a WebSocket.
+struct Subscriber {
     caller: Caller,
     client: ClientId,
-    watched: Watched,
-    news: Subscription,
-    _place: Place,
+    cursors: WatchCursors,
+    changes: Subscription,
+    _slot: StreamSlot,
     _counted: metrics::OpenStream,
 }
 
-impl Told {
-    async fn open(app: &App, caller: Caller, asked: Asked) -> Result<Told, Problem> {
-        let place = app.take_place(&caller)?;
-        let (client, watched) = (asked.client, asked.wanted.find(app).await?);
-        let (news, counted) = (app.board.subscribe(), metrics::OpenStream::events());
-        Ok(Told { caller, client, watched, news, _place: place, _counted: counted })
+impl Subscriber {
+    async fn open(app: &App, caller: Caller, request: StreamRequest) -> Result<Subscriber, Problem> {
+        let slot = app.reserve_stream(&caller)?;
+        let (client, cursors) = (request.client, request.watch.resolve(app).await?);
+        let (changes, counted) = (app.board.subscribe(), metrics::OpenStream::events());
+        Ok(Subscriber { caller, client, cursors, changes, _slot: slot, _counted: counted })
     }
 
-    /// The first message.
+    /// The stream's first message.
     fn welcome(&self, app: &App) -> BoardMessage {
         BoardMessage::Welcome {
             client: self.client.clone(),
@@ -123,6 +121,6 @@ impl Told {
     }
 }
 
-fn text(message: &BoardMessage) -> String {
+fn to_json(message: &BoardMessage) -> String {
     serde_json::to_string(message).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The event stream as JSON over a WebSocket.
+//! The event stream over a WebSocket.
 
 use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
@@ -12,20 +12,20 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_websockets::{Error, Message};
 
-use super::{Admission, Told, text};
+use super::{Admission, Subscriber, to_json};
 use crate::app::App;
 use crate::problem::Problem;
-use crate::relay::close_of;
+use crate::relay::close_for;
 use crate::ws::{self, Pongs, Socket};
 use crate::{guard, metrics};
 
 /// How a stream ends.
 enum Ending {
-    /// Closed with this code and reason.
+    /// The gateway closes with this code and reason.
     Close(u16, String),
     /// The client closed it.
     Closed,
-    /// The client is gone, or takes nothing.
+    /// The connection broke, or the client accepted nothing for too long.
     Cut,
 }
 
@@ -37,14 +37,14 @@ impl From<Problem> for Ending {
     }
 }
 
-/// Serves a stream to its end.
+/// Serves a stream until it ends.
 pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission) {
-    let told = tokio::select! {
-        told = greet(&app, &mut socket, admission) => told,
-        () = app.stop.cancelled() => Err(going()),
+    let subscriber = tokio::select! {
+        subscriber = receive_hello(&app, &mut socket, admission) => subscriber,
+        () = app.stop.cancelled() => Err(stopping()),
     };
-    let ending = match told {
-        Ok(told) => run(&app, &mut socket, *told).await,
+    let ending = match subscriber {
+        Ok(subscriber) => run(&app, &mut socket, *subscriber).await,
         Err(ending) => ending,
     };
     match ending {
@@ -54,58 +54,59 @@ pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission) {
     }
 }
 
-fn going() -> Ending {
+fn stopping() -> Ending {
     Ending::Close(close::GOING, "the gateway is stopping".to_owned())
 }
 
-/// Who is there: a browser that came with a cookie alone says its key first.
-async fn greet(app: &App, socket: &mut Socket, admission: Admission) -> Result<Box<Told>, Ending> {
-    let (login, asked) = match admission {
-        Admission::Whole(told) => return Ok(told),
-        Admission::Half(login, asked) => (login, asked),
+/// Completes the admission: a browser that sent only a cookie must send its key first.
+async fn receive_hello(app: &App, socket: &mut Socket, admission: Admission) -> Result<Box<Subscriber>, Ending> {
+    let (login, request) = match admission {
+        Admission::Admitted(subscriber) => return Ok(subscriber),
+        Admission::NeedsKey(login, request) => (login, request),
     };
-    let silent = |_| Ending::Close(close::SILENT, "no hello in time".to_owned());
-    let said = tokio::time::timeout(app.settings.limits.hello_within, hear(socket)).await.map_err(silent)??;
-    let BoardClientMessage::Hello { key } = said else {
-        return Err(Problem::new(Code::NotAuthenticated, "the first message is hello, with the login's key").into());
+    let silent = |_| Ending::Close(close::SILENT, "no hello arrived in time".to_owned());
+    let received = tokio::time::timeout(app.settings.limits.hello_within, next_message(socket)).await;
+    let BoardClientMessage::Hello { key } = received.map_err(silent)?? else {
+        let detail = "the first message must be hello, with the login's key";
+        return Err(Problem::new(Code::NotAuthenticated, detail).into());
     };
     let caller = login.with_key(&key).ok_or_else(Problem::not_authenticated)?;
     let caller = guard::allow(caller, TokenScope::Read)?;
-    Ok(Box::new(Told::open(app, caller, asked).await?))
+    Ok(Box::new(Subscriber::open(app, caller, request).await?))
 }
 
-/// Both directions, until one ends.
-async fn run(app: &App, socket: &mut Socket, mut told: Told) -> Ending {
+/// Runs both directions until one ends.
+async fn run(app: &App, socket: &mut Socket, mut subscriber: Subscriber) -> Ending {
     let heartbeat = app.settings.limits.heartbeat;
-    let caller = told.caller.clone();
+    let caller = subscriber.caller.clone();
     let (sink, stream) = socket.split();
-    // Only the newest ping is answered.
-    let (asked, pings) = watch::channel(None);
+    // Only the newest ping gets a reply.
+    let (ping_sender, pings) = watch::channel(None);
     let pongs = Pongs::new();
     tokio::select! {
-        ending = up(stream, heartbeat, asked, &pongs) => ending,
-        ending = down(app, sink, &mut told, pings, &pongs) => ending,
+        ending = up(stream, heartbeat, ping_sender, &pongs) => ending,
+        ending = down(app, sink, &mut subscriber, pings, &pongs) => ending,
         () = caller.revoked() => Ending::Close(close::NOT_AUTHENTICATED, "the token or login was revoked".to_owned()),
-        () = app.stop.cancelled() => going(),
+        () = app.stop.cancelled() => stopping(),
     }
 }
 
 async fn up(
     mut stream: SplitStream<&mut Socket>,
     heartbeat: Duration,
-    asked: watch::Sender<Option<u64>>,
+    pings: watch::Sender<Option<u64>>,
     pongs: &Pongs,
 ) -> Ending {
-    let patience = heartbeat * 9 / 4;
+    let timeout = heartbeat * 9 / 4;
     loop {
-        let Ok(message) = tokio::time::timeout(patience, stream.next()).await else {
-            return Ending::Close(close::SILENT, "nothing was heard for too long".to_owned());
+        let Ok(message) = tokio::time::timeout(timeout, stream.next()).await else {
+            return Ending::Close(close::SILENT, "the client was silent for too long".to_owned());
         };
         if is_ping(&message) {
             pongs.queued().await;
         }
         match read(message) {
-            Ok(Some(BoardClientMessage::Ping { n })) => drop(asked.send_replace(Some(n))),
+            Ok(Some(BoardClientMessage::Ping { n })) => drop(pings.send_replace(Some(n))),
             Ok(_) => {}
             Err(ending) => return ending,
         }
@@ -115,24 +116,25 @@ async fn up(
 async fn down(
     app: &App,
     mut sink: SplitSink<&mut Socket, Message>,
-    told: &mut Told,
+    subscriber: &mut Subscriber,
     mut pings: watch::Receiver<Option<u64>>,
     pongs: &Pongs,
 ) -> Ending {
     let heartbeat = app.settings.limits.heartbeat;
-    // Whatever else is sent: a client that hears enough asks nothing, so that only its answers show that it is there.
-    let mut beats = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut batch = vec![told.welcome(app)];
+    // Pings are sent even while there are changes: a client that receives enough sends no pings, and only its
+    // replies show that it is alive.
+    let mut heartbeats = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
+    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut batch = vec![subscriber.welcome(app)];
     let mut n = 0;
     loop {
         for message in &batch {
-            // Nothing goes out before the flush.
-            if sink.feed(Message::text(text(message))).await.is_err() {
+            // Sent by the flush below.
+            if sink.feed(Message::text(to_json(message))).await.is_err() {
                 return Ending::Cut;
             }
         }
-        // A connection that takes nothing for too long is cut by the socket itself.
+        // The socket itself cuts a connection that accepts nothing for too long.
         if sink.flush().await.is_err() {
             return Ending::Cut;
         }
@@ -143,25 +145,24 @@ async fn down(
                 pings.borrow_and_update().map(|n| BoardMessage::Pong { n }).into_iter().collect()
             }
             () = pongs.due() => Vec::new(),
-            _ = beats.tick() => {
+            _ = heartbeats.tick() => {
                 n += 1;
                 vec![BoardMessage::Ping { n }]
             }
-            news = told.news.news() => news,
+            messages = subscriber.changes.next() => messages,
         };
     }
 }
 
-/// The client's next message.
-async fn hear(socket: &mut Socket) -> Result<BoardClientMessage, Ending> {
+async fn next_message(socket: &mut Socket) -> Result<BoardClientMessage, Ending> {
     loop {
         let message = socket.next().await;
-        // An answer leaves before more is read, so that none pile up.
+        // Send the pong before reading more, so that pongs do not pile up.
         if is_ping(&message) && socket.flush().await.is_err() {
             return Err(Ending::Cut);
         }
-        if let Some(said) = read(message)? {
-            return Ok(said);
+        if let Some(message) = read(message)? {
+            return Ok(message);
         }
     }
 }
@@ -170,13 +171,13 @@ fn is_ping(message: &Option<Result<Message, Error>>) -> bool {
     matches!(message, Some(Ok(message)) if message.is_ping())
 }
 
-/// Reads a message of the client's; `None` for what is only about the connection.
+/// Parses a message from the client; `None` for a WebSocket ping or pong.
 fn read(message: Option<Result<Message, Error>>) -> Result<Option<BoardClientMessage>, Ending> {
     let message = match message {
         Some(Ok(message)) => message,
         Some(Err(Error::Io(_))) | None => return Err(Ending::Cut),
         Some(Err(error)) => {
-            let (code, reason) = close_of(&error);
+            let (code, reason) = close_for(&error);
             return Err(Ending::Close(code, reason));
         }
     };
@@ -187,6 +188,6 @@ fn read(message: Option<Result<Message, Error>>) -> Result<Option<BoardClientMes
         return Ok(None);
     }
     let malformed = |why: String| Ending::from(Problem::new(Code::BadRequest, why));
-    let text = message.as_text().ok_or_else(|| malformed("messages are JSON texts".to_owned()))?;
+    let text = message.as_text().ok_or_else(|| malformed("messages must be JSON text".to_owned()))?;
     serde_json::from_str(text).map(Some).map_err(|why| malformed(why.to_string()))
 }

@@ -11,70 +11,70 @@ use http::header;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::{Told, text};
+use super::{Subscriber, to_json};
 use crate::app::App;
 
-/// Streams to one client, until it leaves, is revoked, or the gateway stops. One that takes nothing makes us read nothing,
-/// and its connection is cut after a while.
-pub(super) fn respond(app: &App, told: Told) -> Response {
+/// Streams to one client until it disconnects, is revoked, or the gateway stops. While the client accepts
+/// nothing, no changes are collected for it, and its connection is cut after the limit `stalled_after`.
+pub(super) fn respond(app: &App, subscriber: Subscriber) -> Response {
     let headers = [
         (header::CONTENT_TYPE.as_str(), "text/event-stream"),
         (header::CACHE_CONTROL.as_str(), "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS.as_str(), "nosniff"),
-        // nginx would hold back what is to be seen at once.
+        // Otherwise nginx buffers the events.
         ("x-accel-buffering", "no"),
     ];
     let heartbeat = app.settings.limits.heartbeat;
-    let mut beats = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let streaming = Streaming { app: app.clone(), told, welcomed: false, beats, _until: app.streams.token() };
-    (headers, Body::from_stream(pieces(streaming))).into_response()
+    let mut heartbeats = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
+    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let stream = SseStream { app: app.clone(), subscriber, welcomed: false, heartbeats, _token: app.streams.token() };
+    (headers, Body::from_stream(chunks(stream))).into_response()
 }
 
-struct Streaming {
+struct SseStream {
     app: App,
-    told: Told,
+    subscriber: Subscriber,
     welcomed: bool,
-    /// When a comment is due, whatever else is sent.
-    beats: Interval,
-    /// A stop waits for it.
-    _until: TaskTrackerToken,
+    /// A comment is sent at each, whether or not there are events.
+    heartbeats: Interval,
+    /// Held so that the gateway waits for the stream when it stops.
+    _token: TaskTrackerToken,
 }
 
-fn pieces(streaming: Streaming) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-    stream::unfold(streaming, |mut streaming| async move {
-        let piece = streaming.next().await?;
-        Some((Ok(Bytes::from(piece)), streaming))
+fn chunks(stream: SseStream) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+    stream::unfold(stream, |mut stream| async move {
+        let chunk = stream.next().await?;
+        Some((Ok(Bytes::from(chunk)), stream))
     })
 }
 
-impl Streaming {
-    /// What is sent next; `None` at the end.
+impl SseStream {
+    /// The next chunk; `None` at the end of the stream.
     async fn next(&mut self) -> Option<String> {
         if !std::mem::replace(&mut self.welcomed, true) {
-            let mut piece = String::new();
-            let cursor = self.told.watched.to_string();
+            let mut chunk = String::new();
+            let cursor = self.subscriber.cursors.to_string();
             if !cursor.is_empty() {
-                let _ = writeln!(piece, "id: {cursor}");
+                let _ = writeln!(chunk, "id: {cursor}");
             }
-            put(&mut piece, &text(&self.told.welcome(&self.app)));
-            return Some(piece);
+            put(&mut chunk, &to_json(&self.subscriber.welcome(&self.app)));
+            return Some(chunk);
         }
         tokio::select! {
             biased;
             () = self.app.stop.cancelled() => None,
-            () = self.told.caller.revoked() => None,
-            _ = self.beats.tick() => Some(":\n\n".to_owned()),
-            news = self.told.news.news() => {
-                let mut piece = String::new();
-                news.iter().for_each(|message| put(&mut piece, &text(message)));
-                Some(piece)
+            () = self.subscriber.caller.revoked() => None,
+            _ = self.heartbeats.tick() => Some(":\n\n".to_owned()),
+            messages = self.subscriber.changes.next() => {
+                let mut chunk = String::new();
+                messages.iter().for_each(|message| put(&mut chunk, &to_json(message)));
+                Some(chunk)
             }
         }
     }
 }
 
-/// Adds an event. JSON has no line breaks, so it is one line of data.
-fn put(piece: &mut String, data: &str) {
-    let _ = write!(piece, "data: {data}\n\n");
+/// Appends an event. JSON without line breaks is one line of data.
+fn put(chunk: &mut String, data: &str) {
+    let _ = write!(chunk, "data: {data}\n\n");
 }

@@ -1,4 +1,4 @@
-//! Who may read a log, for as long as it is read.
+//! A revoked token stops a log download.
 
 use std::pin::pin;
 
@@ -11,27 +11,27 @@ use super::*;
 use crate::auth::Auth;
 use crate::testing;
 
-/// A log may be long, and read slowly: a token that leaked must not read it to its end.
+/// A log download may take long, so a leaked token must not be able to finish it after it is revoked.
 #[tokio::test]
-async fn r48_whoever_is_revoked_reads_no_more_of_a_log() {
+async fn r48_a_revoked_token_stops_a_log_download() {
     let temp = tempfile::tempdir().unwrap();
     let home = testing::home(temp.path());
     let auth = Auth::open(&home).unwrap();
     let dir = home.session(&SessionId::from_random([0; 12]));
     std::fs::create_dir(dir.path()).unwrap();
-    let (written, end) = (Log::create(&dir.log(), 4 * PIECE).unwrap(), 3 * PIECE);
+    let (written, end) = (Log::create(&dir.log(), 4 * CHUNK).unwrap(), 3 * CHUNK);
     (0..end / 1024).for_each(|_| written.append(&[b'x'; 1024]).unwrap());
-    let log = Kept::File(Arc::new(LogFile::open(&dir).unwrap()));
+    let log = LogSource::File(Arc::new(LogFile::open(&dir).unwrap()));
 
-    let made = auth.create_token("t", TokenScope::Read, None).unwrap();
-    let read = |to| pieces(auth.bearer(made.token.reveal()).unwrap(), log.clone(), 0, to);
-    let (mut cut, mut whole) = (pin!(read(end)), pin!(read(PIECE)));
+    let token = auth.create_token("t", TokenScope::Read, None).unwrap();
+    let read = |to| chunks(auth.bearer(token.token.reveal()).unwrap(), log.clone(), 0, to);
+    let (mut cut, mut whole) = (pin!(read(end)), pin!(read(CHUNK)));
     for reader in [&mut cut, &mut whole] {
-        assert_eq!(reader.next().await.unwrap().unwrap().len() as u64, PIECE);
+        assert_eq!(reader.next().await.unwrap().unwrap().len() as u64, CHUNK);
     }
-    auth.revoke(&made.id).unwrap();
-    let why = cut.next().await.unwrap().map(|piece| piece.len()).unwrap_err();
+    auth.revoke(&token.id).unwrap();
+    let why = cut.next().await.unwrap().map(|chunk| chunk.len()).unwrap_err();
     assert!(why.contains("revoked"), "{why}");
     assert!(cut.next().await.is_none());
-    assert!(whole.next().await.is_none(), "what was sent whole has no error behind it");
+    assert!(whole.next().await.is_none(), "a finished download does not fail afterwards");
 }

@@ -1,4 +1,4 @@
-//! What is served is described, and what is described is served.
+//! The OpenAPI description matches the routes and the JSON that they return.
 
 use std::collections::BTreeSet;
 
@@ -11,45 +11,45 @@ use crate::testing;
 
 const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
-/// Asks, as a stranger.
-async fn ask(router: &Router, method: Method, path: &str) -> Response {
+/// Sends a request without credentials.
+async fn call(router: &Router, method: Method, path: &str) -> Response {
     let request = Request::builder().method(method).uri(path.replace("{id}", "x")).header(header::HOST, "127.0.0.1");
     testing::send(router, request.body(Body::empty()).unwrap()).await
 }
 
-async fn text(answer: Response) -> String {
-    let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+async fn text(response: Response) -> String {
+    let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
     String::from_utf8(body.to_vec()).unwrap()
 }
 
 #[tokio::test]
-async fn r52_ready_means_that_sessions_can_be_served_and_tells_strangers_no_more() {
+async fn r52_readyz_reports_an_unusable_state_directory_without_its_path() {
     let temp = tempfile::tempdir().unwrap();
     let app = testing::app(temp.path(), |_| {});
     let router = router(app.clone(), metrics::install().unwrap());
-    assert_eq!(ask(&router, Method::GET, "/readyz").await.status(), StatusCode::OK);
+    assert_eq!(call(&router, Method::GET, "/readyz").await.status(), StatusCode::OK);
     std::fs::remove_dir_all(temp.path().join("s")).unwrap();
-    std::fs::write(temp.path().join("s"), "in the way").unwrap();
-    let refused = ask(&router, Method::GET, "/readyz").await;
+    std::fs::write(temp.path().join("s"), "not a directory").unwrap();
+    let refused = call(&router, Method::GET, "/readyz").await;
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
-    let said = text(refused).await;
-    assert!(said.contains("\"unreachable\"") && !said.contains(temp.path().to_str().unwrap()), "{said}");
+    let body = text(refused).await;
+    assert!(body.contains("\"unreachable\"") && !body.contains(temp.path().to_str().unwrap()), "{body}");
     std::fs::remove_file(temp.path().join("s")).unwrap();
-    assert_eq!(ask(&router, Method::GET, "/readyz").await.status(), StatusCode::OK);
+    assert_eq!(call(&router, Method::GET, "/readyz").await.status(), StatusCode::OK);
     app.stop.cancel();
-    assert_eq!(ask(&router, Method::GET, "/readyz").await.status(), StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(ask(&router, Method::GET, "/healthz").await.status(), StatusCode::OK, "it still runs");
+    assert_eq!(call(&router, Method::GET, "/readyz").await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(call(&router, Method::GET, "/healthz").await.status(), StatusCode::OK, "healthz answers until the end");
 }
 
 #[tokio::test]
-async fn every_route_is_described_and_every_description_is_routed() {
+async fn routes_and_descriptions_match() {
     let temp = tempfile::tempdir().unwrap();
-    let counted = metrics::install().unwrap();
-    let router = router(testing::app(temp.path(), |_| {}), counted.clone());
+    let metrics_handle = metrics::install().unwrap();
+    let router = router(testing::app(temp.path(), |_| {}), metrics_handle.clone());
     let mut served = BTreeSet::new();
-    for (path, _) in routes(counted) {
+    for (path, _) in routes(metrics_handle) {
         for method in METHODS {
-            let status = ask(&router, method.clone(), path).await.status();
+            let status = call(&router, method.clone(), path).await.status();
             assert_ne!(status, StatusCode::INTERNAL_SERVER_ERROR, "{method} {path}");
             if status != StatusCode::METHOD_NOT_ALLOWED {
                 served.insert((path.to_owned(), method.to_string()));
@@ -68,18 +68,18 @@ async fn every_route_is_described_and_every_description_is_routed() {
 }
 
 #[test]
-fn every_path_says_how_it_refuses_and_who_may_call() {
+fn every_path_describes_its_errors_and_credentials() {
     let document = crate::openapi::document();
     let mut names = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let name = operation["operationId"].as_str().unwrap();
-            assert!(names.insert(name.to_owned()), "{name} is there twice");
+            assert!(names.insert(name.to_owned()), "duplicate operation id {name}");
             let responses = operation["responses"].as_object().unwrap();
             assert!(
                 responses
                     .values()
-                    .all(|response| response["description"].as_str().is_some_and(|said| !said.is_empty())),
+                    .all(|response| response["description"].as_str().is_some_and(|text| !text.is_empty())),
                 "{method} {path}"
             );
             for (status, response) in responses.iter().filter(|(status, _)| !status.starts_with(['1', '2'])) {
@@ -94,13 +94,12 @@ fn every_path_says_how_it_refuses_and_who_may_call() {
     assert_eq!(document["security"], serde_json::json!([{ "token": [] }, { "cookie": [], "key": [] }]));
 }
 
-/// Every name that is used is explained.
 #[test]
-fn no_schema_is_missing() {
+fn every_reference_resolves() {
     fn check(document: &Value, part: &Value) {
         match part {
             Value::Object(fields) => fields.iter().for_each(|(name, part)| match part.as_str() {
-                Some(place) if name == "$ref" => assert!(document.pointer(&place[1..]).is_some(), "{place}"),
+                Some(target) if name == "$ref" => assert!(document.pointer(&target[1..]).is_some(), "{target}"),
                 _ => check(document, part),
             }),
             Value::Array(parts) => parts.iter().for_each(|part| check(document, part)),
@@ -111,18 +110,16 @@ fn no_schema_is_missing() {
     check(&document, &document);
 }
 
-/// A program can count on what every refusal has.
 #[test]
-fn a_problem_is_described_as_it_is_written() {
+fn the_problem_schema_lists_required_fields_and_all_codes() {
     let schemas = &crate::openapi::document()["components"]["schemas"];
     assert_eq!(schemas["Problem"]["required"], serde_json::json!(["type", "title", "status", "code", "detail"]));
     let codes = schemas["Code"]["enum"].as_array().unwrap();
     assert!(codes.contains(&"bad_request".into()) && !codes.contains(&"unknown".into()), "{codes:?}");
 }
 
-/// What is described of a session is what is sent.
 #[test]
-fn a_session_is_described_as_it_is_written() {
+fn the_session_schema_matches_the_json() {
     let session = serde_json::json!({
         "id": "k3v9x0q2m7aa", "name": "build", "kind": "terminal", "state": "exited", "exit": { "code": 0, "signal": null },
         "created": "2026-11-15T18:00:00Z", "cwd": "/home/dev/app", "argv": ["make"], "title": "make",
@@ -141,7 +138,7 @@ fn a_session_is_described_as_it_is_written() {
     assert_eq!(described["State"]["enum"], serde_json::json!(["running", "exited", "lost", "unknown"]));
 }
 
-/// The properties of a schema and of its parts: a group that only some kinds of sessions have is a part of its own.
+/// The properties of a schema, including those of its `allOf` parts.
 fn properties(schema: &Value) -> BTreeSet<String> {
     let own = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys().cloned());
     let parts = schema["allOf"].as_array().into_iter().flatten().flat_map(properties);

@@ -1,4 +1,4 @@
-//! Asking session processes, without a thread each: many at a time, and none for long.
+//! Control requests to session processes. Each has a timeout, and none needs a thread.
 
 use bowline_proto::problem::Code;
 use std::io;
@@ -16,36 +16,34 @@ use tokio::net::UnixStream;
 use crate::problem::Problem;
 use crate::sessions::blocking;
 
-/// Sessions asked at a time.
-const AT_A_TIME: usize = 128;
-/// The longest a session may take for anything else.
-pub(crate) const WITHIN: Duration = Duration::from_secs(10);
+/// How many sessions are described concurrently; the others wait.
+const MAX_CONCURRENT: usize = 128;
+/// The timeout for a request other than a status.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A control connection.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) struct ControlConnection {
     stream: UnixStream,
     buf: Vec<u8>,
 }
 
-impl Asking {
-    /// Connects; that never waits.
-    pub(crate) fn connect(dir: &SessionDir) -> Result<Asking, ControlError> {
+impl ControlConnection {
+    /// Connects without blocking.
+    pub(crate) fn connect(dir: &SessionDir) -> Result<ControlConnection, ControlError> {
         let stream = connect(dir).map_err(ControlError::Unreachable)?;
-        Ok(Asking { stream, buf: Vec::new() })
+        Ok(ControlConnection { stream, buf: Vec::new() })
     }
 
-    /// Sends a request.
     pub(crate) async fn send(&mut self, request: &Request) -> Result<(), ControlError> {
         let wire = control::encode_request(request)?;
         self.stream.write_all(&wire).await.map_err(ControlError::Unreachable)
     }
 
-    /// Waits for a reply. A refusal is an error.
+    /// Waits for the next reply. A refusal is returned as an error.
     pub(crate) async fn reply(&mut self) -> Result<Reply, ControlError> {
         loop {
             if let Some(reply) = control::take_reply(&mut self.buf)? {
-                // A follower waits long, and need not hold on to the room that its first reply took.
+                // A connection that follows a session stays open for long, and later replies are small.
                 self.buf.shrink_to(512);
                 return Ok(reply);
             }
@@ -59,32 +57,32 @@ impl Asking {
     }
 }
 
-/// A session's socket, for the runtime.
+/// Connects to a session's socket without blocking.
 pub(crate) fn connect(dir: &SessionDir) -> io::Result<UnixStream> {
     let stream = control::connect(&dir.address())?;
     stream.set_nonblocking(true)?;
     UnixStream::from_std(stream)
 }
 
-/// Asks one thing.
-pub(crate) async fn ask(dir: &SessionDir, request: &Request, within: Duration) -> Result<Reply, ControlError> {
-    let asked = async {
-        let mut asking = Asking::connect(dir)?;
-        asking.send(request).await?;
-        asking.reply().await
+/// Sends one request and waits for its reply.
+pub(crate) async fn request(dir: &SessionDir, request: &Request, timeout: Duration) -> Result<Reply, ControlError> {
+    let exchange = async {
+        let mut connection = ControlConnection::connect(dir)?;
+        connection.send(request).await?;
+        connection.reply().await
     };
-    tokio::time::timeout(within, asked).await.unwrap_or(Err(ControlError::Silent))
+    tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(ControlError::Silent))
 }
 
-/// Asks a running session; `None` when it has ended, also if that was while it was asked.
-pub(crate) async fn ask_running(entry: &Entry, request: &Request) -> Result<Option<Reply>, Problem> {
+/// Sends a request to a running session. Returns `None` if the session has ended, before or during the request.
+pub(crate) async fn request_running(entry: &Entry, request: &Request) -> Result<Option<Reply>, Problem> {
     if entry.info.state != State::Running {
         return Ok(None);
     }
     if !entry.here {
-        return Err(elsewhere(entry));
+        return Err(wrong_machine(entry));
     }
-    match ask(&entry.dir, request, WITHIN).await {
+    match self::request(&entry.dir, request, REQUEST_TIMEOUT).await {
         Ok(reply) => Ok(Some(reply)),
         Err(error @ ControlError::Unreachable(_)) => {
             let dir = entry.dir.clone();
@@ -98,20 +96,20 @@ pub(crate) async fn ask_running(entry: &Entry, request: &Request) -> Result<Opti
     }
 }
 
-/// Another machine's session is shown, never touched.
-pub(crate) fn elsewhere(entry: &Entry) -> Problem {
+/// The error for a request that would touch another machine's session. Such sessions are read-only here.
+pub(crate) fn wrong_machine(entry: &Entry) -> Problem {
     Problem::new(Code::NotAllowed, format!("the session belongs to the machine {}", entry.meta.host))
 }
 
-/// The session as its process describes it, or as its files do.
+/// Describes a session by its process, or by its files if the process does not answer in time.
 pub(crate) async fn describe(entry: Entry) -> SessionInfo {
     describe_within(entry, STATUS_DEADLINE).await
 }
 
-/// The same, with more time for its process.
-pub(crate) async fn describe_within(mut entry: Entry, within: Duration) -> SessionInfo {
+/// Like [`describe`], with a timeout for the process.
+pub(crate) async fn describe_within(mut entry: Entry, timeout: Duration) -> SessionInfo {
     if entry.here && entry.info.state == State::Running {
-        let status = ask(&entry.dir, &Request::Status { follow: false }, within).await;
+        let status = request(&entry.dir, &Request::Status { follow: false }, timeout).await;
         if let Ok(Reply::Status { session }) = status {
             entry.info = *session;
         }
@@ -119,7 +117,7 @@ pub(crate) async fn describe_within(mut entry: Entry, within: Duration) -> Sessi
     entry.info
 }
 
-/// All of them, in their order.
+/// Describes all entries, in the given order.
 pub(crate) async fn describe_all(entries: Vec<Entry>) -> Vec<SessionInfo> {
-    stream::iter(entries).map(describe).buffered(AT_A_TIME).collect().await
+    stream::iter(entries).map(describe).buffered(MAX_CONCURRENT).collect().await
 }

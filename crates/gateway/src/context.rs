@@ -1,7 +1,8 @@
-//! How a request reached us: who is calling from where, by which name, and whether that name may be ours.
+//! Where a request comes from, past trusted proxies, and whether its `Host` and `Origin` are allowed.
 //!
-//! A page of somebody else's can make a browser call us, under a name that it points here (DNS rebinding) or from its own
-//! origin. So the `Host` must be one of ours, and an `Origin`, if there is one, exactly the origin that was called.
+//! Another site's page can make a browser call the gateway, from its own origin or through a host name that it
+//! points here (DNS rebinding). So the `Host` must be one of the gateway's names, and an `Origin`, if present,
+//! must be exactly the called origin or the public one.
 
 use bowline_proto::problem::Code;
 use std::net::{IpAddr, SocketAddr};
@@ -13,36 +14,40 @@ use url::Url;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// The two ends of the socket that a request came by.
+/// The addresses of the socket that a request arrived on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct SocketAddrs {
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
 }
 
-/// How a request reached us, checked.
+/// What handlers know about where a request comes from. Its `Host` and `Origin` have been checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Reach {
-    /// The caller's address, past trusted proxies.
+pub(crate) struct RequestContext {
+    /// The client's address, past trusted proxies.
     pub(crate) client: IpAddr,
-    /// The last hop is a proxy that we trust.
+    /// Whether the socket's peer is a trusted proxy.
     pub(crate) trusted: bool,
-    /// The caller's side is encrypted.
+    /// Whether the client's connection is encrypted, as far as is known.
     pub(crate) secure: bool,
-    /// The path that all of ours begin with, as the caller sees it: empty, or `/some/where`.
+    /// The prefix of all paths as the client sees them: empty, or `/some/where`.
     pub(crate) prefix: String,
 }
 
-impl Reach {
-    /// Works it out and checks it: first the host, then the origin.
-    pub(crate) fn check(settings: &Settings, ends: Ends, headers: &HeaderMap) -> Result<Reach, Problem> {
-        let peer = ends.peer.ip().to_canonical();
+impl RequestContext {
+    /// Checks first the `Host`, then the `Origin`.
+    pub(crate) fn check(
+        settings: &Settings,
+        addrs: SocketAddrs,
+        headers: &HeaderMap,
+    ) -> Result<RequestContext, Problem> {
+        let peer = addrs.peer.ip().to_canonical();
         let trusted = settings.proxies.iter().any(|network| network.contains(&peer));
         let forwarded = |name: &str| if trusted { last(headers, name) } else { None };
         let host = forwarded("x-forwarded-host").or_else(|| text(headers, "host")).unwrap_or_default();
         let proto = forwarded("x-forwarded-proto");
         let secure = proto.map_or(settings.tls.is_some(), |proto| proto.eq_ignore_ascii_case("https"));
-        check_host(settings, ends.local, host)?;
+        check_host(settings, addrs.local, host)?;
         if let Some(origin) = headers.get(http::header::ORIGIN) {
             let called = format!("{}://{host}", if secure { "https" } else { "http" });
             check_origin(settings, &called, origin.to_str().unwrap_or_default())?;
@@ -50,18 +55,18 @@ impl Reach {
         let prefix = forwarded("x-forwarded-prefix").filter(|prefix| is_path(prefix));
         let prefix = prefix.unwrap_or(&settings.base_path).trim_end_matches('/').to_owned();
         let client = if trusted { client(settings, headers).unwrap_or(peer) } else { peer };
-        // A proxy that says nothing of itself is still known by the name that was called, or by the page that calls.
+        // A proxy may send no forwarding headers. Then the Host or the Origin shows that the https URL was called.
         let origin = headers.get(http::header::ORIGIN).and_then(|origin| origin.to_str().ok());
-        let is_called = |url: &Url| {
+        let matches = |url: &Url| {
             is_host_of(url, host) || origin.is_some_and(|origin| url.origin().ascii_serialization() == origin)
         };
-        let by_name = settings.public_url.as_ref().is_some_and(|url| url.scheme() == "https" && is_called(url));
-        Ok(Reach { client, trusted, secure: secure || by_name, prefix })
+        let public_https = settings.public_url.as_ref().is_some_and(|url| url.scheme() == "https" && matches(url));
+        Ok(RequestContext { client, trusted, secure: secure || public_https, prefix })
     }
 }
 
-/// The nearest address of `X-Forwarded-For` that is not a proxy of ours: whatever stands before it, anybody can write.
-/// None where that is not an address.
+/// The nearest address in `X-Forwarded-For` that is not a trusted proxy, because clients can forge everything
+/// before it. `None` if an entry up to there is not an address.
 fn client(settings: &Settings, headers: &HeaderMap) -> Option<IpAddr> {
     let values: Vec<&str> =
         headers.get_all("x-forwarded-for").iter().map(|value| value.to_str().unwrap_or("?")).collect();
@@ -86,7 +91,7 @@ fn is_host_of(url: &Url, host: &str) -> bool {
 fn check_host(settings: &Settings, local: SocketAddr, host: &str) -> Result<(), Problem> {
     let refused = || {
         let detail = format!(
-            "{host:?} is not a name of this gateway; allow it with --public-url or `hosts` in the configuration"
+            "{host:?} is not a host name of this gateway; allow it with --public-url or `hosts` in the configuration"
         );
         Problem::new(Code::BadHost, detail)
     };
@@ -95,46 +100,49 @@ fn check_host(settings: &Settings, local: SocketAddr, host: &str) -> Result<(), 
         return Err(refused());
     }
     let name = authority.host();
-    // An address cannot be pointed elsewhere, but a page can be served under one that is not ours.
+    // Addresses are safe from DNS rebinding, but another site's page can be served under an address that is not
+    // ours.
     let literal = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let allowed = match literal {
         Ok(address) => {
-            address.is_loopback() || address.to_canonical() == local.ip().to_canonical() || listed(settings, name)
+            address.is_loopback() || address.to_canonical() == local.ip().to_canonical() || is_listed(settings, name)
         }
-        Err(_) => name.eq_ignore_ascii_case("localhost") || listed(settings, name),
+        Err(_) => name.eq_ignore_ascii_case("localhost") || is_listed(settings, name),
     };
     if allowed { Ok(()) } else { Err(refused()) }
 }
 
-/// Whether the public URL or the configuration has this name.
-fn listed(settings: &Settings, name: &str) -> bool {
+/// Whether this is the public URL's host or one of the configured hosts.
+fn is_listed(settings: &Settings, name: &str) -> bool {
     let public = settings.public_url.as_ref().and_then(Url::host_str);
     public.into_iter().chain(settings.hosts.iter().map(String::as_str)).any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Exactly the origin that was called, or the public one.
+/// Allows exactly the called origin and the public one.
 fn check_origin(settings: &Settings, called: &str, origin: &str) -> Result<(), Problem> {
     let same = |ours: &str| Url::parse(ours).is_ok_and(|ours| ours.origin().ascii_serialization() == origin);
     let public = settings.public_url.as_ref().is_some_and(|public| public.origin().ascii_serialization() == origin);
     if public || same(called) {
         return Ok(());
     }
-    let detail = format!("a page of {origin:?} may not call this gateway; if it is yours, give it with --public-url");
+    let detail = format!(
+        "pages from {origin:?} may not call this gateway; if that is the gateway's own URL, set it with --public-url"
+    );
     Err(Problem::new(Code::BadOrigin, detail))
 }
 
-/// What the nearest proxy says: proxies in a row may each add a value, and what stands before the last, anybody can write.
+/// The last value of a header. Each proxy in a chain may append one, and clients can forge all but the last.
 fn last<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let values = headers.get_all(name).iter().next_back()?.to_str().ok()?;
     values.rsplit(',').map(str::trim).next().filter(|value| !value.is_empty())
 }
 
-/// A header as text, trimmed; of several, the first.
+/// The first value of a header, trimmed.
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim).filter(|value| !value.is_empty())
 }
 
-/// A plain absolute path: it ends up in cookies and in the page.
+/// Whether this is empty or a plain absolute path, which is safe to put into cookies and redirects.
 pub fn is_path(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
     path.is_empty() || (path.starts_with('/') && !path.contains("//") && path.bytes().all(plain))

@@ -1,0 +1,188 @@
+//! The parameters of an event stream: the client's id, and the sessions whose own events it includes.
+//!
+//! Terminals have no events of their own, so watching one is allowed but adds nothing to the stream.
+
+use bowline_proto::problem::Code;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bowline_proto::ids::{ClientId, Epoch, SessionId, SessionName};
+use http::request::Parts;
+
+use crate::app::App;
+use crate::guard::query_value;
+use crate::problem::{Problem, internal};
+use crate::sessions;
+
+/// The most sessions watched over SSE, because one header holds all their cursors; more get 400 `bad_request`.
+const MAX_WATCHED: usize = 16;
+/// The most sessions watched by name, because each name needs a lookup; more get 400 `bad_request`.
+const MAX_NAMED: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct StreamRequest {
+    pub(super) client: ClientId,
+    pub(super) watch: WatchList,
+}
+
+/// A session's next event. `None` starts with the events from now on.
+type Position = Option<(Epoch, u64)>;
+
+/// Sessions to watch, by id or name.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct WatchList(Vec<(SessionName, Position)>);
+
+/// The watched sessions, with their positions.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct WatchCursors(BTreeMap<SessionId, Position>);
+
+impl StreamRequest {
+    /// Parses the query.
+    pub(super) fn for_socket(parts: &Parts) -> Result<StreamRequest, Problem> {
+        let watch =
+            query_value(parts, "watch").map_or(Ok(WatchList::default()), |text| WatchList::parse(&text, ',', '@'));
+        Ok(StreamRequest { client: client(parts)?, watch: watch? })
+    }
+
+    /// Parses the query and the `Last-Event-ID` header.
+    pub(super) fn for_sse(parts: &Parts) -> Result<StreamRequest, Problem> {
+        let mut request = StreamRequest::for_socket(parts)?;
+        let last_event = parts.headers.get("last-event-id").filter(|id| !id.is_empty());
+        if let Some(id) = last_event {
+            request.watch = WatchList::parse(id.to_str().unwrap_or("?"), ';', ':')?;
+        }
+        if request.watch.0.len() > MAX_WATCHED {
+            let detail =
+                format!("at most {MAX_WATCHED} sessions can be watched over SSE; use a WebSocket to watch more");
+            return Err(Problem::new(Code::BadRequest, detail));
+        }
+        Ok(request)
+    }
+}
+
+fn client(parts: &Parts) -> Result<ClientId, Problem> {
+    if let Some(client) = query_value(parts, "client") {
+        return client.parse().map_err(|why| Problem::new(Code::BadRequest, format!("invalid client id: {why}")));
+    }
+    let mut random = [0; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(|error| internal(&error))?;
+    Ok(ClientId::from_random(random))
+}
+
+impl WatchList {
+    /// Parses `ID`, or `ID` and its position after `marker`, for each session.
+    fn parse(text: &str, separator: char, marker: char) -> Result<WatchList, Problem> {
+        let items = text.split(separator).filter(|_| !text.is_empty());
+        let sessions: Option<Vec<_>> = items.map(|item| parse_item(item, marker)).collect();
+        let sessions = sessions.ok_or_else(|| {
+            let detail = format!("sessions to watch must be ID or ID{marker}EPOCH:SEQ, separated by {separator:?}");
+            Problem::new(Code::BadRequest, detail)
+        })?;
+        if sessions.iter().filter(|(key, _)| as_id(key).is_none()).count() > MAX_NAMED {
+            let detail = format!("at most {MAX_NAMED} sessions can be watched by name; use ids to watch more");
+            return Err(Problem::new(Code::BadRequest, detail));
+        }
+        Ok(WatchList(sessions))
+    }
+
+    /// Resolves names to ids. A key with the form of an id is taken as one, whether or not that session exists.
+    pub(super) async fn resolve(self, app: &App) -> Result<WatchCursors, Problem> {
+        let mut positions = BTreeMap::new();
+        for (key, position) in self.0 {
+            let id = match as_id(&key) {
+                Some(id) => id,
+                None => sessions::find(app, key.as_str()).await?.info.id,
+            };
+            positions.insert(id, position);
+        }
+        Ok(WatchCursors(positions))
+    }
+}
+
+fn as_id(key: &SessionName) -> Option<SessionId> {
+    key.as_str().parse().ok()
+}
+
+fn parse_item(item: &str, marker: char) -> Option<(SessionName, Position)> {
+    let Some((id, position)) = item.split_once(marker) else { return Some((item.parse().ok()?, None)) };
+    let (epoch, seq) = position.split_once(':')?;
+    // `parse` would also accept a sign.
+    let seq = seq.bytes().all(|byte| byte.is_ascii_digit()).then(|| seq.parse().ok())??;
+    Some((id.parse().ok()?, Some((epoch.parse().ok()?, seq))))
+}
+
+/// All cursors in the form of an SSE `id`.
+impl fmt::Display for WatchCursors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, (id, position)) in self.0.iter().enumerate() {
+            write!(f, "{}{id}", if n > 0 { ";" } else { "" })?;
+            if let Some((epoch, seq)) = position {
+                write!(f, ":{epoch}:{seq}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "aaaaaaaaaaaa";
+    const B: &str = "bbbbbbbbbbbb";
+
+    fn sse(query: &str, last_event: Option<&str>) -> Result<StreamRequest, Problem> {
+        let mut request = http::Request::get(format!("/v1/events?{query}"));
+        if let Some(id) = last_event {
+            request = request.header("Last-Event-ID", id);
+        }
+        StreamRequest::for_sse(&request.body(()).unwrap().into_parts().0)
+    }
+
+    /// The cursors of a request that has only ids.
+    fn cursors(request: StreamRequest) -> WatchCursors {
+        WatchCursors(request.watch.0.into_iter().map(|(key, position)| (as_id(&key).unwrap(), position)).collect())
+    }
+
+    #[test]
+    fn r46_last_event_id_has_every_watched_session_and_overrides_the_query() {
+        let first = cursors(sse(&format!("watch={A}@9f3c61d2:7,{B}"), None).unwrap());
+        assert_eq!(first.to_string(), format!("{A}:9f3c61d2:7;{B}"));
+        let again = cursors(sse(&format!("watch={A}@9f3c61d2:1"), Some(&first.to_string())).unwrap());
+        assert_eq!(again, first);
+        assert_eq!(sse("", Some("")).unwrap().watch, WatchList::default());
+        assert_eq!(cursors(sse("watch=", None).unwrap()).to_string(), "");
+    }
+
+    #[test]
+    fn r46_malformed_parameters_are_refused() {
+        for bad in [
+            "watch=-x".to_owned(),
+            "watch=a%20b".to_owned(),
+            format!("watch={}", (0..17).map(|n| format!("name-{n}")).collect::<Vec<_>>().join(",")),
+            format!("watch={A},"),
+            format!("watch={A}@9f3c61d2"),
+            format!("watch={A}@9F3C61D2:1"),
+            format!("watch={A}@9f3c61d2:-1"),
+            format!("watch={A}@9f3c61d2:%2B1"),
+            format!("watch={A}@9f3c61d2:"),
+            format!("watch={A}@9f3c61d2:99999999999999999999"),
+            "client=".to_owned(),
+            "client=ann".to_owned(),
+            "client=00000000-0000-4000-8000-00000000000A".to_owned(),
+        ] {
+            assert_eq!(sse(&bad, None).unwrap_err().status(), 400, "{bad}");
+        }
+        assert!(sse("", Some("?")).is_err());
+        assert!(sse("client=00000000-0000-4000-8000-00000000000a", None).is_ok());
+    }
+
+    #[test]
+    fn r46_sse_can_watch_at_most_16_sessions() {
+        let ids: Vec<String> = (0..17).map(|n| format!("{n:0>12}")).collect();
+        assert!(sse(&format!("watch={}", ids[..16].join(",")), None).is_ok());
+        assert_eq!(sse(&format!("watch={}", ids.join(",")), None).unwrap_err().status(), 400);
+        let parts = http::Request::get(format!("/v1/events?watch={}", ids.join(","))).body(()).unwrap().into_parts().0;
+        assert_eq!(StreamRequest::for_socket(&parts).unwrap().watch.0.len(), 17);
+    }
+}
