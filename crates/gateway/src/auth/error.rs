@@ -36,7 +36,7 @@ pub enum AuthError {
     NoRandom(io::Error),
     #[error(transparent)]
     BadName(#[from] BadId),
-    #[error("a token's lifetime must be between one second and 1,000 years")]
+    #[error("a token's lifetime must be at least one second and at most 1,000 years")]
     BadTtl,
     #[error("the limit of {MAX_TOKENS} tokens is reached; revoke one first")]
     TooManyTokens,
