@@ -1,7 +1,8 @@
-//! The thread that folds the log into a screen, beside the data path.
+//! The emulator thread, which parses the log into a screen, off the path from the PTY to the viewers.
 //!
-//! It reads the log at its own pace, so viewers get bytes at the speed of the PTY while the screen may lag. Only when
-//! it is [`max_lag`] behind does the PTY reader wait for it. A panic in here costs the screen, never the session.
+//! It reads the log at its own pace, so viewers get output at the speed of the PTY while the screen may
+//! lag. The PTY reader waits for it only when it is [`max_lag`] behind. A panic in this thread loses the
+//! screen, not the session.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,59 +26,50 @@ use crate::screen::{self, Rgb, Screen, ScreenEvent};
 use bowline_host::files::write_whole;
 use bowline_host::log::{Log, Read};
 
-/// How much is folded before looking whether somebody asks for something.
+/// The most that is parsed before checking for jobs.
 const SLICE: usize = 64 << 10;
-/// The screen file is written at most this often,
+/// The shortest time between two writes of the screen file.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
-/// after output paused for this long,
+/// The screen file is written once output has paused for this long.
 const SAVE_QUIET: Duration = Duration::from_millis(200);
-/// or after this long of output without a pause.
+/// While output does not pause, the screen file is written this often.
 const SAVE_LATEST: Duration = Duration::from_secs(10);
 
-/// How far the screen may fall behind before the PTY reader waits for it: 1 MiB, or half of a small log.
+/// How far the screen may lag behind the log before the PTY reader waits for it: 1 MiB, or half of a small log.
 pub fn max_lag(log: &Log) -> u64 {
     (1 << 20).min(log.size() / 2)
 }
 
-/// What the thread may be asked.
+/// Work for the emulator thread. A `ticket` is returned with the result.
 #[derive(Debug)]
-pub enum Ask {
-    /// The screen as escape sequences.
+pub enum Job {
+    /// Writes the screen as escape sequences, for a viewer.
+    Snapshot { ticket: u64, scope: Scope, scrollback: u32 },
+    /// Renders the screen as text, ANSI or JSON, for a control request.
+    Render { ticket: u64, format: ScreenFormat, scrollback: u32 },
+    /// Sets the colours that colour queries report.
+    SetTheme(Theme),
+}
+
+/// A result or an event from the emulator thread.
+#[derive(Debug)]
+pub enum EmulatorEvent {
+    /// The result of [`Job::Snapshot`].
     Snapshot {
-        /// Comes back with the answer.
         ticket: u64,
-        /// How much of it.
-        scope: Scope,
-        /// With this many lines above.
-        scrollback: u32,
+        snapshot: Snapshot,
     },
-    /// The screen for people and scripts.
-    Show {
-        /// Comes back with the answer.
+    /// The result of [`Job::Render`].
+    Rendered {
         ticket: u64,
-        /// In which form.
-        format: ScreenFormat,
-        /// With this many lines above.
-        scrollback: u32,
+        screen: serde_json::Value,
     },
-    /// The colours that queries answer.
-    Theme(Theme),
+    /// Replies to the program's terminal queries, to be written to the PTY.
+    QueryReplies(Vec<u8>),
+    Screen(ScreenEvent),
 }
 
-/// What the thread gives back.
-#[derive(Debug)]
-pub enum Done {
-    /// The answer to [`Ask::Snapshot`].
-    Snapshot(u64, Snapshot),
-    /// The answer to [`Ask::Show`].
-    Shown(u64, serde_json::Value),
-    /// Answers to the program's queries, for the PTY.
-    Replies(Vec<u8>),
-    /// Something that the program told its terminal.
-    Event(ScreenEvent),
-}
-
-/// The owner's handle on the thread.
+/// The session loop's handle to the emulator thread.
 #[derive(Debug)]
 pub struct Emulator {
     shared: Arc<Shared>,
@@ -86,39 +78,45 @@ pub struct Emulator {
 #[derive(Debug)]
 struct Shared {
     log: Arc<Log>,
-    todo: Mutex<Todo>,
+    queue: Mutex<WorkQueue>,
     wake: Condvar,
+    /// How far the log is parsed.
     offset: AtomicU64,
-    done: Mutex<Vec<Done>>,
-    /// Readable when `done` has something, or when a reader that waited may go on.
+    events: Mutex<Vec<EmulatorEvent>>,
+    /// An eventfd. Readable when `events` is not empty, or when the wait that `reader_waits` or `owner_waits`
+    /// stands for is over.
     ready: OwnedFd,
 }
 
 #[derive(Debug, Default)]
-struct Todo {
+struct WorkQueue {
+    /// The end of the output that the thread is to parse.
     tail: Offset,
     resizes: VecDeque<(Offset, Size)>,
-    /// What is asked, and how far the screen must have come to answer it.
-    asks: VecDeque<(Offset, Ask)>,
+    /// Each job, with the offset up to which the log must be parsed first.
+    jobs: VecDeque<(Offset, Job)>,
+    /// The thread waits for `wake`.
     asleep: bool,
+    /// The PTY reader waits until the lag is half of [`max_lag`].
     reader_waits: bool,
+    /// The session loop waits until the log is parsed up to `tail`.
     owner_waits: bool,
     flush: Option<SyncSender<()>>,
 }
 
 impl Emulator {
-    /// Starts the thread at the end of `log`, with an empty screen.
+    /// Starts the thread at the end of `log`, with a blank screen that is saved to `file`.
     pub fn start(log: Arc<Log>, epoch: Epoch, size: Size, history: usize, file: PathBuf) -> io::Result<Emulator> {
         let offset = log.end();
         let shared = Arc::new(Shared {
             log,
-            todo: Mutex::new(Todo { tail: offset, ..Todo::default() }),
+            queue: Mutex::new(WorkQueue { tail: offset, ..WorkQueue::default() }),
             wake: Condvar::new(),
             offset: AtomicU64::new(offset),
-            done: Mutex::default(),
+            events: Mutex::default(),
             ready: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         });
-        let mut folder = Folder {
+        let mut worker = Worker {
             shared: shared.clone(),
             screen: Screen::new(size, history),
             history,
@@ -126,224 +124,223 @@ impl Emulator {
             offset,
             file,
             dirty: true,
-            saved: None,
-            moved: Instant::now(),
+            last_save: None,
+            last_output: Instant::now(),
         };
-        // It lives as long as the process: late viewers may ask for the screen of a program that has ended.
-        std::thread::Builder::new().name("bowline-screen".into()).spawn(move || folder.run())?;
+        // The thread runs until the process exits: viewers may request the screen after the program has ended.
+        std::thread::Builder::new().name("bowline-screen".into()).spawn(move || worker.run())?;
         Ok(Emulator { shared })
     }
 
-    /// How far the screen has come.
+    /// How far the log is parsed.
     pub fn offset(&self) -> Offset {
         self.shared.offset.load(Ordering::Acquire)
     }
 
-    /// The log has grown to `tail`.
+    /// Notifies the thread that the log has grown to `tail`.
     pub fn advance(&self, tail: Offset) {
-        self.change(|todo| todo.tail = tail);
+        self.update(|queue| queue.tail = tail);
     }
 
-    /// The terminal has this size from `at` on.
+    /// Resizes the screen once the log is parsed up to `at`.
     pub fn resize(&self, at: Offset, size: Size) {
-        self.change(|todo| todo.resizes.push_back((at, size)));
+        self.update(|queue| queue.resizes.push_back((at, size)));
     }
 
-    /// Asks for something; the answer comes by [`Emulator::take`], and knows everything that the log has now.
-    pub fn ask(&self, ask: Ask) {
+    /// Queues a job. It runs once everything that the log holds now is parsed; [`Emulator::take_events`]
+    /// returns its result.
+    pub fn submit(&self, job: Job) {
         let after = self.shared.log.end();
-        self.change(|todo| {
-            todo.tail = after;
-            todo.asks.push_back((after, ask));
+        self.update(|queue| {
+            queue.tail = after;
+            queue.jobs.push_back((after, job));
         });
     }
 
-    /// Whether the PTY reader must wait; if so, [`Emulator::ready`] tells when it may go on.
-    pub fn must_wait(&self) -> bool {
+    /// Whether the PTY reader must wait for the screen. If so, [`Emulator::ready`] becomes readable when it
+    /// need not any more.
+    pub fn reader_must_wait(&self) -> bool {
         let limit = max_lag(&self.shared.log);
-        let mut todo = lock(&self.shared.todo);
-        todo.reader_waits = self.shared.log.end().saturating_sub(self.offset()) >= limit;
-        todo.reader_waits
+        let mut queue = lock(&self.shared.queue);
+        queue.reader_waits = self.shared.log.end().saturating_sub(self.offset()) >= limit;
+        queue.reader_waits
     }
 
-    /// Asks to be woken when all that it was told of is folded; `false` when it is already.
+    /// Makes [`Emulator::ready`] readable once all output that [`Emulator::advance`] reported is parsed. Returns
+    /// `false` if it is already.
     pub fn wake_when_caught_up(&self) -> bool {
-        let mut todo = lock(&self.shared.todo);
-        todo.owner_waits = self.offset() < todo.tail;
-        todo.owner_waits
+        let mut queue = lock(&self.shared.queue);
+        queue.owner_waits = self.offset() < queue.tail;
+        queue.owner_waits
     }
 
-    /// What came back since the last call.
-    pub fn take(&self) -> Vec<Done> {
+    /// Takes the events since the last call, and clears [`Emulator::ready`].
+    pub fn take_events(&self) -> Vec<EmulatorEvent> {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.shared.ready, &mut count);
-        std::mem::take(&mut *lock(&self.shared.done))
+        std::mem::take(&mut *lock(&self.shared.events))
     }
 
-    /// Readable when there is something to [`Emulator::take`].
+    /// Readable when [`Emulator::take_events`] may return something, or when a wait is over.
     pub fn ready(&self) -> BorrowedFd<'_> {
         self.shared.ready.as_fd()
     }
 
-    /// Waits until the whole log is folded and the screen file is written.
+    /// Blocks until the log is parsed as far as [`Emulator::advance`] reported, and the screen file is written.
     pub fn flush(&self) {
         let (flushed, wait) = std::sync::mpsc::sync_channel(1);
-        self.change(|todo| todo.flush = Some(flushed));
-        let _ = wait.recv(); // an error means that the thread is gone, and then there is nothing to wait for
+        self.update(|queue| queue.flush = Some(flushed));
+        let _ = wait.recv(); // an error means that the thread has ended, so there is nothing to wait for
     }
 
-    fn change(&self, act: impl FnOnce(&mut Todo)) {
-        let mut todo = lock(&self.shared.todo);
-        act(&mut todo);
-        let asleep = std::mem::take(&mut todo.asleep);
-        drop(todo);
+    /// Changes the queue, and wakes the thread if it sleeps.
+    fn update(&self, change: impl FnOnce(&mut WorkQueue)) {
+        let mut queue = lock(&self.shared.queue);
+        change(&mut queue);
+        let asleep = std::mem::take(&mut queue.asleep);
+        drop(queue);
         if asleep {
             self.shared.wake.notify_one();
         }
     }
 }
 
-/// The thread's own state.
-struct Folder {
+/// The state of the emulator thread.
+struct Worker {
     shared: Arc<Shared>,
     screen: Screen,
     history: usize,
     epoch: Epoch,
     offset: Offset,
     file: PathBuf,
-    /// The screen has changed since it was written.
+    /// The screen has changed since it was saved.
     dirty: bool,
-    saved: Option<Instant>,
-    /// When output last came.
-    moved: Instant,
+    last_save: Option<Instant>,
+    last_output: Instant,
 }
 
-/// What to do next.
 enum Step {
     Resize(Size),
-    Answer(Ask),
-    Fold(usize),
+    Run(Job),
+    /// Parse this many bytes of the log.
+    Parse(usize),
     Save,
     Flush(SyncSender<()>),
 }
 
-impl Folder {
+impl Worker {
     fn run(&mut self) {
         let mut buf = vec![0; SLICE];
         loop {
             match self.next_step() {
-                Step::Resize(size) => _ = self.guarded(|folder| folder.screen.resize(size)),
-                Step::Answer(ask) => {
-                    // Somebody waits for the answer: where the old screen could not give it, the fresh one does.
-                    if !self.guarded(|folder| folder.answer(&ask)) {
-                        self.guarded(|folder| folder.answer(&ask));
+                Step::Resize(size) => _ = self.guarded(|worker| worker.screen.resize(size)),
+                Step::Run(job) => {
+                    // A connection waits for the result: after a panic, try again on the blank screen.
+                    if !self.guarded(|worker| worker.run_job(&job)) {
+                        self.guarded(|worker| worker.run_job(&job));
                     }
                 }
-                Step::Fold(len) => self.fold(&mut buf[..len]),
-                Step::Save => _ = self.guarded(Folder::save),
+                Step::Parse(len) => self.parse(&mut buf[..len]),
+                Step::Save => _ = self.guarded(Worker::save),
                 Step::Flush(flushed) => {
-                    self.guarded(Folder::save);
+                    self.guarded(Worker::save);
                     let _ = flushed.send(());
                 }
             }
         }
     }
 
-    /// Waits for the next thing to do. A resize goes exactly at its offset; what is asked is answered as soon as the
-    /// screen has come to where it was asked, before any later output.
+    /// Waits for the next step. A resize happens exactly at its offset. A job runs as soon as the log is
+    /// parsed up to its offset, before any later output.
     fn next_step(&mut self) -> Step {
         let shared = self.shared.clone();
-        let mut todo = lock(&shared.todo);
+        let mut queue = lock(&shared.queue);
         loop {
-            if let Some((_, size)) = todo.resizes.pop_front_if(|(at, _)| *at <= self.offset) {
+            if let Some((_, size)) = queue.resizes.pop_front_if(|(at, _)| *at <= self.offset) {
                 self.dirty = true;
                 return Step::Resize(size);
             }
-            if let Some((_, ask)) = todo.asks.pop_front_if(|(after, _)| *after <= self.offset) {
-                return Step::Answer(ask);
+            if let Some((_, job)) = queue.jobs.pop_front_if(|(after, _)| *after <= self.offset) {
+                return Step::Run(job);
             }
-            let until = todo.resizes.front().map_or(todo.tail, |(at, _)| *at.min(&todo.tail));
+            let until = queue.resizes.front().map_or(queue.tail, |(at, _)| *at.min(&queue.tail));
             if until > self.offset {
                 if self.save_due(SAVE_LATEST).is_some_and(|wait| wait.is_zero()) {
                     return Step::Save;
                 }
-                return Step::Fold(SLICE.min((until - self.offset) as usize));
+                return Step::Parse(SLICE.min((until - self.offset) as usize));
             }
-            if let Some(flushed) = todo.flush.take() {
+            if let Some(flushed) = queue.flush.take() {
                 return Step::Flush(flushed);
             }
-            todo.asleep = true;
-            todo = match self.save_due(SAVE_EVERY) {
+            queue.asleep = true;
+            queue = match self.save_due(SAVE_EVERY) {
                 Some(Duration::ZERO) => return Step::Save,
-                Some(wait) => shared.wake.wait_timeout(todo, wait).unwrap_or_else(PoisonError::into_inner).0,
-                None => shared.wake.wait(todo).unwrap_or_else(PoisonError::into_inner),
+                Some(wait) => shared.wake.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0,
+                None => shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
 
-    /// How long until the screen should be written, if it should.
+    /// How long until the screen should be saved; `None` if it has not changed.
     fn save_due(&self, every: Duration) -> Option<Duration> {
-        let since = |at: Instant, wait: Duration| wait.saturating_sub(at.elapsed());
-        let quiet = if every == SAVE_EVERY { since(self.moved, SAVE_QUIET) } else { Duration::ZERO };
-        self.dirty.then(|| self.saved.map_or(Duration::ZERO, |at| since(at, every)).max(quiet))
+        let remaining = |since: Instant, wait: Duration| wait.saturating_sub(since.elapsed());
+        let quiet = if every == SAVE_EVERY { remaining(self.last_output, SAVE_QUIET) } else { Duration::ZERO };
+        self.dirty.then(|| self.last_save.map_or(Duration::ZERO, |at| remaining(at, every)).max(quiet))
     }
 
-    fn fold(&mut self, buf: &mut [u8]) {
+    fn parse(&mut self, buf: &mut [u8]) {
         let from = self.offset;
         match self.shared.log.read(from, buf) {
             Ok(Read::Data(n)) => {
-                self.guarded(|folder| folder.screen.advance(&buf[..n]));
-                self.moved_to(from + n as u64);
+                self.guarded(|worker| worker.screen.advance(&buf[..n]));
+                self.advance_to(from + n as u64);
             }
-            // Cannot happen while the PTY reader waits for us; if it does, the screen goes on with what there is.
-            Ok(Read::Trimmed { oldest }) => self.moved_to(oldest),
+            // Cannot happen while the PTY reader waits for this thread; if it does, continue with what is left.
+            Ok(Read::Trimmed { oldest }) => self.advance_to(oldest),
             Ok(Read::CaughtUp | Read::Ahead { .. }) => {}
-            Err(_) => self.moved_to(from + buf.len() as u64),
+            Err(_) => self.advance_to(from + buf.len() as u64),
         }
     }
 
-    fn moved_to(&mut self, offset: Offset) {
+    fn advance_to(&mut self, offset: Offset) {
         self.offset = offset;
         self.dirty = true;
-        self.moved = Instant::now();
+        self.last_output = Instant::now();
         self.shared.offset.store(offset, Ordering::Release);
         let replies = self.screen.take_replies();
-        let mut done: Vec<Done> = self.screen.take_events().into_iter().map(Done::Event).collect();
+        let mut events: Vec<_> = self.screen.take_events().into_iter().map(EmulatorEvent::Screen).collect();
         if !replies.is_empty() {
-            done.push(Done::Replies(replies));
+            events.push(EmulatorEvent::QueryReplies(replies));
         }
-        let go_on = {
-            let mut todo = lock(&self.shared.todo);
-            let near = todo.tail.saturating_sub(offset) <= max_lag(&self.shared.log) / 2;
-            let caught_up = offset >= todo.tail;
-            (near && std::mem::take(&mut todo.reader_waits)) | (caught_up && std::mem::take(&mut todo.owner_waits))
+        let wait_over = {
+            let mut queue = lock(&self.shared.queue);
+            let near = queue.tail.saturating_sub(offset) <= max_lag(&self.shared.log) / 2;
+            let caught_up = offset >= queue.tail;
+            (near && std::mem::take(&mut queue.reader_waits)) | (caught_up && std::mem::take(&mut queue.owner_waits))
         };
-        if go_on || !done.is_empty() {
-            self.deliver(done);
+        if wait_over || !events.is_empty() {
+            self.deliver(events);
         }
     }
 
-    fn answer(&mut self, ask: &Ask) {
-        match *ask {
-            Ask::Snapshot { ticket, scope, scrollback } => {
-                let scope = match scope {
-                    Scope::Screen => screen::Scope::Screen,
-                    Scope::All => screen::Scope::All,
-                };
+    fn run_job(&mut self, job: &Job) {
+        match *job {
+            Job::Snapshot { ticket, scope, scrollback } => {
                 let bytes = self.screen.snapshot(scope, scrollback as usize).into();
                 let snapshot = Snapshot { offset: self.offset, size: self.screen.size(), bytes };
-                self.deliver(vec![Done::Snapshot(ticket, snapshot)]);
+                self.deliver(vec![EmulatorEvent::Snapshot { ticket, snapshot }]);
             }
-            Ask::Show { ticket, format, scrollback } => {
+            Job::Render { ticket, format, scrollback } => {
                 let screen = match format {
                     ScreenFormat::Text => self.screen.text(scrollback as usize).into(),
                     ScreenFormat::Ansi => String::from_utf8_lossy(&self.screen.ansi(scrollback as usize)).into(),
                     ScreenFormat::Json => self.screen.json(scrollback as usize),
                 };
-                self.deliver(vec![Done::Shown(ticket, screen)]);
+                self.deliver(vec![EmulatorEvent::Rendered { ticket, screen }]);
             }
-            Ask::Theme(ref theme) => {
-                if let (Some(fg), Some(bg)) = (colour(&theme.fg), colour(&theme.bg)) {
+            Job::SetTheme(ref theme) => {
+                if let (Some(fg), Some(bg)) = (parse_colour(&theme.fg), parse_colour(&theme.bg)) {
                     self.screen.set_theme(screen::Theme { fg, bg, cursor: fg });
                 }
             }
@@ -354,29 +351,30 @@ impl Folder {
         if !std::mem::replace(&mut self.dirty, false) {
             return;
         }
-        // A full disk costs the file, which only serves when the process is gone; the next save tries again.
+        // If the disk is full the file is not written. It is only read after this process has ended, and
+        // the next save tries again.
         let _ = write_whole(&self.file, &self.screen.save(&self.epoch, self.offset).encode());
-        self.saved = Some(Instant::now());
+        self.last_save = Some(Instant::now());
     }
 
-    /// Runs something on the screen; if the emulator panics, the session goes on with an empty screen.
-    fn guarded(&mut self, act: impl FnOnce(&mut Folder)) -> bool {
-        let whole = catch_unwind(AssertUnwindSafe(|| act(self))).is_ok();
-        if !whole {
+    /// Runs `act`; if it panics, the session continues with a blank screen. Returns whether it completed.
+    fn guarded(&mut self, act: impl FnOnce(&mut Worker)) -> bool {
+        let completed = catch_unwind(AssertUnwindSafe(|| act(self))).is_ok();
+        if !completed {
             let size = self.screen.size();
             self.screen = Screen::new(size, self.history);
         }
-        whole
+        completed
     }
 
-    fn deliver(&self, done: Vec<Done>) {
-        lock(&self.shared.done).extend(done);
+    fn deliver(&self, events: Vec<EmulatorEvent>) {
+        lock(&self.shared.events).extend(events);
         let _ = rustix::io::write(&self.shared.ready, &1u64.to_ne_bytes());
     }
 }
 
-/// `#rrggbb`.
-fn colour(text: &str) -> Option<Rgb> {
+/// Parses `#rrggbb`.
+fn parse_colour(text: &str) -> Option<Rgb> {
     let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && digits.is_ascii())?;
     let part = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).ok();
     Some(Rgb { r: part(0)?, g: part(2)?, b: part(4)? })

@@ -1,4 +1,4 @@
-//! The terminal's own end: a PTY and the program on it.
+//! A PTY and the program that runs on it.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,50 +15,39 @@ use rustix::termios::Winsize;
 
 use bowline_host::meta::{Meta, TerminalMeta};
 
-/// A running program and the master side of its PTY, which never blocks.
+/// A running program and the master side of its PTY, which is non-blocking.
 #[derive(Debug)]
 pub struct Pty {
     master: OwnedFd,
     child: Pid,
 }
 
-/// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// The directory is not one.
+    /// The working directory is missing or not usable.
     #[error("{path}: {reason}")]
-    Cwd {
-        /// Which.
-        path: String,
-        /// Why.
-        reason: String,
-    },
-    /// The program is not there or cannot be run.
+    Cwd { path: String, reason: String },
+    /// The program is missing or not executable.
     #[error("{program}: {reason}")]
-    Program {
-        /// Which.
-        program: String,
-        /// Why.
-        reason: String,
-    },
-    /// No PTY, no process: the machine is out of something.
+    Program { program: String, reason: String },
+    /// The system could not provide a PTY or a process.
     #[error("cannot start a terminal: {0}")]
     System(#[source] io::Error),
 }
 
-/// What a read of the PTY brought.
+/// The outcome of one read of the PTY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PtyRead {
-    /// This many bytes.
+    /// This many bytes were read.
     Data(usize),
-    /// Nothing now.
+    /// There is nothing to read now.
     Empty,
-    /// Nobody holds the other side.
+    /// No process holds the other side open.
     Closed,
 }
 
 impl Pty {
-    /// Whether what `meta` and `terminal` ask for can be started, as far as can be told without doing it.
+    /// Checks the directory and the program, without starting anything. [`Pty::spawn`] may still fail.
     pub fn check(meta: &Meta, terminal: &TerminalMeta) -> Result<(), SpawnError> {
         let cwd = Path::new(meta.cwd.as_os());
         check_cwd(cwd)?;
@@ -67,7 +56,7 @@ impl Pty {
         check_program(program.as_os(), cwd, path)
     }
 
-    /// Starts what `meta` and `terminal` ask for, with this umask.
+    /// Starts the program that `meta` and `terminal` describe, with this umask.
     pub fn spawn(meta: &Meta, terminal: &TerminalMeta, umask: Mode) -> Result<Pty, SpawnError> {
         let cwd = Path::new(meta.cwd.as_os());
         check_cwd(cwd)?;
@@ -104,12 +93,10 @@ impl Pty {
         Ok(Pty { master, child })
     }
 
-    /// The program's process.
     pub fn child(&self) -> Pid {
         self.child
     }
 
-    /// Reads what the program wrote.
     pub fn read(&self, buf: &mut [u8]) -> io::Result<PtyRead> {
         match rustix::io::read(&self.master, buf) {
             Ok(0) | Err(Errno::IO) => Ok(PtyRead::Closed),
@@ -119,7 +106,7 @@ impl Pty {
         }
     }
 
-    /// Writes what the user typed: as much as the terminal takes now.
+    /// Writes input for the program. Returns how many bytes the PTY accepted, 0 if its buffer is full.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match rustix::io::write(&self.master, bytes) {
             Ok(n) => Ok(n),
@@ -128,12 +115,12 @@ impl Pty {
         }
     }
 
-    /// Tells the program its new size.
+    /// Sets the terminal's size; the kernel sends the program SIGWINCH.
     pub fn resize(&self, size: Size) -> io::Result<()> {
         set_size(self.master.as_fd(), size)
     }
 
-    /// The process group that the terminal's keys reach.
+    /// The foreground process group, which Ctrl-C and the like signal.
     pub fn foreground(&self) -> Option<Pid> {
         rustix::termios::tcgetpgrp(&self.master).ok()
     }
@@ -145,12 +132,12 @@ impl AsFd for Pty {
     }
 }
 
-/// What every program in a session finds in its environment.
+/// Environment variables that override the user's in every session.
 fn own_environment(id: &SessionId) -> [(&'static str, String); 3] {
     [("TERM", "xterm-256color".into()), ("COLORTERM", "truecolor".into()), ("BOWLINE_SESSION", id.to_string())]
 }
 
-/// A missing directory and a missing program look the same to `exec`, so the directory is looked at first.
+/// Checks the directory before `exec`, whose error is the same for a missing directory and a missing program.
 fn check_cwd(cwd: &Path) -> Result<(), SpawnError> {
     let bad = |reason: String| SpawnError::Cwd { path: cwd.display().to_string(), reason };
     if !cwd.is_absolute() {
@@ -167,28 +154,28 @@ fn check_cwd(cwd: &Path) -> Result<(), SpawnError> {
 }
 
 fn no_program() -> SpawnError {
-    SpawnError::Program { program: String::new(), reason: "no program was named".into() }
+    SpawnError::Program { program: String::new(), reason: "no program was given".into() }
 }
 
-/// Looks for a program where `exec` will.
+/// Looks for the program in the places where `exec` looks.
 fn check_program(program: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Result<(), SpawnError> {
-    let places: Vec<_> = if program.as_bytes().contains(&b'/') {
+    let candidates: Vec<_> = if program.as_bytes().contains(&b'/') {
         vec![cwd.join(program)]
     } else {
         let path = path.unwrap_or(OsStr::new("/usr/local/bin:/bin:/usr/bin"));
         std::env::split_paths(path).map(|dir| cwd.join(dir).join(program)).collect()
     };
-    let runs = |place: &PathBuf| place.is_file() && rustix::fs::access(place, rustix::fs::Access::EXEC_OK).is_ok();
-    if places.iter().any(runs) {
+    let can_run = |path: &PathBuf| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    if candidates.iter().any(can_run) {
         return Ok(());
     }
     let hidden = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-    let is_there = places.iter().any(|place| place.metadata().map_or_else(hidden, |_| true));
-    let reason = if is_there { "not executable" } else { "no such program" };
+    let exists = candidates.iter().any(|path| path.metadata().map_or_else(hidden, |_| true));
+    let reason = if exists { "not executable" } else { "no such program" };
     Err(SpawnError::Program { program: program.display().to_string(), reason: reason.into() })
 }
 
-/// The session process keeps its files to itself; its program makes them as its owner does elsewhere.
+/// Runs `spawn` with the user's umask. The session process itself uses a stricter one, for its own files.
 fn with_umask<T>(umask: Mode, spawn: impl FnOnce() -> T) -> T {
     let own = rustix::process::umask(umask);
     let spawned = spawn();
@@ -196,7 +183,7 @@ fn with_umask<T>(umask: Mode, spawn: impl FnOnce() -> T) -> T {
     spawned
 }
 
-/// The session process may need many descriptors; its program gets the limit that its owner had.
+/// Runs `spawn` with the user's soft limit of open files. The session process raises its own limit to the maximum.
 fn with_open_files<T>(soft: Option<u64>, spawn: impl FnOnce() -> T) -> T {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let before = getrlimit(Resource::Nofile);

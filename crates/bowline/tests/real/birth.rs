@@ -119,7 +119,7 @@ fn r28_a_birth_whose_starter_dies_leaves_nothing() {
     let output = newborn.wait_with_output().unwrap(); // its word never comes
     assert!(!output.status.success());
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.starts_with("\"prepared\"\n") && said.contains("took it back"), "{said}");
+    assert!(said.starts_with("\"prepared\"\n") && said.contains("cancelled"), "{said}");
     assert!(!home.session(&id).path().exists(), "files are left");
 }
 

@@ -1,8 +1,9 @@
-//! The seam between a session and what runs in it.
+//! The interface between a session and its body, the part that differs between kinds of sessions.
 //!
-//! A [`Session`](super::session::Session) has the socket, the connections, signals and the ending. Its body has what is
-//! different for each kind: what it reads and writes, what viewers get, which requests it answers. The session calls the
-//! body with what happened (`handle_*`) and asks it for what follows (`poll_*`); the body never touches a connection.
+//! A [`Session`](super::session::Session) owns the socket, the connections, signals and the ending. Its
+//! body decides what is read and written, what viewers get, and how kind-specific requests are answered.
+//! The session reports what happened (`handle_*`) and fetches what to do (`poll_*`); the body never touches
+//! a connection.
 
 use std::io;
 use std::time::Instant;
@@ -17,30 +18,29 @@ use super::core::Core;
 use super::poll::Ready;
 use super::terminal::Terminal;
 
-/// What runs in a session.
 pub(super) enum Body {
     /// A program on a PTY.
     Terminal(Box<Terminal>),
 }
 
-/// Something for the session to do.
+/// A change that the session has to act on.
 pub(super) enum BodyEvent {
-    /// So many viewers are attached now.
+    /// The number of attached viewers has changed to this.
     Viewers(u32),
-    /// A connection gets its last frames.
+    /// The next frames of this connection are its last.
     Closing { conn: u64, code: u16 },
-    /// A request is answered that could not be answered at once.
+    /// The reply to a request for which [`Body::handle_request`] returned `None`.
     Reply { conn: u64, reply: Reply },
 }
 
 impl Body {
-    /// Adds its descriptors to the poll, with tokens below [`FIRST_CONN`](super::session::FIRST_CONN).
+    /// Adds the body's descriptors to the poll, with tokens from
+    /// [`FIRST_OF_BODY`](super::session::FIRST_OF_BODY) up to [`FIRST_CONN`](super::session::FIRST_CONN).
     pub(super) fn register(&self, core: &Core) -> io::Result<()> {
         let Body::Terminal(terminal) = self;
         terminal.register(core)
     }
 
-    /// One of its descriptors is ready.
     pub(super) fn handle_ready(&mut self, core: &mut Core, ready: &Ready) {
         let Body::Terminal(terminal) = self;
         terminal.handle_ready(core, ready);
@@ -48,70 +48,69 @@ impl Body {
 
     // ---- connections ----
 
-    /// A connection was opened. It is a viewer unless it is closed before its first frame.
+    /// A connection was opened. It counts as a viewer unless [`Body::handle_closed`] comes before its first frame.
     pub(super) fn handle_open(&mut self, core: &Core, conn: ConnId) {
         let Body::Terminal(terminal) = self;
         terminal.link.handle_open(conn, core.now());
     }
 
-    /// A viewer sent a frame.
     pub(super) fn handle_frame(&mut self, core: &Core, conn: ConnId, frame: Frame<'_>) {
         let Body::Terminal(terminal) = self;
         terminal.link.handle_frame(conn, frame, core.now());
     }
 
-    /// A connection is gone, or turned out to be no viewer.
+    /// A connection was closed, or sends control requests and so is not a viewer.
     pub(super) fn handle_closed(&mut self, core: &Core, conn: ConnId) {
         let Body::Terminal(terminal) = self;
         terminal.link.handle_closed(conn, core.now());
     }
 
-    /// Appends frames for a viewer until they are `enough` bytes or there are no more; whether the last of them is the
-    /// last that the viewer gets.
+    /// Appends frames for a viewer, until `frames` has `enough` bytes or there are no more. Returns whether
+    /// the connection is to be closed after them.
     pub(super) fn poll_frames(&mut self, core: &mut Core, conn: ConnId, frames: &mut Vec<u8>, enough: usize) -> bool {
         let Body::Terminal(terminal) = self;
         terminal.poll_frames(core, conn, frames, enough)
     }
 
-    /// Answers a request that is not for the session itself; `None` where the answer comes as [`BodyEvent::Reply`].
+    /// Handles a request that the session itself does not. Returns `None` if the reply follows as
+    /// [`BodyEvent::Reply`].
     pub(super) fn handle_request(&mut self, core: &mut Core, conn: u64, request: Request) -> Option<Reply> {
         let Body::Terminal(terminal) = self;
         terminal.handle_request(core, conn, request)
     }
 
-    // ---- after each wait, in this order ----
+    // ---- after each wait, in this order, with the viewers served before `after_serving` ----
 
-    /// Does what follows from what was handled, before viewers get their frames. Whether there was anything.
-    pub(super) fn act(&mut self, core: &mut Core) -> bool {
+    /// Does the work that comes before viewers get their frames. Returns whether there was any.
+    pub(super) fn before_serving(&mut self, core: &mut Core) -> bool {
         let Body::Terminal(terminal) = self;
-        terminal.act(core)
+        terminal.before_serving(core)
     }
 
-    /// What the session has to do for it.
     pub(super) fn poll_event(&mut self) -> Option<BodyEvent> {
         let Body::Terminal(terminal) = self;
         terminal.events.pop_front()
     }
 
-    /// Does what can wait until viewers have their frames. Whether that gives viewers more.
-    pub(super) fn settle(&mut self, core: &mut Core) -> bool {
+    /// Does the work that can wait until viewers have their frames. Returns whether there are new frames now.
+    pub(super) fn after_serving(&mut self, core: &mut Core) -> bool {
         let Body::Terminal(terminal) = self;
-        terminal.settle(core)
+        terminal.after_serving(core)
     }
 
-    /// Tells the poll what to wait for next.
-    pub(super) fn watch(&mut self, core: &Core) {
+    /// Updates what the poll waits for.
+    pub(super) fn update_interest(&mut self, core: &Core) {
         let Body::Terminal(terminal) = self;
-        terminal.watch_pty(core);
+        terminal.update_pty_interest(core);
     }
 
-    /// Brings its part of the description up to date.
-    pub(super) fn describe(&mut self, core: &mut Core) {
+    /// Updates the body's part of `core.info`.
+    pub(super) fn update_info(&mut self, core: &mut Core) {
         let Body::Terminal(terminal) = self;
-        terminal.describe(core);
+        terminal.update_info(core);
     }
 
-    /// The description has changed, for viewers to come.
+    /// `core.info` has changed; viewers that attach from now on get the new one.
     pub(super) fn handle_info(&mut self, core: &Core) {
         let Body::Terminal(terminal) = self;
         terminal.link.handle_info(core.info.clone());
@@ -119,13 +118,12 @@ impl Body {
 
     // ---- time ----
 
-    /// When [`Body::handle_time`] has something to do.
+    /// When [`Body::handle_time`] must be called next.
     pub(super) fn poll_timeout(&self, core: &Core) -> Option<Instant> {
         let Body::Terminal(terminal) = self;
         terminal.poll_timeout(core)
     }
 
-    /// Does what is due.
     pub(super) fn handle_time(&mut self, core: &mut Core, now: Instant) {
         let Body::Terminal(terminal) = self;
         terminal.handle_time(core, now);
@@ -133,37 +131,37 @@ impl Body {
 
     // ---- the end ----
 
-    /// The process of its program, which ending the session never spares.
+    /// The program's process, which is never spared when the session is ended.
     pub(super) fn program(&self) -> Pid {
         let Body::Terminal(terminal) = self;
         terminal.pty.child()
     }
 
-    /// A child has ended: the program, or something that it left behind.
+    /// A child was reaped: the program, or an orphaned descendant.
     pub(super) fn handle_reaped(&mut self, core: &mut Core, pid: Pid, status: WaitStatus) {
         let Body::Terminal(terminal) = self;
         terminal.handle_reaped(core, pid, status);
     }
 
-    /// How the program ended, if it has.
-    pub(super) fn status(&self) -> Option<&ExitStatus> {
+    /// The program's exit status, once it was reaped.
+    pub(super) fn exit_status(&self) -> Option<&ExitStatus> {
         let Body::Terminal(terminal) = self;
-        terminal.status.as_ref()
+        terminal.exit_status.as_ref()
     }
 
-    /// Everything that the session started is gone, or out of reach.
-    pub(super) fn handle_tree_gone(&mut self, core: &mut Core) {
+    /// Every process that the session started has ended, or cannot be signalled.
+    pub(super) fn handle_tree_ended(&mut self, core: &mut Core) {
         let Body::Terminal(terminal) = self;
-        terminal.handle_tree_gone(core);
+        terminal.handle_tree_ended(core);
     }
 
-    /// Whether there is nothing left to come from the program.
+    /// Whether all of the program's output was read.
     pub(super) fn is_drained(&self, now: Instant) -> bool {
         let Body::Terminal(terminal) = self;
         terminal.is_drained(now)
     }
 
-    /// Records the end and tells viewers.
+    /// Records the exit and reports it to viewers.
     pub(super) fn finish(&mut self, core: &mut Core, status: ExitStatus, now: Instant) {
         let Body::Terminal(terminal) = self;
         terminal.finish(core, status, now);

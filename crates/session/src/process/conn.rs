@@ -1,4 +1,4 @@
-//! One connection on the session's socket: bytes in, frames out, never waiting.
+//! One connection on the session's socket: non-blocking reads and buffered writes.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -6,46 +6,42 @@ use std::time::Instant;
 
 use super::poll::Interest;
 
-/// A connection that has more than this waiting to be sent gets nothing new until it drains.
+/// A connection with this many bytes to send gets no new frames until the socket has accepted some.
 pub(crate) const HIGH_WATER: usize = 64 << 10;
 
-/// What a connection turned out to be.
+/// What a connection is for. Its first message decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It has not said anything.
+    /// Nothing has been received yet.
     New,
-    /// A viewer.
     Viewer,
-    /// It asks things about the session.
+    /// It sends control requests. If it `follows`, it gets the session's description whenever that changes.
     Control {
-        /// It wants to hear of changes.
         follows: bool,
     },
 }
 
-/// A connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) stream: UnixStream,
     pub(crate) role: Role,
-    /// What came, up to the first frame that is not whole.
+    /// Received bytes that are not handled yet: at most one incomplete frame, between reads.
     pub(crate) received: Vec<u8>,
-    /// What the socket did not take yet.
-    unsent: Vec<u8>,
-    /// Nothing more is read or queued; it goes when `unsent` has gone.
+    /// Bytes that the socket has not accepted yet.
+    outgoing: Vec<u8>,
+    /// Nothing more is handled or queued; the connection is closed once `outgoing` is empty.
     pub(crate) closing: bool,
-    /// When it is cut, whatever is still to be sent.
-    pub(crate) cut_at: Option<Instant>,
-    /// What the poll waits for.
+    /// When to close the connection even if `outgoing` is not empty.
+    pub(crate) close_deadline: Option<Instant>,
+    /// What the poll waits for on this connection.
     pub(crate) interest: Interest,
 }
 
-/// What reading a connection brought.
+/// The outcome of one read of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Input {
-    /// Perhaps something.
+pub(crate) enum ConnRead {
+    /// Any number of bytes was read, perhaps none.
     Open,
-    /// Its end.
     Closed,
 }
 
@@ -56,27 +52,29 @@ impl Conn {
             stream,
             role: Role::New,
             received: Vec::new(),
-            unsent: Vec::new(),
+            outgoing: Vec::new(),
             closing: false,
-            cut_at: None,
+            close_deadline: None,
             interest: Interest::READ,
         })
     }
 
-    /// Reads once, through `scratch`, which all connections share so that idle ones hold no memory.
-    pub(crate) fn read(&mut self, scratch: &mut [u8]) -> Input {
+    /// Reads once, through `scratch`. All connections share it, so that idle ones hold no buffer.
+    pub(crate) fn read(&mut self, scratch: &mut [u8]) -> ConnRead {
         match self.stream.read(scratch) {
-            Ok(0) => Input::Closed,
+            Ok(0) => ConnRead::Closed,
             Ok(n) => {
                 self.received.extend_from_slice(&scratch[..n]);
-                Input::Open
+                ConnRead::Open
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Input::Open,
-            Err(_) => Input::Closed,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                ConnRead::Open
+            }
+            Err(_) => ConnRead::Closed,
         }
     }
 
-    /// Forgets the first bytes of what came.
+    /// Removes the first `used` bytes of `received`.
     pub(crate) fn consume(&mut self, used: usize) {
         self.received.drain(..used);
         if self.received.is_empty() && self.received.capacity() > HIGH_WATER {
@@ -84,52 +82,51 @@ impl Conn {
         }
     }
 
-    /// Whether it may be given more to send.
     pub(crate) fn has_room(&self) -> bool {
-        self.unsent.len() < HIGH_WATER
+        self.outgoing.len() < HIGH_WATER
     }
 
-    /// Whether everything has left.
+    /// Whether the socket has accepted everything.
     pub(crate) fn is_drained(&self) -> bool {
-        self.unsent.is_empty()
+        self.outgoing.is_empty()
     }
 
-    /// Sends `bytes` after what waits already; what the socket does not take is kept.
+    /// Sends `bytes` after what is already buffered, and buffers what the socket does not accept.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if !self.unsent.is_empty() {
-            self.unsent.extend_from_slice(bytes);
+        if !self.outgoing.is_empty() {
+            self.outgoing.extend_from_slice(bytes);
             return self.flush();
         }
-        let taken = self.write(bytes)?;
-        self.unsent.extend_from_slice(&bytes[taken..]);
+        let written = self.write(bytes)?;
+        self.outgoing.extend_from_slice(&bytes[written..]);
         Ok(())
     }
 
-    /// Sends what waits.
+    /// Sends what is buffered.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if self.unsent.is_empty() {
+        if self.outgoing.is_empty() {
             return Ok(());
         }
-        let unsent = std::mem::take(&mut self.unsent);
-        let taken = self.write(&unsent)?;
-        self.unsent = unsent;
-        self.unsent.drain(..taken);
-        if self.unsent.is_empty() {
-            self.unsent = Vec::new();
+        let outgoing = std::mem::take(&mut self.outgoing);
+        let written = self.write(&outgoing)?;
+        self.outgoing = outgoing;
+        self.outgoing.drain(..written);
+        if self.outgoing.is_empty() {
+            self.outgoing = Vec::new();
         }
         Ok(())
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut taken = 0;
-        while taken < bytes.len() {
-            match self.stream.write(&bytes[taken..]) {
-                Ok(n) => taken += n,
+        let mut written = 0;
+        while written < bytes.len() {
+            match self.stream.write(&bytes[written..]) {
+                Ok(n) => written += n,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(taken)
+        Ok(written)
     }
 }

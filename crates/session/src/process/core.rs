@@ -1,4 +1,4 @@
-//! What every kind of session has, as its body sees it: files, description, poll and clock.
+//! The part of a session that its body shares, whatever its kind: files, description, poll and clock.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,11 @@ use bowline_proto::session::SessionInfo;
 
 use super::poll::Poll;
 
-/// What every kind of session has.
 pub(super) struct Core {
     pub(super) dir: SessionDir,
     pub(super) meta: Meta,
     pub(super) info: SessionInfo,
-    /// The description has changed since viewers and followers last got it.
+    /// `info` has changed since it was last sent to the link and to control connections that follow it.
     pub(super) info_changed: bool,
     pub(super) journal: Journal,
     pub(super) poll: Poll,
@@ -26,12 +25,12 @@ impl Core {
         Core { dir, meta, info, info_changed: false, journal, poll, origin: Instant::now() }
     }
 
-    /// The time, as the link machine counts it.
+    /// The time since the session started, which is the link's clock.
     pub(super) fn now(&self) -> Duration {
         self.origin.elapsed()
     }
 
-    /// A moment of the link machine's time.
+    /// Converts a time of the link's clock.
     pub(super) fn instant(&self, at: Duration) -> Instant {
         self.origin + at
     }

@@ -1,4 +1,4 @@
-//! The session and time: signals, deadlines, and how it comes to its end.
+//! Signals, deadlines, and the end of a session.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -11,13 +11,13 @@ use rustix::process::{Signal, WaitOptions};
 use super::conn::{Conn, Role};
 use super::poll::Interest;
 use super::session::{LISTENER, Phase, Session};
-use crate::tree;
+use crate::process_tree;
 
-/// How long the last viewers may take after the end.
+/// How long viewers may take to read the rest after the program's exit.
 const SERVE_AFTER_EXIT: Duration = Duration::from_secs(60);
-/// How often to check whether the socket is still there, where nothing reports it.
+/// How often to check whether the socket still exists, if no watcher reports it.
 const SOCKET_CHECK: Duration = Duration::from_secs(10);
-/// How often ending checks whether everything has gone.
+/// How often to check, while the session is being ended, whether all of its processes have exited.
 const END_CHECK: Duration = Duration::from_millis(20);
 
 impl Session {
@@ -30,7 +30,7 @@ impl Session {
         }
     }
 
-    /// Collects every child that ended: the program, and what it left to this process.
+    /// Reaps every child that has exited: the program, and orphaned descendants.
     pub(super) fn reap(&mut self) {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             self.body.handle_reaped(&mut self.core, pid, status);
@@ -39,17 +39,17 @@ impl Session {
 
     pub(super) fn handle_watcher(&mut self) {
         if let Some(watcher) = &self.watcher {
-            let _ = watcher.take(); // whatever it was, the socket is checked
+            let _ = watcher.take(); // the socket is checked in any case
         }
         self.check_socket(Instant::now());
     }
 
-    /// Binds the socket again where something removed it; the connections through the old one live on. Where that fails, or
-    /// where the kernel has no watch to spare, it is checked again later.
+    /// Binds the socket again if it was removed; existing connections are not affected. If that fails, or without a
+    /// watcher, it is checked again later.
     fn check_socket(&mut self, now: Instant) {
         if let Phase::Serving { .. } = self.phase {
             self.socket_check = None;
-            return; // it may have been us, at the last call
+            return; // `accept_pending` may have removed it
         }
         let old = self.socket.listener.try_clone();
         let rebound = self.socket.rebind();
@@ -60,7 +60,7 @@ impl Session {
             }
             let _ = self.core.poll.add(&self.socket.listener, LISTENER, Interest::READ);
             if let Some(watcher) = &self.watcher {
-                self.socket.watch_by(watcher); // the folder may be another one now
+                self.socket.watch_with(watcher); // the folder may have been replaced
             }
         }
     }
@@ -71,12 +71,13 @@ impl Session {
             Phase::Ending { .. } => Some(Instant::now() + END_CHECK),
             Phase::Serving { until } => Some(until),
         };
-        let times = [phase, self.body.poll_timeout(&self.core), self.serve_due, self.socket_check, self.ttl_at()];
-        let cuts = self.conns.values().filter_map(|conn| conn.cut_at);
-        times.into_iter().flatten().chain(cuts).min()
+        let times = [phase, self.body.poll_timeout(&self.core), self.serve_due, self.socket_check, self.ttl_deadline()];
+        let closes = self.conns.values().filter_map(|conn| conn.close_deadline);
+        times.into_iter().flatten().chain(closes).min()
     }
 
-    fn ttl_at(&self) -> Option<Instant> {
+    /// When the session is ended for lack of viewers.
+    fn ttl_deadline(&self) -> Option<Instant> {
         let ttl = Duration::from_secs(self.core.meta.detached_ttl);
         let since = (!ttl.is_zero() && self.phase == Phase::Running).then_some(self.unattended_since?)?;
         since.checked_add(ttl)
@@ -85,60 +86,61 @@ impl Session {
     pub(super) fn handle_time(&mut self) {
         let now = Instant::now();
         self.body.handle_time(&mut self.core, now);
-        self.cut_overdue(now);
-        if self.ttl_at().is_some_and(|at| now >= at) {
+        self.close_overdue(now);
+        if self.ttl_deadline().is_some_and(|at| now >= at) {
             self.end(DEFAULT_GRACE);
         }
         if self.socket_check.is_some_and(|at| now >= at) {
             self.check_socket(now);
         }
-        let gone = match self.phase {
-            Phase::Ending { kill_at } => self.go_on_ending(now >= kill_at),
+        let may_finish = match self.phase {
+            Phase::Ending { kill_at } => self.continue_ending(now >= kill_at),
             Phase::Running | Phase::Serving { .. } => true,
         };
-        if gone {
+        if may_finish {
             self.finish_if_done(now);
         }
     }
 
-    /// Begins to end everything that the session started.
+    /// Begins to end every process that the session started, or shortens the grace if that has begun.
     pub(super) fn end(&mut self, grace: Duration) {
         match self.phase {
             Phase::Running => {
                 self.phase = Phase::Ending { kill_at: Instant::now() + grace };
-                for member in tree::members(self.body.program()).unwrap_or_default() {
+                for member in process_tree::members(self.body.program()).unwrap_or_default() {
                     member.signal(Signal::HUP);
-                    member.signal(Signal::CONT); // a stopped process would not hear it
+                    member.signal(Signal::CONT); // a stopped process would not handle SIGHUP
                 }
             }
             Phase::Ending { kill_at } => {
                 self.phase = Phase::Ending { kill_at: kill_at.min(Instant::now() + grace) };
             }
-            // Viewers that are still being served have had their chance.
+            // The program has ended already: stop serving its viewers.
             Phase::Serving { .. } => self.phase = Phase::Serving { until: Instant::now() },
         }
     }
 
-    /// Kills what is left when the grace is over; children are reaped as they end. Whether everything has gone that can be
-    /// made to go. A list that could not be read says nothing, and is read again.
-    fn go_on_ending(&mut self, kill: bool) -> bool {
+    /// Kills what is left of the tree if `kill` is set. Returns whether everything that may be signalled
+    /// has exited, and the program was reaped. If the list of processes cannot be read, the next check
+    /// tries again.
+    fn continue_ending(&mut self, kill: bool) -> bool {
         let program = self.body.program();
-        let Ok(left) = tree::members(program) else { return false };
-        // What belongs to another user is out of reach, and loses its terminal like everything else.
-        let beyond: Vec<_> = left.iter().filter(|member| kill && !member.signal(Signal::KILL)).collect();
-        let program_stays = beyond.iter().any(|member| member.pid == program);
-        if left.len() > beyond.len() || (self.body.status().is_none() && !program_stays) {
+        let Ok(left) = process_tree::members(program) else { return false };
+        // Another user's processes cannot be killed. They lose their terminal when the session ends.
+        let unkillable: Vec<_> = left.iter().filter(|member| kill && !member.signal(Signal::KILL)).collect();
+        let program_stays = unkillable.iter().any(|member| member.pid == program);
+        if left.len() > unkillable.len() || (self.body.exit_status().is_none() && !program_stays) {
             return false;
         }
-        self.body.handle_tree_gone(&mut self.core);
+        self.body.handle_tree_ended(&mut self.core);
         true
     }
 
-    /// Finishes when the program was reaped and there is nothing left to come from it.
+    /// Records the exit once the program was reaped and all of its output was read.
     fn finish_if_done(&mut self, now: Instant) {
-        // A program of another user is not reaped while it lives; its session ends all the same when it is told to.
+        // Another user's program may still run and then cannot be reaped; its session is ended all the same.
         let ending = matches!(self.phase, Phase::Ending { .. });
-        let status = self.body.status().cloned().or_else(|| ending.then(ExitStatus::default));
+        let status = self.body.exit_status().cloned().or_else(|| ending.then(ExitStatus::default));
         let Some(status) = status else { return };
         if matches!(self.phase, Phase::Serving { .. }) || !self.body.is_drained(now) {
             return;
@@ -150,14 +152,16 @@ impl Session {
         self.phase = Phase::Serving { until: now + SERVE_AFTER_EXIT };
     }
 
-    /// Takes the socket away and accepts connections that were made before: those are served, later ones find the files.
-    /// Whether there were none.
-    pub(super) fn last_call(&mut self) -> bool {
+    /// Removes the socket and accepts connections that are already pending, so that they are served; later
+    /// clients read the session's files. Returns whether the session is still over.
+    pub(super) fn accept_pending(&mut self) -> bool {
         self.socket.unlink();
         self.accept();
         self.is_over()
     }
 
+    /// Whether the program has ended, and either all viewers have left and all replies are sent, or the
+    /// time for that is up.
     pub(super) fn is_over(&self) -> bool {
         let Phase::Serving { until } = self.phase else { return false };
         let unserved = |conn: &Conn| !conn.is_drained() || matches!(conn.role, Role::New | Role::Viewer);

@@ -1,7 +1,8 @@
-//! The session process: how it comes to life, and what it reports to whoever started it.
+//! The session process, from its start to its exit.
 //!
-//! [`run`] reads its order from standard input, becomes a process of its own, makes the session's files, starts the
-//! program, reports, and then serves until the program has ended (`session.rs`).
+//! [`run`] detaches from the process that started it, reads its order from standard input, creates the
+//! session's files, starts the program and reports to the starter. Then `session.rs` serves until the
+//! program has ended and its viewers have all of its output.
 
 mod body;
 mod conn;
@@ -14,7 +15,6 @@ mod socket;
 mod terminal;
 mod viewers;
 
-use bowline_proto::problem::Code;
 use std::fs;
 use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -28,6 +28,7 @@ use bowline_host::meta::Meta;
 use bowline_host::newborn::Report;
 use bowline_host::start::Order;
 use bowline_proto::ids::Epoch;
+use bowline_proto::problem::Code;
 use bowline_proto::session::{Kind, SessionInfo, State};
 use rustix::fs::Mode;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
@@ -37,75 +38,75 @@ use self::session::{Parts, Session};
 use self::socket::Socket;
 use crate::pty::SpawnError;
 
-/// The most that an order may take; the kernel allows less for arguments and environment.
+/// The most bytes of an order that are read. The kernel's limit for arguments and environment is lower.
 const MAX_ORDER: u64 = 16 << 20;
 
-/// This code's version, as sessions report it.
+/// The version that a session reports.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Why a session could not come to life.
+/// Why a session could not be started. The message goes to the starter, and from there to the user.
 #[derive(Debug, thiserror::Error)]
-enum BirthError {
-    #[error("the order cannot be read: {0}")]
+enum StartError {
+    #[error("the session process cannot read its order: {0}")]
     Order(#[source] io::Error),
     #[error(transparent)]
     Home(#[from] HomeError),
-    #[error("the session has a process already")]
+    #[error("another process is already running this session")]
     Alive,
-    #[error("there is a session of this id already")]
+    #[error("a session with this id already exists")]
     Exists,
     #[error("the session was forgotten")]
     Forgotten,
     #[error("this version of bowline cannot run a session of this kind; use the version that made it, or a newer one")]
     Kind,
-    #[error("whoever asked for the session took it back")]
-    TakenBack,
-    #[error("no space for the session's files in {path}: {source}")]
+    #[error("the start of the session was cancelled")]
+    Cancelled,
+    #[error("not enough space for the session's files in {path}: {source}")]
     NoSpace { path: PathBuf, source: io::Error },
     #[error("cannot write the session's files in {path}: {source}")]
     Files { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    #[error("cannot set the session process up: {0}")]
+    #[error("cannot set up the session process: {0}")]
     System(#[from] io::Error),
 }
 
-impl BirthError {
-    /// The protocol's code.
+impl StartError {
     fn code(&self) -> Code {
         match self {
-            BirthError::NoSpace { .. } => Code::NoSpace,
-            BirthError::Spawn(SpawnError::Cwd { .. }) => Code::BadCwd,
-            BirthError::Spawn(SpawnError::Program { .. }) => Code::NoProgram,
-            // Whoever has it may be about to go, or to be whole.
-            BirthError::Alive => Code::Unreachable,
-            BirthError::Exists => Code::IdReused,
-            BirthError::Forgotten => Code::UnknownSession,
-            BirthError::Kind => Code::NoVersion,
-            BirthError::Order(_) => Code::BadRequest,
-            BirthError::Home(_)
-            | BirthError::Files { .. }
-            | BirthError::TakenBack
-            | BirthError::Spawn(_)
-            | BirthError::System(_) => Code::Internal,
+            StartError::NoSpace { .. } => Code::NoSpace,
+            StartError::Spawn(SpawnError::Cwd { .. }) => Code::BadCwd,
+            StartError::Spawn(SpawnError::Program { .. }) => Code::NoProgram,
+            // The process that holds the lock may be about to exit, or still be starting.
+            StartError::Alive => Code::Unreachable,
+            StartError::Exists => Code::IdReused,
+            StartError::Forgotten => Code::UnknownSession,
+            StartError::Kind => Code::NoVersion,
+            StartError::Order(_) => Code::BadRequest,
+            StartError::Home(_)
+            | StartError::Files { .. }
+            | StartError::Cancelled
+            | StartError::Spawn(_)
+            | StartError::System(_) => Code::Internal,
         }
     }
 }
 
-/// Runs a session process to its end. The order comes on standard input, the report goes to standard output.
+/// Runs a session process until it exits. Reads the order from standard input, and writes reports to
+/// standard output.
 pub fn run() -> ExitCode {
-    let born = detach()
-        .map_err(BirthError::System)
+    let started = detach()
+        .map_err(StartError::System)
         .and_then(|umask| read_order().map(|order| (order, umask)))
-        .and_then(|(order, umask)| birth(&order, umask));
-    let last = match &born {
+        .and_then(|(order, umask)| start(&order, umask));
+    let outcome = match &started {
         Ok(_) => Report::Ready,
         Err(error) => Report::Failed { code: error.code(), message: error.to_string() },
     };
-    // Whoever asked may be gone; the session lives all the same.
-    let _ = report(&last);
-    let _ = silence();
-    match born {
+    // The starter may have exited; the session runs all the same.
+    let _ = report(&outcome);
+    let _ = release_stdio();
+    match started {
         Ok(session) => {
             session.serve();
             ExitCode::SUCCESS
@@ -114,12 +115,14 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Leaves the starter's session, group, signals and descriptors. Gives the starter's umask, which the program gets.
+/// Leaves the starter's session and process group, and drops its signal settings and descriptors. Returns the
+/// starter's umask, for the program.
 fn detach() -> io::Result<Mode> {
-    let _ = rustix::process::setsid(); // fails only where this process leads a group of its own already
+    let _ = rustix::process::setsid(); // fails only if this process already leads a process group
     let _ = rustix::thread::set_name(c"bowline-session");
-    // Caught here, a signal has its default again in the program, also where the starter (`nohup`, a script's `&`)
-    // ignored it. Somebody else's terminal does not end this one, and a file size limit is an error to report.
+    // A caught signal is reset to its default in the program, even if the starter (`nohup`, a script's `&`)
+    // ignored it. Catching also keeps the starter's terminal from ending this process, and turns SIGXFSZ
+    // into a write error.
     for signal in [SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ] {
         signal_hook::flag::register(signal, Arc::default())?;
     }
@@ -128,24 +131,24 @@ fn detach() -> io::Result<Mode> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|fd| *fd > 2)
         .collect();
-    // The one that listed the directory is closed by now and answers an error, which is fine.
+    // The descriptor that listed the directory is already closed, so closing it fails, which is fine.
     for fd in open {
         let _ = nix::unistd::close(fd);
     }
-    // What loses its parent becomes this process's child, so that ending the session can find it.
+    // Orphaned descendants become children of this process, so that ending the session finds them.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     Ok(umask)
 }
 
-/// Lets go of the starter's pipes.
-fn silence() -> io::Result<()> {
+/// Points standard input and output at `/dev/null`, which closes the starter's pipes.
+fn release_stdio() -> io::Result<()> {
     let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
     Ok(())
 }
 
-/// A line to whoever started this process.
+/// Writes one line to the starter.
 fn report(report: &Report) -> io::Result<()> {
     let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
@@ -153,54 +156,55 @@ fn report(report: &Report) -> io::Result<()> {
     io::stdout().flush()
 }
 
-fn read_order() -> Result<Order, BirthError> {
+fn read_order() -> Result<Order, StartError> {
     let mut order = Vec::new();
-    io::stdin().lock().take(MAX_ORDER).read_until(b'\n', &mut order).map_err(BirthError::Order)?;
-    serde_json::from_slice(&order).map_err(|error| BirthError::Order(error.into()))
+    io::stdin().lock().take(MAX_ORDER).read_until(b'\n', &mut order).map_err(StartError::Order)?;
+    serde_json::from_slice(&order).map_err(|error| StartError::Order(error.into()))
 }
 
-/// Everything but the program is there: tells so, and waits for the word to start it. That comes when nothing of an
-/// earlier session is in its way, or never.
-fn wait_for_word() -> Result<(), BirthError> {
+/// Reports that everything but the program is ready, and waits for a byte from the starter, which may first
+/// have to end a session that this one replaces. The starter cancels by closing the pipe.
+fn wait_for_go_ahead() -> Result<(), StartError> {
     report(&Report::Prepared)?;
     match io::stdin().lock().read_exact(&mut [0]) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(BirthError::TakenBack),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(StartError::Cancelled),
         read => Ok(read?),
     }
 }
 
-/// Makes the files and starts the program. On an error, what was made for a new session is removed again.
-fn birth(order: &Order, umask: Mode) -> Result<Session, BirthError> {
+/// Creates the files and starts the program. If that fails, the folder of a new session is removed again.
+fn start(order: &Order, umask: Mode) -> Result<Session, StartError> {
     let home = Home::new(order.state.as_os(), order.runtime.as_os())?;
     let dir = home.session(&order.meta.id);
     let files = |source: io::Error| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            BirthError::NoSpace { path: dir.path().to_owned(), source }
+            StartError::NoSpace { path: dir.path().to_owned(), source }
         }
-        _ => BirthError::Files { path: dir.path().to_owned(), source },
+        _ => StartError::Files { path: dir.path().to_owned(), source },
     };
     if order.restart {
         if !dir.path().exists() {
-            return Err(BirthError::Forgotten);
+            return Err(StartError::Forgotten);
         }
-        let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(BirthError::Alive)?;
-        return raise(&home, &dir, &order.meta, umask, lock, &files);
+        let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(StartError::Alive)?;
+        return start_session(&home, &dir, &order.meta, umask, lock, &files);
     }
-    let lock = claim(&dir, &files)?;
-    // Held here, too, so that nobody else makes a session in a folder that is being removed.
-    raise(&home, &dir, &order.meta, umask, lock.try_clone()?, &files)
+    let lock = create_dir(&dir, &files)?;
+    // The lock is also held here, so that no other process creates a session in the folder while it is removed.
+    start_session(&home, &dir, &order.meta, umask, lock.try_clone()?, &files)
         .inspect_err(|_| drop(fs::remove_dir_all(dir.path())))
 }
 
-/// Makes the folder of a new session, or takes over one whose maker was killed before it was a session.
-fn claim(dir: &SessionDir, files: &dyn Fn(io::Error) -> BirthError) -> Result<Lock, BirthError> {
+/// Creates the folder of a new session, or takes over one that was left when its session process was killed while
+/// starting.
+fn create_dir(dir: &SessionDir, files: &dyn Fn(io::Error) -> StartError) -> Result<Lock, StartError> {
     match fs::DirBuilder::new().mode(0o700).create(dir.path()) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(files(error)),
         _ => {}
     }
-    let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(BirthError::Alive)?;
+    let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(StartError::Alive)?;
     if dir.meta().try_exists().map_err(files)? {
-        return Err(BirthError::Exists);
+        return Err(StartError::Exists);
     }
     for stale in [dir.log(), dir.events(), dir.head(), dir.screen()] {
         match fs::remove_file(stale) {
@@ -211,18 +215,18 @@ fn claim(dir: &SessionDir, files: &dyn Fn(io::Error) -> BirthError) -> Result<Lo
     Ok(lock)
 }
 
-/// Makes what is missing of the files, starts the program and binds the socket.
-fn raise(
+/// Creates the files that are missing, starts the program and binds the socket.
+fn start_session(
     home: &Home,
     dir: &SessionDir,
     meta: &Meta,
     umask: Mode,
     lock: Lock,
-    files: &dyn Fn(io::Error) -> BirthError,
-) -> Result<Session, BirthError> {
+    files: &dyn Fn(io::Error) -> StartError,
+) -> Result<Session, StartError> {
     let prepared = match (&meta.kind, &meta.terminal) {
-        (Kind::Terminal, Some(terminal)) => terminal::Prepared::new(dir, terminal, files)?,
-        _ => return Err(BirthError::Kind),
+        (Kind::Terminal, Some(terminal)) => terminal::PreparedTerminal::new(dir, terminal, files)?,
+        _ => return Err(StartError::Kind),
     };
     let mut random = [0; 4];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(io::Error::from)?;
@@ -245,10 +249,10 @@ fn raise(
         version: VERSION.into(),
         terminal: None,
     };
-    let pty = prepared.spawn(meta, umask, wait_for_word)?;
+    let pty = prepared.spawn(meta, umask, wait_for_go_ahead)?;
     let socket = Socket::bind(home, dir)?;
     let (journal, terminal) = prepared.start(dir, pty, &mut info, files)?;
-    // Last: what has this file is a session, whole also after a power cut.
+    // Last, once the rest is on the disk: a folder with `meta.json` is a complete session, even after a power cut.
     journal.sync().and_then(|()| meta.write(&dir.meta())).map_err(files)?;
     let (dir, meta, body) = (dir.clone(), meta.clone(), Body::Terminal(Box::new(terminal)));
     Ok(Session::new(Parts { dir, meta, info, lock, journal, body, socket })?)

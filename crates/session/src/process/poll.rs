@@ -1,8 +1,9 @@
-//! Waiting for many descriptors and a deadline at once: a thin room around epoll and a timer.
+//! Waits for many descriptors and a deadline at once, with epoll and a timerfd.
 //!
-//! Deadlines mostly move away before they are reached (a key's acknowledgement leaves with its echo). So the timer is
-//! set only when the next deadline is sooner than what it is set to; when it rings for one that has moved, it is set
-//! again. A timeout for each wait would set and cancel a timer of the kernel's for each key.
+//! Most deadlines are moved before they are reached: the acknowledgement of a key, for example, is sent
+//! with its echo. So the timer is set only if the next deadline is earlier than the one it is set to; if it
+//! fires for a deadline that has moved, it is set again. With a timeout for each wait, the kernel would set
+//! and cancel a timer for each key.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,43 +15,36 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-/// What a descriptor is waited for.
+/// What to wait for on a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interest {
-    /// Bytes to read.
     pub(crate) read: bool,
-    /// Room to write.
     pub(crate) write: bool,
 }
 
 impl Interest {
-    /// Reading only.
     pub(crate) const READ: Interest = Interest { read: true, write: false };
 }
 
-/// What a descriptor has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
-    /// The token it was added with.
     pub(crate) token: u64,
-    /// Bytes to read, or its end.
+    /// There are bytes to read, or end of file.
     pub(crate) read: bool,
-    /// Room to write.
     pub(crate) write: bool,
-    /// The other side is gone.
+    /// The other side has closed, or the descriptor has an error.
     pub(crate) hung_up: bool,
 }
 
-/// The set of descriptors.
 pub(crate) struct Poll {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     timer: OwnedFd,
-    /// When the timer rings.
-    rings: Option<Instant>,
+    /// When the timer fires, if it is set.
+    timer_at: Option<Instant>,
 }
 
-/// The timer's own token.
+/// The token of `Poll::timer`.
 const TIMER: u64 = u64::MAX;
 
 impl Poll {
@@ -58,7 +52,7 @@ impl Poll {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN)?;
-        Ok(Poll { epoll, events: Vec::with_capacity(256), timer, rings: None })
+        Ok(Poll { epoll, events: Vec::with_capacity(256), timer, timer_at: None })
     }
 
     pub(crate) fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
@@ -73,14 +67,14 @@ impl Poll {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Waits until something is ready or the deadline has come; sometimes a little longer than nothing for neither.
+    /// Waits until a descriptor is ready or the deadline is reached. May return early with nothing ready.
     pub(crate) fn wait(&mut self, deadline: Option<Instant>, ready: &mut Vec<Ready>) -> io::Result<()> {
         ready.clear();
         self.events.clear();
         if let Some(deadline) = deadline
-            && self.rings.is_none_or(|rings| deadline < rings)
+            && self.timer_at.is_none_or(|at| deadline < at)
         {
-            self.ring_at(deadline)?;
+            self.set_timer(deadline)?;
         }
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), None) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -88,7 +82,7 @@ impl Poll {
         }
         if self.events.iter().any(|event| token(event) == TIMER) {
             let _ = rustix::io::read(&self.timer, &mut [0; 8]);
-            self.rings = None;
+            self.timer_at = None;
         }
         ready.extend(self.events.iter().filter(|event| token(event) != TIMER).map(|event| {
             let flags = event.flags;
@@ -102,17 +96,17 @@ impl Poll {
         Ok(())
     }
 
-    fn ring_at(&mut self, deadline: Instant) -> io::Result<()> {
-        // A time of zero would stop the timer.
+    fn set_timer(&mut self, deadline: Instant) -> io::Result<()> {
+        // Zero would disarm the timer.
         let wait = deadline.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
         let (it_interval, it_value) = (Timespec { tv_sec: 0, tv_nsec: 0 }, wait.try_into().unwrap_or(FAR));
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval, it_value })?;
-        self.rings = Some(deadline);
+        self.timer_at = Some(deadline);
         Ok(())
     }
 }
 
-/// For a deadline that no clock can tell.
+/// For a deadline too far away for a `Timespec`; the timer is then set again.
 const FAR: Timespec = Timespec { tv_sec: 3600, tv_nsec: 0 };
 
 fn token(event: &epoll::Event) -> u64 {

@@ -1,6 +1,5 @@
-//! Control requests: what the owner's tools ask of a session over its socket.
+//! Control requests, which arrive on the session's socket from the command line and the gateway.
 
-use bowline_proto::problem::Code;
 use std::time::Duration;
 
 use bowline_host::remove::{DEFAULT_GRACE, MAX_GRACE};
@@ -8,12 +7,13 @@ use bowline_host::start::MAX_TTL;
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::frame;
 use bowline_proto::ids::SessionName;
+use bowline_proto::problem::Code;
 
 use super::conn::Role;
 use super::session::Session;
 
 impl Session {
-    /// Whether a first message makes its connection a control connection.
+    /// Whether `text`, the first message of a connection, makes it a control connection.
     pub(super) fn is_request(text: &str) -> bool {
         serde_json::from_str::<Request>(text).is_ok_and(|request| request != Request::Unknown)
     }
@@ -30,16 +30,20 @@ impl Session {
                 Some(Reply::Ending)
             }
             Ok(Request::Set { name, detached_ttl }) => Some(self.set(name, detached_ttl)),
-            Ok(Request::Unknown) => Some(error(Code::BadRequest, "this session process does not know that request")),
+            Ok(Request::Unknown) => Some(error(
+                Code::BadRequest,
+                "this session process does not support that request; it may be an older version of bowline",
+            )),
             Ok(request) => self.body.handle_request(&mut self.core, id, request),
             Err(why) => Some(error(Code::BadRequest, &why.to_string())),
         };
         if let Some(reply) = reply {
-            self.answer(id, &reply);
+            self.send_reply(id, &reply);
         }
     }
 
-    /// Sends the changed description to those who follow it. One that does not read is dropped: it can come back.
+    /// Sends the description to every control connection that follows it. A connection that does not read
+    /// is dropped; its client can reconnect.
     pub(super) fn send_status(&mut self) {
         let reply = self.status_reply();
         let followers: Vec<u64> = self
@@ -48,16 +52,17 @@ impl Session {
             .filter(|(_, conn)| conn.role == (Role::Control { follows: true }))
             .map(|(id, _)| *id)
             .collect();
-        followers.into_iter().for_each(|id| self.answer(id, &reply));
+        followers.into_iter().for_each(|id| self.send_reply(id, &reply));
     }
 
-    pub(super) fn answer(&mut self, id: u64, reply: &Reply) {
+    /// Sends a reply, or drops the connection if it has too much unread output.
+    pub(super) fn send_reply(&mut self, id: u64, reply: &Reply) {
         let mut frames = Vec::new();
-        // A reply over the frame limit (a huge screen) is refused rather than sent in a form that cannot be read.
+        // A huge screen can exceed the frame limit, and the client could not decode such a frame.
         let mut text = serde_json::to_string(reply).unwrap_or_default();
         if text.len() > frame::MAX_PAYLOAD {
-            let refusal = error(Code::TooLarge, "the answer is larger than a frame; ask for less scrollback");
-            text = serde_json::to_string(&refusal).unwrap_or_default();
+            let message = format!("the reply is larger than {} bytes; request less scrollback", frame::MAX_PAYLOAD);
+            text = serde_json::to_string(&error(Code::TooLarge, &message)).unwrap_or_default();
         }
         frame::put_text(&mut frames, &text);
         let sent = self.conns.get_mut(&id).is_some_and(|conn| conn.has_room() && conn.send(&frames).is_ok());
@@ -67,20 +72,23 @@ impl Session {
     }
 
     fn status_reply(&mut self) -> Reply {
-        self.body.describe(&mut self.core);
+        self.body.update_info(&mut self.core);
         Reply::Status { session: Box::new(self.core.info.clone()) }
     }
 
     fn set(&mut self, name: Option<SessionName>, detached_ttl: Option<u64>) -> Reply {
         if detached_ttl.is_some_and(|ttl| ttl > MAX_TTL) {
-            return error(Code::BadRequest, "a session waits for a viewer at most ten years; 0 is for ever");
+            return error(
+                Code::BadRequest,
+                "a session can wait without viewers for at most ten years; use 0 for no limit",
+            );
         }
         let core = &mut self.core;
         let mut meta = core.meta.clone();
         meta.name = name.or(meta.name);
         meta.detached_ttl = detached_ttl.unwrap_or(meta.detached_ttl);
         if let Err(why) = meta.write(&core.dir.meta()) {
-            return error(Code::NoSpace, &format!("the change could not be written: {why}"));
+            return error(Code::NoSpace, &format!("cannot write the change to meta.json: {why}"));
         }
         core.info.name.clone_from(&meta.name);
         core.meta = meta;

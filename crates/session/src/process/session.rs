@@ -1,9 +1,8 @@
-//! A living session: one loop that waits for everything, hands what happened to the body, and gives viewers what the body
-//! has for them, until it is over.
+//! A running session: one loop that waits for events, passes them to the body, and sends viewers their frames.
 //!
-//! One thread does all of this and never waits for a viewer or the program. What is different for each kind of session is
-//! behind [`Body`]. The session's own handlers are in `viewers.rs` (connections), `requests.rs` (control requests) and
-//! `ending.rs` (signals, deadlines, the end).
+//! One thread does all of this, and never blocks on a viewer or the program. [`Body`] holds what differs
+//! between kinds of sessions. The session's own handlers are in `viewers.rs` (connections), `requests.rs`
+//! (control requests) and `ending.rs` (signals, deadlines, the end).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,22 +27,20 @@ use super::core::Core;
 use super::poll::{Interest, Poll, Ready};
 use super::socket::Socket;
 
-/// The most that is read from a connection before others have their turn.
+/// The most bytes that are read from a connection before others get their turn.
 const CONN_READ: usize = 32 << 10;
-/// How often a crowd of viewers is served: all of them together, so that what each of them says does not make the loop look
-/// at every other one.
+/// More than [`CROWD`] connections are served together, at most this often. Otherwise each message from one
+/// of them would make the loop go through all the others.
 const CROWD_EVERY: Duration = Duration::from_millis(2);
 
-/// Tokens of the poll. Those up to `FIRST_CONN` that are not named here are the body's; connections come after them.
+// Tokens of the poll. The body uses `FIRST_OF_BODY` up to `FIRST_CONN`; connections come after that.
 pub(super) const LISTENER: u64 = 0;
 const SIGNALS: u64 = 1;
 const WATCHER: u64 = 2;
-/// The first of the body's tokens.
 pub(super) const FIRST_OF_BODY: u64 = 8;
-/// The first token of a connection.
 pub(super) const FIRST_CONN: u64 = 16;
 
-/// What a session is made of, made one by one at its birth.
+/// What [`Session::new`] needs.
 pub(super) struct Parts {
     pub(super) dir: SessionDir,
     pub(super) meta: Meta,
@@ -54,7 +51,6 @@ pub(super) struct Parts {
     pub(super) socket: Socket,
 }
 
-/// A living session.
 pub(super) struct Session {
     pub(super) core: Core,
     pub(super) body: Body,
@@ -64,31 +60,31 @@ pub(super) struct Session {
     pub(super) socket: Socket,
     pub(super) signals: UnixStream,
     pub(super) terminate: Arc<AtomicBool>,
-    /// Reports when the socket is removed, where the kernel has a watch to spare.
+    /// Reports when the socket is removed. `None` if the user's inotify limit is reached.
     pub(super) watcher: Option<Watcher>,
-    /// When to check whether the socket is still there, where nothing reports it.
+    /// When to check whether the socket still exists, if no watcher reports it.
     pub(super) socket_check: Option<Instant>,
     pub(super) unattended_since: Option<Instant>,
-    /// When all viewers were last given their frames.
-    pub(super) served: Instant,
-    /// When they are next, if frames may be waiting.
+    /// When all viewers were last sent their frames.
+    pub(super) last_served: Instant,
+    /// When they are served next, if this was put off.
     pub(super) serve_due: Option<Instant>,
-    /// What connections are read into.
+    /// The read buffer that all connections share.
     pub(super) scratch: Vec<u8>,
+    /// The buffer in which frames are built, for one connection at a time.
     pub(super) frames: Vec<u8>,
-    /// Says that this session lives. The last field, so that it goes last: after the socket is taken away.
+    /// Marks the session as running. It is the last field so that it is dropped last, after the socket is removed.
     _lock: Lock,
 }
 
-/// Where a session is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Running,
-    /// It was told to end; what is left at `kill_at` is killed.
+    /// The program and its process tree got SIGHUP; what is left at `kill_at` gets SIGKILL.
     Ending {
         kill_at: Instant,
     },
-    /// It has ended; the last viewers are served.
+    /// The program has ended; viewers may read the rest until this time.
     Serving {
         until: Instant,
     },
@@ -106,10 +102,10 @@ impl Session {
             signal_hook::flag::register(signal, terminate.clone())?;
             signal_hook::low_level::pipe::register(signal, signal_end.try_clone()?)?;
         }
-        // A user has some hundred watches for everything; a session goes without where they are used up.
+        // The number of inotify instances per user is small; without one, the socket is checked periodically.
         let watcher = Watcher::new().ok();
         if let Some(watcher) = &watcher {
-            socket.watch_by(watcher);
+            socket.watch_with(watcher);
             poll.add(watcher, WATCHER, Interest::READ)?;
         }
         poll.add(&socket.listener, LISTENER, Interest::READ)?;
@@ -129,7 +125,7 @@ impl Session {
             socket_check: watcher.is_none().then_some(now),
             watcher,
             unattended_since: Some(now),
-            served: now,
+            last_served: now,
             serve_due: None,
             scratch: vec![0; CONN_READ],
             frames: Vec::new(),
@@ -137,19 +133,19 @@ impl Session {
         })
     }
 
-    /// Serves until the program has ended and its viewers have everything.
+    /// Serves until the program has ended and its viewers have all of its output.
     pub(super) fn serve(mut self) {
         let mut ready = Vec::new();
-        // A child that ended before its signal was registered would never be noticed.
+        // A child may have exited before the SIGCHLD handler was registered.
         self.reap();
         loop {
             self.settle();
-            if self.is_over() && self.last_call() {
+            if self.is_over() && self.accept_pending() {
                 return;
             }
             let deadline = self.poll_timeout();
             if self.core.poll.wait(deadline, &mut ready).is_err() {
-                return; // the kernel refuses to wait: nothing can be served any more
+                return; // epoll failed: nothing can be served any more
             }
             for event in &ready {
                 self.handle_ready(event);
@@ -168,36 +164,38 @@ impl Session {
         }
     }
 
-    /// Does everything that follows from what was handled, until nothing is left to do.
+    /// Carries out what the handled events led to, until nothing is left to do: the body's work, frames for
+    /// viewers, then what the body puts off until viewers are served, such as appending output to the log.
     fn settle(&mut self) {
-        let serves = self.serves_now();
+        let serve_now = self.should_serve_now();
         loop {
-            let mut acted = self.body.act(&mut self.core);
+            let mut again = self.body.before_serving(&mut self.core);
             while let Some(event) = self.body.poll_event() {
                 self.handle_body_event(event);
             }
-            if serves {
+            if serve_now {
                 self.serve_viewers();
             }
-            acted |= self.body.settle(&mut self.core);
-            if !acted {
+            again |= self.body.after_serving(&mut self.core);
+            if !again {
                 break;
             }
         }
-        self.body.watch(&self.core);
+        self.body.update_interest(&self.core);
         if std::mem::take(&mut self.core.info_changed) {
-            self.body.describe(&mut self.core);
+            self.body.update_info(&mut self.core);
             self.body.handle_info(&self.core);
             self.send_status();
         }
     }
 
-    /// Whether the viewers have their turn now: a few always have.
-    fn serves_now(&mut self) -> bool {
-        let next = self.served + CROWD_EVERY;
-        let waits = self.conns.len() > CROWD && self.phase == Phase::Running && Instant::now() < next;
-        self.serve_due = waits.then_some(next);
-        !waits
+    /// Whether to serve the viewers now: always for up to [`CROWD`] connections, at most every
+    /// [`CROWD_EVERY`] for more.
+    fn should_serve_now(&mut self) -> bool {
+        let next = self.last_served + CROWD_EVERY;
+        let wait = self.conns.len() > CROWD && self.phase == Phase::Running && Instant::now() < next;
+        self.serve_due = wait.then_some(next);
+        !wait
     }
 
     fn handle_body_event(&mut self, event: BodyEvent) {
@@ -207,12 +205,12 @@ impl Session {
                 self.core.info_changed = true;
                 self.unattended_since = (viewers == 0).then(Instant::now);
             }
-            // After an exit, a viewer may take as long as the session serves.
+            // After the program's exit, a viewer may read until the session stops serving.
             BodyEvent::Closing { conn, code } if code != close::NORMAL || self.phase == Phase::Running => {
-                self.cut_later(conn);
+                self.set_close_deadline(conn);
             }
             BodyEvent::Closing { .. } => {}
-            BodyEvent::Reply { conn, reply } => self.answer(conn, &reply),
+            BodyEvent::Reply { conn, reply } => self.send_reply(conn, &reply),
         }
     }
 }

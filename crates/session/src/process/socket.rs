@@ -1,4 +1,4 @@
-//! The session's listening socket, and the path it is bound to.
+//! The session's listening socket, and the paths that lead to it.
 
 use std::fs;
 use std::io;
@@ -9,43 +9,46 @@ use std::path::{Path, PathBuf};
 use bowline_host::home::{Home, SessionDir, ensure_private};
 use bowline_host::watch::{WatchFlags, Watcher};
 
-use super::BirthError;
+use super::StartError;
 
-/// The listening socket and the path it is bound to.
+/// The listening socket. Dropping it removes its paths.
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) listener: UnixListener,
+    /// Where the socket is bound.
     path: PathBuf,
-    link: PathBuf,
+    /// `sock` in the session's folder: the same as `path`, or a symlink to it where that path would be too long.
+    dir_path: PathBuf,
 }
 
 impl Socket {
-    /// Binds the session's socket. The process that holds the lock owns the path, so a stale socket there goes.
-    pub(super) fn bind(home: &Home, dir: &SessionDir) -> Result<Socket, BirthError> {
+    /// Binds the session's socket. This process holds the session's lock and so owns the path: a stale
+    /// socket is removed.
+    pub(super) fn bind(home: &Home, dir: &SessionDir) -> Result<Socket, StartError> {
         let path = home.socket_path(dir)?;
-        Ok(Socket { listener: listen(&path, &dir.sock())?, path, link: dir.sock() })
+        Ok(Socket { listener: listen(&path, &dir.sock())?, path, dir_path: dir.sock() })
     }
 
-    /// Binds again where the path no longer leads here: something cleaned up. Whether it did.
+    /// Binds the socket again if one of its paths was removed. Returns whether it did.
     pub(super) fn rebind(&mut self) -> io::Result<bool> {
-        if self.path.exists() && self.link.exists() {
+        if self.path.exists() && self.dir_path.exists() {
             return Ok(false);
         }
-        self.listener = listen(&self.path, &self.link)?;
+        self.listener = listen(&self.path, &self.dir_path)?;
         Ok(true)
     }
 
-    /// Has the watcher report when the socket or the link to it is removed.
-    pub(super) fn watch_by(&self, watcher: &Watcher) {
-        for place in [self.path.parent(), self.link.parent()].into_iter().flatten() {
-            let _ = watcher.add(place, WatchFlags::DELETE | WatchFlags::MOVED_FROM);
+    /// Makes `watcher` report when the socket or the symlink to it is removed.
+    pub(super) fn watch_with(&self, watcher: &Watcher) {
+        for dir in [self.path.parent(), self.dir_path.parent()].into_iter().flatten() {
+            let _ = watcher.add(dir, WatchFlags::DELETE | WatchFlags::MOVED_FROM);
         }
     }
 
-    /// Takes the path away, so that no one connects any more.
+    /// Removes the paths, so that no new connection can be made.
     pub(super) fn unlink(&self) {
         let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_file(&self.link);
+        let _ = fs::remove_file(&self.dir_path);
     }
 }
 
@@ -55,8 +58,8 @@ impl Drop for Socket {
     }
 }
 
-fn listen(path: &Path, link: &Path) -> io::Result<UnixListener> {
-    for old in [path, link] {
+fn listen(path: &Path, dir_path: &Path) -> io::Result<UnixListener> {
+    for old in [path, dir_path] {
         match fs::remove_file(old) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -68,8 +71,8 @@ fn listen(path: &Path, link: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     listener.set_nonblocking(true)?;
-    if path != link {
-        symlink(path, link)?;
+    if path != dir_path {
+        symlink(path, dir_path)?;
     }
     Ok(listener)
 }

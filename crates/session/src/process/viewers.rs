@@ -1,4 +1,4 @@
-//! The session and its connections: accepting them, reading them, giving them what the body has for them.
+//! The session's connections: accepts them, reads them, and sends viewers their frames.
 
 use std::time::{Duration, Instant};
 
@@ -6,27 +6,28 @@ use bowline_proto::config::VIEWERS;
 use bowline_proto::frame::Frame;
 use bowline_proto::link::ConnId;
 
-use super::conn::{Conn, HIGH_WATER, Input, Role};
+use super::conn::{Conn, ConnRead, HIGH_WATER, Role};
 use super::poll::{Interest, Ready};
 use super::session::Session;
 
 /// How long a connection that is being closed may take to read its last frames.
-const CUT_AFTER: Duration = Duration::from_secs(10);
-/// Connections at once, where the limit of open files allows them; one more is closed at once.
+const CLOSE_AFTER: Duration = Duration::from_secs(10);
+/// The most connections at once, if the limit of open files allows. Further ones are closed at once.
 const MAX_CONNS: usize = 4096;
-/// Connections that viewers leave to control requests: an owner can end a session however many watch it.
-const FOR_REQUESTS: usize = 64;
-/// Descriptors that are not connections. Without room for one more, accepting would fail without end.
-const OTHER_FILES: usize = 64;
+/// Connections reserved for control requests, so that the owner can end a session however many viewers it has.
+const RESERVED_CONNS: usize = 64;
+/// Descriptors reserved for other uses. Without a free one `accept` would fail, and the poll would report
+/// the listener over and over.
+const RESERVED_FILES: usize = 64;
 
-/// How many viewers there is room for.
+/// The most viewers at once.
 pub(super) fn max_viewers() -> usize {
-    VIEWERS.min(max_conns().saturating_sub(FOR_REQUESTS))
+    VIEWERS.min(max_conns().saturating_sub(RESERVED_CONNS))
 }
 
 fn max_conns() -> usize {
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    files.map_or(MAX_CONNS, |files| MAX_CONNS.min((files as usize).saturating_sub(OTHER_FILES)))
+    files.map_or(MAX_CONNS, |files| MAX_CONNS.min((files as usize).saturating_sub(RESERVED_FILES)))
 }
 
 impl Session {
@@ -34,8 +35,8 @@ impl Session {
         let max = max_conns();
         while let Ok((stream, _)) = self.socket.listener.accept() {
             let peer = rustix::net::sockopt::socket_peercred(&stream).map(|peer| peer.uid);
-            let mine = peer.is_ok_and(|uid| uid == rustix::process::geteuid() || uid.is_root());
-            if !mine || self.conns.len() >= max {
+            let is_owner = peer.is_ok_and(|uid| uid == rustix::process::geteuid() || uid.is_root());
+            if !is_owner || self.conns.len() >= max {
                 continue;
             }
             let Ok(conn) = Conn::new(stream) else { continue };
@@ -54,19 +55,19 @@ impl Session {
             if conn.flush().is_err() {
                 return self.drop_conn(id);
             }
-            self.watch_conn(id);
+            self.update_conn_interest(id);
         }
         let Some(conn) = self.conns.get_mut(&id).filter(|_| ready.read) else { return };
         if conn.closing {
-            if ready.hung_up || conn.read(&mut self.scratch) == Input::Closed {
+            if ready.hung_up || conn.read(&mut self.scratch) == ConnRead::Closed {
                 return self.drop_conn(id);
             }
-            conn.received.clear(); // nothing more is heard from it
+            conn.received.clear(); // a closing connection's messages are ignored
             return;
         }
         let input = conn.read(&mut self.scratch);
         self.handle_frames(id);
-        if input == Input::Closed {
+        if input == ConnRead::Closed {
             self.drop_conn(id);
         }
     }
@@ -83,7 +84,7 @@ impl Session {
                     self.handle_frame(id, frame);
                 }
                 Ok(_) => break,
-                Err(_) => return self.drop_conn(id), // not our protocol: what follows cannot be told apart
+                Err(_) => return self.drop_conn(id), // not our protocol: the next frame's start is unknown
             }
         }
         if let Some(conn) = self.conns.get_mut(&id) {
@@ -115,16 +116,16 @@ impl Session {
         }
     }
 
-    /// Gives all viewers what the body has for them.
+    /// Sends all viewers their frames.
     pub(super) fn serve_viewers(&mut self) {
         for id in self.conns.keys().copied().collect::<Vec<_>>() {
-            self.pump(id);
+            self.send_frames(id);
         }
-        self.served = Instant::now();
+        self.last_served = Instant::now();
     }
 
-    /// Gives a viewer what the body has for it, as long as its socket takes it.
-    fn pump(&mut self, id: u64) {
+    /// Sends a viewer its frames, until there are no more or its buffer is full.
+    fn send_frames(&mut self, id: u64) {
         let mut frames = std::mem::take(&mut self.frames);
         loop {
             match self.conns.get(&id) {
@@ -150,10 +151,10 @@ impl Session {
             }
         }
         self.frames = frames;
-        self.watch_conn(id);
+        self.update_conn_interest(id);
     }
 
-    fn watch_conn(&mut self, id: u64) {
+    fn update_conn_interest(&mut self, id: u64) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
         let wanted = Interest { read: true, write: !conn.is_drained() };
         if wanted != conn.interest && self.core.poll.modify(&conn.stream, id, wanted).is_ok() {
@@ -161,16 +162,16 @@ impl Session {
         }
     }
 
-    /// A connection is being closed: what it is still to be sent has this long to leave.
-    pub(super) fn cut_later(&mut self, id: u64) {
+    /// Limits how long a connection that is being closed may take to read the rest.
+    pub(super) fn set_close_deadline(&mut self, id: u64) {
         if let Some(conn) = self.conns.get_mut(&id) {
-            conn.cut_at.get_or_insert(Instant::now() + CUT_AFTER);
+            conn.close_deadline.get_or_insert(Instant::now() + CLOSE_AFTER);
         }
     }
 
-    /// Cuts connections whose time is up.
-    pub(super) fn cut_overdue(&mut self, now: Instant) {
-        let overdue = |conn: &Conn| conn.cut_at.is_some_and(|at| now >= at);
+    /// Closes connections whose deadline has passed.
+    pub(super) fn close_overdue(&mut self, now: Instant) {
+        let overdue = |conn: &Conn| conn.close_deadline.is_some_and(|at| now >= at);
         let ids: Vec<u64> = self.conns.iter().filter(|(_, conn)| overdue(conn)).map(|(id, _)| *id).collect();
         ids.into_iter().for_each(|id| self.drop_conn(id));
     }

@@ -1,4 +1,4 @@
-//! How a terminal ends: its program is reaped, its last output read, its end recorded.
+//! The end of a terminal: its program is reaped, its last output is read, its exit is recorded.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,8 @@ use super::super::core::Core;
 use super::Terminal;
 use super::pty_io::PtyWatch;
 
-/// After the program's end, output of others that still hold the terminal is waited for until it pauses this long.
+/// After the program's exit other processes may hold the PTY open. Their output is read until it pauses for
+/// this long.
 pub(super) const TAIL_QUIET: Duration = Duration::from_millis(500);
 
 impl Terminal {
@@ -20,38 +21,38 @@ impl Terminal {
             return;
         }
         let signal = status.terminating_signal().map(signal::name);
-        self.status = Some(ExitStatus { code: status.exit_status(), signal });
+        self.exit_status = Some(ExitStatus { code: status.exit_status(), signal });
         self.last_output = Instant::now();
-        // It may have opened its terminal again and written its last words just now.
+        // The program may have reopened its terminal and written to it just before it exited.
         if let PtyWatch::Parked { .. } = self.watch {
-            self.watch_pty_again(core);
+            self.unpark_pty(core);
         }
     }
 
-    pub(in super::super) fn handle_tree_gone(&mut self, core: &mut Core) {
-        // No process is left to write: what the terminal still holds is read, and that is all.
+    pub(in super::super) fn handle_tree_ended(&mut self, core: &mut Core) {
+        // No process is left that could write: read what the PTY still holds, and do not wait for more.
         self.last_output = self.last_output.min(Instant::now() - TAIL_QUIET);
         self.read_pty(core, false);
     }
 
-    /// The terminal was read to its end, or until it fell silent while others hold it open.
+    /// The PTY was read to its end, or was quiet for [`TAIL_QUIET`] while other processes hold it open.
     pub(in super::super) fn is_drained(&self, now: Instant) -> bool {
         match self.watch {
-            PtyWatch::For(interest) => interest.read && now >= self.last_output + TAIL_QUIET,
+            PtyWatch::Polled(interest) => interest.read && now >= self.last_output + TAIL_QUIET,
             PtyWatch::Parked { .. } | PtyWatch::Finished => true,
         }
     }
 
     pub(in super::super) fn finish(&mut self, core: &mut Core, status: ExitStatus, now: Instant) {
-        if let PtyWatch::For(_) = self.watch {
+        if let PtyWatch::Polled(_) = self.watch {
             core.poll.remove(&self.pty);
         }
         self.watch = PtyWatch::Finished;
-        self.log_newest(core);
+        self.log_latest(core);
         self.emulator.advance(self.log.end());
         self.emulator.flush();
-        self.handle_screen(core);
-        for event in self.notices.due(now, true) {
+        self.handle_emulator(core);
+        for event in self.notices.take_records(now, true) {
             self.record(core, event);
         }
         let ExitStatus { code, signal } = status.clone();

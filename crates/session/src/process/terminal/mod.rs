@@ -1,18 +1,24 @@
 //! A terminal session: a program on a PTY, the log of its output, its screen, and the link to its viewers.
 //!
-//! In the order that a byte takes: `pty_io.rs` reads it; the link decides who gets it (`poll_frames` here builds the frames,
-//! from memory where it is the newest); it is appended to the log before the loop waits again; the screen's thread
-//! ([`crate::emulator`]) is told of it a moment later. `birth.rs` starts it, `requests.rs` answers what
-//! only a terminal can, `ending.rs` is its end.
+//! The path of output, from one wait of the loop to the next:
+//!
+//! 1. [`Terminal::read_pty`] (`pty_io.rs`) reads up to 64 KiB into [`LatestOutput`], and reports the new
+//!    end to the link.
+//! 2. [`Terminal::poll_frames`] builds each viewer's frames: from [`LatestOutput`], or from the log for a
+//!    viewer that is further behind. The session writes them to the viewer's socket.
+//! 3. [`Terminal::after_serving`] appends the read to the log, and notifies the emulator thread
+//!    ([`crate::emulator`]) at once or within [`SCREEN_DELAY`].
+//!
+//! `start.rs` starts a terminal, `requests.rs` handles its requests and commands, `ending.rs` ends it.
 
-mod birth;
 mod ending;
-mod newest;
+mod latest_output;
 mod notices;
-mod pace;
 mod pty_io;
-mod replies;
+mod query_replies;
 mod requests;
+mod start;
+mod throttle;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -31,67 +37,67 @@ use bowline_proto::link::{ConnId, Server, ServerEvent, Transmit};
 use bowline_proto::message::ServerMessage;
 use bowline_proto::session::{Call, ExitStatus, SessionInfo};
 
-pub(super) use self::birth::Prepared;
-use self::newest::Newest;
+use self::latest_output::LatestOutput;
 use self::notices::{Notice, Notices};
-use self::pace::Pace;
 use self::pty_io::PtyWatch;
-use self::replies::Replies;
+use self::query_replies::QueryReplies;
+pub(super) use self::start::PreparedTerminal;
+use self::throttle::Throttle;
 use super::body::BodyEvent;
 use super::core::Core;
 use super::poll::{Interest, Ready};
 use super::session::FIRST_OF_BODY;
 use super::viewers::max_viewers;
-use crate::emulator::{Ask, Done, Emulator};
+use crate::emulator::{Emulator, EmulatorEvent, Job};
 use crate::pty::Pty;
 
-/// Tokens of the poll.
+// Tokens of the poll.
 const PTY: u64 = FIRST_OF_BODY;
-const SCREEN: u64 = FIRST_OF_BODY + 1;
+const EMULATOR: u64 = FIRST_OF_BODY + 1;
 
-/// Output below this waits for [`SCREEN_DELAY`] before the screen is told of it.
+/// The emulator is notified at once of this much new output, and after [`SCREEN_DELAY`] of less.
 const SCREEN_SOON: u64 = 32 << 10;
-/// How far the screen may be behind in time. A program that queries its terminal waits this long at most.
+/// How long new output may wait before the emulator parses it. It also delays replies to terminal queries.
 const SCREEN_DELAY: Duration = Duration::from_millis(4);
 
 /// A program on a PTY.
 pub(super) struct Terminal {
     pub(super) link: Server,
     pub(super) pty: Pty,
-    /// How the program ended, once it was reaped.
-    pub(super) status: Option<ExitStatus>,
-    /// What the session has to do for it.
+    /// Set once the program was reaped.
+    pub(super) exit_status: Option<ExitStatus>,
+    /// Queued for [`Body::poll_event`](super::body::Body::poll_event).
     pub(super) events: VecDeque<BodyEvent>,
     log: Arc<Log>,
     history: History,
-    /// Where in the journal the last checkpoint was written.
-    checkpointed: u64,
+    /// How long the journal was at the last checkpoint, in bytes.
+    last_checkpoint: u64,
     emulator: Emulator,
-    replies: Replies,
-    /// Screens that control connections wait for: ticket to connection.
-    screens: BTreeMap<u64, u64>,
+    query_replies: QueryReplies,
+    /// Control connections that wait for the screen, by the ticket of their job.
+    screen_requests: BTreeMap<u64, u64>,
     next_ticket: u64,
     notices: Notices,
     watch: PtyWatch,
     last_output: Instant,
-    /// The output that the description's `active` is about.
-    active_of: Option<Instant>,
-    /// When the description was last brought up to date.
-    described: Instant,
-    /// How much output the screen has been told of.
-    screen_told: Offset,
-    /// When it is told of the rest.
-    screen_due: Option<Instant>,
-    newest: Newest,
-    pace: Pace,
-    /// When the program is read again after a flood.
-    rest_due: Option<Instant>,
-    /// Where this life's output begins; a cursor of this epoch never points before it.
-    life_start: Offset,
+    /// The `last_output` that `info.active` was computed from.
+    active_from: Option<Instant>,
+    /// When `info` was last updated.
+    info_updated: Instant,
+    /// The end of the output that the emulator was notified of.
+    emulator_tail: Offset,
+    /// When to notify it of the rest.
+    emulator_due: Option<Instant>,
+    latest: LatestOutput,
+    throttle: Throttle,
+    /// When the PTY is read again, if the throttle pauses it.
+    pause_end: Option<Instant>,
+    /// Where the output of this epoch begins; no cursor of this epoch points before it.
+    epoch_start: Offset,
 }
 
 impl Terminal {
-    /// A terminal whose program was just started, as `info` describes it.
+    /// A terminal whose program has just been started, with the size and offset in `info`.
     pub(super) fn new(info: &SessionInfo, log: Arc<Log>, history: History, pty: Pty, emulator: Emulator) -> Terminal {
         let size = info.terminal.as_ref().map(|terminal| terminal.size).unwrap_or_default();
         let mut config = ServerConfig::new(info.epoch.clone(), size);
@@ -103,57 +109,57 @@ impl Terminal {
         Terminal {
             link,
             pty,
-            status: None,
+            exit_status: None,
             events: VecDeque::new(),
             log,
             history,
-            checkpointed: 0,
+            last_checkpoint: 0,
             emulator,
-            replies: Replies::default(),
-            screens: BTreeMap::new(),
+            query_replies: QueryReplies::default(),
+            screen_requests: BTreeMap::new(),
             next_ticket: 0,
             notices: Notices::new(now),
-            watch: PtyWatch::For(Interest::READ),
+            watch: PtyWatch::Polled(Interest::READ),
             last_output: now,
-            active_of: None,
-            described: now,
-            screen_told: offset,
-            screen_due: None,
-            newest: Newest::new(offset),
-            pace: Pace::new(now),
-            rest_due: None,
-            life_start: offset,
+            active_from: None,
+            info_updated: now,
+            emulator_tail: offset,
+            emulator_due: None,
+            latest: LatestOutput::new(offset),
+            throttle: Throttle::new(now),
+            pause_end: None,
+            epoch_start: offset,
         }
     }
 
     pub(super) fn register(&self, core: &Core) -> io::Result<()> {
         core.poll.add(&self.pty, PTY, Interest::READ)?;
-        core.poll.add(self.emulator.ready(), SCREEN, Interest::READ)
+        core.poll.add(self.emulator.ready(), EMULATOR, Interest::READ)
     }
 
     pub(super) fn handle_ready(&mut self, core: &mut Core, ready: &Ready) {
         match ready.token {
             PTY if ready.read => self.read_pty(core, ready.hung_up),
-            SCREEN => self.handle_screen(core),
+            EMULATOR => self.handle_emulator(core),
             _ => {}
         }
     }
 
-    pub(super) fn act(&mut self, core: &mut Core) -> bool {
+    pub(super) fn before_serving(&mut self, core: &mut Core) -> bool {
         self.link.handle_screen(self.emulator.offset());
         self.write_pty(core);
-        let mut acted = false;
+        let mut had_events = false;
         while let Some(event) = self.link.poll_event() {
             self.handle_link_event(core, event);
-            acted = true;
+            had_events = true;
         }
-        acted
+        had_events
     }
 
-    pub(super) fn settle(&mut self, core: &mut Core) -> bool {
-        self.log_newest(core);
+    pub(super) fn after_serving(&mut self, core: &mut Core) -> bool {
+        self.log_latest(core);
         let awaited = self.link.waits_for_screen();
-        self.tell_screen(awaited);
+        self.notify_emulator(awaited);
         let caught_up = awaited && !self.emulator.wake_when_caught_up();
         if caught_up {
             self.link.handle_screen(self.emulator.offset());
@@ -166,12 +172,12 @@ impl Terminal {
         while frames.len() < enough {
             let Some(transmit) = self.link.poll_transmit(conn, now) else { return false };
             if let Transmit::Output { from, len } = transmit
-                && self.newest.get(from, len).is_none()
+                && self.latest.get(from, len).is_none()
             {
-                self.log_newest(core);
+                self.log_latest(core);
             }
-            // A log that cannot be read ends the connection; the viewer comes back and tries again.
-            if wire::put(frames, transmit, &self.log, |from, len| self.newest.get(from, len)) != Put::Queued {
+            // If the log cannot be read, the connection is closed; the client reconnects and tries again.
+            if wire::put(frames, transmit, &self.log, |from, len| self.latest.get(from, len)) != Put::Queued {
                 return true;
             }
         }
@@ -183,48 +189,48 @@ impl Terminal {
             self.pty_timeout(),
             self.link.poll_timeout().map(|at| core.instant(at)),
             self.notices.poll_timeout(),
-            self.screen_due,
-            self.rest_due,
+            self.emulator_due,
+            self.pause_end,
         ];
         times.into_iter().flatten().min()
     }
 
     pub(super) fn handle_time(&mut self, core: &mut Core, now: Instant) {
         self.link.handle_timeout(core.now());
-        for event in self.notices.due(now, false) {
+        for event in self.notices.take_records(now, false) {
             self.record(core, event);
         }
-        if let Some(message) = self.notices.left_out(now) {
+        if let Some(message) = self.notices.take_suppressed(now) {
             self.link.handle_notice(message);
         }
-        self.watch_parked_pty(core, now);
+        self.check_parked_pty(core, now);
     }
 
     fn handle_link_event(&mut self, core: &mut Core, event: ServerEvent) {
         match event {
             ServerEvent::Resize(size) => self.resize(core, size),
             ServerEvent::NeedSnapshot { conn, scope, scrollback } => {
-                self.emulator.ask(Ask::Snapshot { ticket: conn.0, scope, scrollback });
+                self.emulator.submit(Job::Snapshot { ticket: conn.0, scope, scrollback });
             }
-            ServerEvent::Theme(theme) => self.emulator.ask(Ask::Theme(theme)),
+            ServerEvent::Theme(theme) => self.emulator.submit(Job::SetTheme(theme)),
             ServerEvent::Command { conn, id, command } => {
-                let answer = self.command(core, id, &command);
-                self.link.handle_command_done(conn, answer);
+                let reply = self.command(core, id, &command);
+                self.link.handle_command_done(conn, reply);
             }
             ServerEvent::ClientsChanged(viewers) => self.events.push_back(BodyEvent::Viewers(viewers)),
             ServerEvent::Closing { conn, code } => self.events.push_back(BodyEvent::Closing { conn: conn.0, code }),
         }
     }
 
-    // ---- the screen ----
+    // ---- the emulator ----
 
-    fn handle_screen(&mut self, core: &mut Core) {
-        for done in self.emulator.take() {
-            match done {
-                Done::Snapshot(conn, snapshot) => self.link.handle_snapshot(ConnId(conn), snapshot),
-                Done::Shown(ticket, screen) => self.handle_shown(ticket, screen),
-                Done::Replies(bytes) => self.replies.push(&bytes),
-                Done::Event(event) => {
+    fn handle_emulator(&mut self, core: &mut Core) {
+        for event in self.emulator.take_events() {
+            match event {
+                EmulatorEvent::Snapshot { ticket, snapshot } => self.link.handle_snapshot(ConnId(ticket), snapshot),
+                EmulatorEvent::Rendered { ticket, screen } => self.handle_rendered(ticket, screen),
+                EmulatorEvent::QueryReplies(bytes) => self.query_replies.push(&bytes),
+                EmulatorEvent::Screen(event) => {
                     let notice = self.notices.handle(event, Instant::now());
                     self.handle_notice(core, notice);
                 }
@@ -252,60 +258,63 @@ impl Terminal {
         }
     }
 
-    /// Tells the screen of new output: viewers come first, so little of it may wait a moment. Waking the other thread for
-    /// each key would cost the key's echo a third of its time.
-    fn tell_screen(&mut self, awaited: bool) {
-        let untold = self.log.end() - self.screen_told;
+    /// Notifies the emulator of new output: at once if a viewer waits for the screen (`awaited`) or there
+    /// is much of it, otherwise within [`SCREEN_DELAY`]. Waking the thread for each key would add about a
+    /// third to the time of its echo.
+    fn notify_emulator(&mut self, awaited: bool) {
+        let new = self.log.end() - self.emulator_tail;
         let now = Instant::now();
-        if awaited || untold >= SCREEN_SOON || self.screen_due.is_some_and(|due| now >= due) {
-            self.screen_told = self.log.end();
-            self.screen_due = None;
-            self.emulator.advance(self.screen_told);
-        } else if untold > 0 {
-            self.screen_due.get_or_insert(now + SCREEN_DELAY);
+        if awaited || new >= SCREEN_SOON || self.emulator_due.is_some_and(|due| now >= due) {
+            self.emulator_tail = self.log.end();
+            self.emulator_due = None;
+            self.emulator.advance(self.emulator_tail);
+        } else if new > 0 {
+            self.emulator_due.get_or_insert(now + SCREEN_DELAY);
         }
     }
 
     // ---- description and journal ----
 
-    pub(super) fn describe(&mut self, core: &mut Core) {
+    pub(super) fn update_info(&mut self, core: &mut Core) {
         core.info.offset = self.log.end();
-        // Worked out once for each output: two clocks are read one after the other, and the difference varies.
-        if self.active_of != Some(self.last_output) {
+        // Computed once per output: it combines two clocks, so computing it again would give a slightly
+        // different time.
+        if self.active_from != Some(self.last_output) {
             let last = SystemTime::now().checked_sub(self.last_output.elapsed());
             core.info.active = last.map(timestamp_of);
-            self.active_of = Some(self.last_output);
+            self.active_from = Some(self.last_output);
         }
-        self.described = Instant::now();
+        self.info_updated = Instant::now();
     }
 
-    /// Records an event; a disk that does not take it makes the session degraded, not dead.
+    /// Records an event. If the disk fails, the session is degraded but keeps running.
     fn record(&mut self, core: &mut Core, event: Event) {
         if let Err(error) = self.try_record(core, event) {
             self.degrade(core, &error);
         }
     }
 
-    /// Records an event and gives its number.
+    /// Records an event and returns its sequence number.
     fn try_record(&mut self, core: &mut Core, event: Event) -> io::Result<u64> {
         let seq = self.history.record(&mut core.journal, event)?;
         let end = core.journal.end();
-        // After a compaction the journal is shorter than it was.
-        if end.byte.abs_diff(self.checkpointed) >= CHECKPOINT_EVERY {
-            self.checkpointed = end.byte;
-            // A list that finds no checkpoint reads the events instead.
+        // `abs_diff`, since a compaction makes the journal shorter.
+        if end.byte.abs_diff(self.last_checkpoint) >= CHECKPOINT_EVERY {
+            self.last_checkpoint = end.byte;
+            // An error is harmless: without a checkpoint, a list reads the whole journal.
             let _ = self.history.summary.checkpoint(core.journal.file(), end, &core.dir.head());
         }
         Ok(seq)
     }
 
+    /// Marks the session as degraded and notifies viewers, once.
     fn degrade(&mut self, core: &mut Core, error: &io::Error) {
         if std::mem::replace(&mut core.info.degraded, true) {
             return;
         }
         core.info_changed = true;
         let _ = self.try_record(core, Event::Degraded { error: error.to_string() });
-        let body = format!("the session's files cannot be written ({error}); its history is kept in memory only");
+        let body = format!("cannot write the session's files ({error}); new output is kept in memory only");
         self.link.handle_notice(ServerMessage::Notify { title: "bowline".into(), body });
     }
 }

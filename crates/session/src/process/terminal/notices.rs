@@ -1,4 +1,4 @@
-//! What a program reports about itself (title, directory, notifications, links), at a rate that people can bear.
+//! Turns screen events (title, directory, bell, notifications, links) into messages and records, with rate limits.
 
 use std::time::{Duration, Instant};
 
@@ -9,36 +9,37 @@ use bowline_proto::session::CallKind;
 
 use crate::screen::ScreenEvent;
 
-/// Title, directory and bell are recorded at most this often; viewers hear of each change.
+/// Title, directory and bell are recorded at most this often. Viewers get every change.
 const RECORD_EVERY: Duration = Duration::from_secs(1);
-/// Notifications and bells in one second; the rest are counted, and viewers get the count.
+/// The most notifications, bells and login pages in one second. The rest are counted, and viewers get the count.
 const MAX_CALLS: u32 = 20;
-/// Links in one second. Viewers see the text of the rest all the same, so they are not counted.
+/// The most links in one second. The rest are dropped without a count, since viewers see them in the text.
 const MAX_LINKS: u32 = 100;
-/// A bell this soon after a notification belongs to it.
+/// A bell this soon after a notification is part of the same call.
 const SAME_CALL: Duration = Duration::from_secs(1);
 
-/// Turns what the terminal reports into messages and records.
 #[derive(Debug)]
 pub(super) struct Notices {
+    /// A title that is not recorded yet; likewise `cwd` and `bell`.
     title: Option<String>,
     cwd: Option<String>,
     bell: bool,
-    recorded: Option<Instant>,
-    notified: Option<Instant>,
-    calls: Second,
-    links: Second,
-    left_out: u32,
+    last_record: Option<Instant>,
+    last_notification: Option<Instant>,
+    calls: RateLimit,
+    links: RateLimit,
+    /// Calls over the limit whose number was not sent to viewers yet.
+    suppressed: u32,
 }
 
-/// What follows from one report.
+/// What to do about one screen event.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Notice {
-    /// For viewers.
+    /// To send to viewers.
     pub(super) message: Option<ServerMessage>,
-    /// To be recorded at once.
+    /// To record at once.
     pub(super) record: Option<Event>,
-    /// The program calls for its owner.
+    /// The program's latest call for its owner, for the session's description.
     pub(super) call: Option<(CallKind, String)>,
 }
 
@@ -48,18 +49,18 @@ impl From<ServerMessage> for Notice {
     }
 }
 
-/// How much happened in the current second.
+/// Counts events in the current second.
 #[derive(Debug)]
-struct Second {
-    began: Instant,
+struct RateLimit {
+    start: Instant,
     count: u32,
 }
 
-impl Second {
-    /// Counts one more; whether it is within `max`.
+impl RateLimit {
+    /// Counts an event. Returns whether it is within `max` per second.
     fn admit(&mut self, max: u32, now: Instant) -> bool {
-        if now >= self.began + Duration::from_secs(1) {
-            *self = Second { began: now, count: 0 };
+        if now >= self.start + Duration::from_secs(1) {
+            *self = RateLimit { start: now, count: 0 };
         }
         self.count += 1;
         self.count <= max
@@ -68,16 +69,16 @@ impl Second {
 
 impl Notices {
     pub(super) fn new(now: Instant) -> Notices {
-        let second = || Second { began: now, count: 0 };
+        let limit = || RateLimit { start: now, count: 0 };
         Notices {
             title: None,
             cwd: None,
             bell: false,
-            recorded: None,
-            notified: None,
-            calls: second(),
-            links: second(),
-            left_out: 0,
+            last_record: None,
+            last_notification: None,
+            calls: limit(),
+            links: limit(),
+            suppressed: 0,
         }
     }
 
@@ -92,8 +93,8 @@ impl Notices {
                 ServerMessage::Cwd { cwd }.into()
             }
             ScreenEvent::Notify { title, body } if self.admit_call(now) => {
-                self.bell = false; // this is the later call
-                self.notified = Some(now);
+                self.bell = false; // the notification is the later call
+                self.last_notification = Some(now);
                 Notice {
                     record: Some(Event::Notify { title: title.clone(), body: body.clone() }),
                     call: Some((CallKind::Notify, call_text(&title, &body))),
@@ -101,14 +102,14 @@ impl Notices {
                 }
             }
             ScreenEvent::Bell if self.admit_call(now) => {
-                // Programs ring beside a notification, and the words say more.
-                if self.notified.is_some_and(|at| now < at + SAME_CALL) {
+                // Programs ring the bell along with a notification, whose text says more.
+                if self.last_notification.is_some_and(|at| now < at + SAME_CALL) {
                     return ServerMessage::Bell.into();
                 }
                 self.bell = true;
                 Notice { call: Some((CallKind::Bell, String::new())), ..ServerMessage::Bell.into() }
             }
-            // A login page that waits for the user is a call; any other link is only a convenience.
+            // A login page that a tool waits for counts as a call; any other link is only a convenience.
             ScreenEvent::Url { url, open: true } if self.admit_call(now) => {
                 ServerMessage::Url { url, open: true }.into()
             }
@@ -119,42 +120,42 @@ impl Notices {
         }
     }
 
-    /// Title, directory and bell that are due to be recorded; all of them when `last`.
-    pub(super) fn due(&mut self, now: Instant, last: bool) -> Vec<Event> {
+    /// Takes the title, directory and bell that are to be recorded now; with `last`, even before their time.
+    pub(super) fn take_records(&mut self, now: Instant, last: bool) -> Vec<Event> {
         if !last && self.record_at().is_none_or(|at| now < at) {
             return Vec::new();
         }
-        self.recorded = Some(now);
+        self.last_record = Some(now);
         let title = self.title.take().map(|title| Event::Title { title });
         let cwd = self.cwd.take().map(|cwd| Event::Cwd { cwd });
         let bell = std::mem::take(&mut self.bell).then_some(Event::Bell);
         title.into_iter().chain(cwd).chain(bell).collect()
     }
 
-    /// How many calls were left out in the second that has passed, for viewers.
-    pub(super) fn left_out(&mut self, now: Instant) -> Option<ServerMessage> {
-        if self.left_out == 0 || now < self.calls.began + Duration::from_secs(1) {
+    /// Once the second is over, takes the message that says how many calls were suppressed in it.
+    pub(super) fn take_suppressed(&mut self, now: Instant) -> Option<ServerMessage> {
+        if self.suppressed == 0 || now < self.calls.start + Duration::from_secs(1) {
             return None;
         }
-        let body = format!("{} more notifications and bells came too fast to show", std::mem::take(&mut self.left_out));
+        let body = format!("{} more notifications and bells were suppressed", std::mem::take(&mut self.suppressed));
         Some(ServerMessage::Notify { title: "bowline".into(), body })
     }
 
-    /// When [`Notices::due`] or [`Notices::left_out`] has something.
+    /// When [`Notices::take_records`] or [`Notices::take_suppressed`] has something to return.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let tell = (self.left_out > 0).then(|| self.calls.began + Duration::from_secs(1));
-        self.record_at().into_iter().chain(tell).min()
+        let report = (self.suppressed > 0).then(|| self.calls.start + Duration::from_secs(1));
+        self.record_at().into_iter().chain(report).min()
     }
 
     fn record_at(&self) -> Option<Instant> {
-        let waits = self.title.is_some() || self.cwd.is_some() || self.bell;
-        waits.then(|| self.recorded.map_or(self.calls.began, |at| at + RECORD_EVERY))
+        let has_records = self.title.is_some() || self.cwd.is_some() || self.bell;
+        has_records.then(|| self.last_record.map_or(self.calls.start, |at| at + RECORD_EVERY))
     }
 
     fn admit_call(&mut self, now: Instant) -> bool {
-        // What was left out is told before the next second begins.
-        let admitted = if self.left_out > 0 { false } else { self.calls.admit(MAX_CALLS, now) };
-        self.left_out += u32::from(!admitted);
+        // Once a call was suppressed, all are until the count was sent.
+        let admitted = if self.suppressed > 0 { false } else { self.calls.admit(MAX_CALLS, now) };
+        self.suppressed += u32::from(!admitted);
         admitted
     }
 }
@@ -169,11 +170,13 @@ mod tests {
         let mut notices = Notices::new(start);
         let sent = (0..1000).filter(|_| notices.handle(ScreenEvent::Bell, start).message.is_some()).count();
         assert_eq!(sent, MAX_CALLS as usize);
-        assert_eq!(notices.due(start, false), [Event::Bell], "one record for all of them");
-        assert_eq!(notices.left_out(start), None);
+        assert_eq!(notices.take_records(start, false), [Event::Bell], "one record for all bells");
+        assert_eq!(notices.take_suppressed(start), None);
         let later = start + Duration::from_secs(1);
         assert_eq!(notices.poll_timeout(), Some(later));
-        let Some(ServerMessage::Notify { body, .. }) = notices.left_out(later) else { panic!("nothing told") };
+        let Some(ServerMessage::Notify { body, .. }) = notices.take_suppressed(later) else {
+            panic!("no count was sent")
+        };
         assert!(body.starts_with("980 more"), "{body}");
         assert!(notices.handle(ScreenEvent::Bell, later).message.is_some());
     }
@@ -183,15 +186,16 @@ mod tests {
         let start = Instant::now();
         let mut notices = Notices::new(start);
         notices.handle(ScreenEvent::Title("a".into()), start);
-        assert_eq!(notices.due(start, false), [Event::Title { title: "a".into() }]);
+        assert_eq!(notices.take_records(start, false), [Event::Title { title: "a".into() }]);
         for title in ["b", "c"] {
             notices.handle(ScreenEvent::Title(title.into()), start);
         }
-        assert_eq!(notices.due(start, false), []);
-        assert_eq!(notices.due(start + RECORD_EVERY, false), [Event::Title { title: "c".into() }]);
+        assert_eq!(notices.take_records(start, false), []);
+        assert_eq!(notices.take_records(start + RECORD_EVERY, false), [Event::Title { title: "c".into() }]);
     }
 
-    /// npm and git print links all day: that used to raise "N more notifications, links and bells came too fast".
+    /// npm and git print many links. They once counted as calls, and viewers got "N more notifications,
+    /// links and bells".
     #[test]
     fn links_are_not_notifications() {
         let start = Instant::now();
@@ -199,22 +203,25 @@ mod tests {
         let link = |n: usize| ScreenEvent::Url { url: format!("https://example.org/{n}"), open: false };
         let sent = (0..1000).filter(|n| notices.handle(link(*n), start).message.is_some()).count();
         assert_eq!(sent, MAX_LINKS as usize);
-        assert_eq!(notices.poll_timeout(), None, "nothing to complain about");
-        assert_eq!(notices.left_out(start + Duration::from_secs(2)), None);
-        assert!(notices.handle(ScreenEvent::Bell, start).message.is_some(), "and they take no call's place");
+        assert_eq!(notices.poll_timeout(), None, "nothing to report");
+        assert_eq!(notices.take_suppressed(start + Duration::from_secs(2)), None);
+        assert!(
+            notices.handle(ScreenEvent::Bell, start).message.is_some(),
+            "links do not count towards the limit of calls"
+        );
     }
 
-    /// A bell and a notification in one write: the bell used to replace the words.
+    /// Programs write a notification and a bell together. The bell once replaced the text of the call.
     #[test]
-    fn a_bell_beside_a_notification_does_not_hide_its_words() {
+    fn a_bell_with_a_notification_does_not_hide_its_text() {
         let start = Instant::now();
         let mut notices = Notices::new(start);
         let notify = || ScreenEvent::Notify { title: String::new(), body: "done".into() };
         assert_eq!(notices.handle(notify(), start).call, Some((CallKind::Notify, "done".into())));
         let bell = notices.handle(ScreenEvent::Bell, start);
-        assert_eq!(bell, ServerMessage::Bell.into(), "viewers hear it, and the call stays");
-        assert_eq!(notices.due(start, true), [], "nor is it recorded over the words");
+        assert_eq!(bell, ServerMessage::Bell.into(), "viewers get the bell, and the call stays the notification");
+        assert_eq!(notices.take_records(start, true), [], "the bell is not recorded over the text");
         let later = notices.handle(ScreenEvent::Bell, start + SAME_CALL);
-        assert_eq!(later.call, Some((CallKind::Bell, String::new())), "a later one is a call of its own");
+        assert_eq!(later.call, Some((CallKind::Bell, String::new())), "a later bell is a new call");
     }
 }

@@ -1,4 +1,4 @@
-//! Output from the PTY into the log, keys to the program, sizes.
+//! Reads output from the PTY and appends it to the log, writes input to the PTY, and resizes it.
 
 use std::time::{Duration, Instant};
 
@@ -11,38 +11,40 @@ use super::{PTY, Terminal};
 use crate::pty::PtyRead;
 use bowline_host::events::Event;
 
-/// What a read of a terminal that has more to give brings at least.
+/// A read that returns less than this has emptied the PTY.
 const FULL_READ: usize = 1024;
-/// How old the description of a session that prints may get.
-const DESCRIBE_EVERY: Duration = Duration::from_secs(10);
-/// How often to check a terminal that every process closed while the program lives.
+/// While a session prints, its description is updated this often.
+const INFO_EVERY: Duration = Duration::from_secs(10);
+/// How often to check whether a program reopened the terminal that all of its processes had closed.
 const REOPEN_CHECK: Duration = Duration::from_millis(250);
 
-/// What the poll waits for at the PTY.
+/// How the poll watches the PTY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PtyWatch {
-    For(Interest),
-    /// Nothing until `check`: no process holds the other side now, and the poll would report that without end.
+    Polled(Interest),
+    /// Not at all until `check`: no process holds the other side open, and the poll would report that over
+    /// and over.
     Parked {
         check: Instant,
     },
-    /// Nothing ever again.
+    /// Not any more: all output was read.
     Finished,
 }
 
 impl Terminal {
-    /// Reads what the program wrote, up to a slice. It is appended to the log when the viewers have it, before the loop
-    /// waits again: see [`Terminal::log_newest`].
+    /// Reads the program's output, up to the size of the buffer, and reports its end to the link. The
+    /// viewers are sent it next; then [`Terminal::after_serving`] appends it to the log, before the loop
+    /// waits again.
     pub(super) fn read_pty(&mut self, core: &mut Core, hung_up: bool) {
-        self.log_newest(core);
-        let buf = self.newest.room();
+        self.log_latest(core);
+        let buf = self.latest.clear();
         let (mut filled, mut closed) = (0, false);
         while filled < buf.len() {
             match self.pty.read(&mut buf[filled..]) {
                 Ok(PtyRead::Data(n)) => {
                     filled += n;
                     if n < FULL_READ {
-                        break; // the terminal had no more; asking again would cost a key's echo one more call
+                        break; // the PTY is empty; another read would delay a key's echo by one more system call
                     }
                 }
                 Ok(PtyRead::Empty) => break,
@@ -54,88 +56,92 @@ impl Terminal {
         }
         if filled > 0 {
             self.last_output = Instant::now();
-            self.pace.handle_output(filled, self.last_output);
-            core.info_changed |= self.last_output.duration_since(self.described) >= DESCRIBE_EVERY;
-            self.newest.filled(self.log.end(), filled);
-            let end = self.newest.end();
-            self.link.handle_log(self.log.start_for(end).max(self.life_start), end);
+            self.throttle.handle_output(filled, self.last_output);
+            core.info_changed |= self.last_output.duration_since(self.info_updated) >= INFO_EVERY;
+            self.latest.set_filled(self.log.end(), filled);
+            let end = self.latest.end();
+            self.link.handle_log(self.log.start_for(end).max(self.epoch_start), end);
         }
         if closed || (hung_up && filled == 0) {
             self.handle_closed_pty(core);
         }
     }
 
-    /// Appends the newest output to the log, if that has not been done. A key's echo is not kept waiting for the file
-    /// system; a viewer that wants more than the newest output is, since it reads the log.
-    pub(super) fn log_newest(&mut self, core: &mut Core) {
-        if self.log.end() >= self.newest.end() {
+    /// Appends the latest output to the log, if the log does not have it yet. Normally
+    /// viewers are sent it first, so that a key's echo does not wait for the file system. Code that reads
+    /// the log calls this before.
+    pub(super) fn log_latest(&mut self, core: &mut Core) {
+        if self.log.end() >= self.latest.end() {
             return;
         }
-        if let Err(error) = self.log.append(self.newest.bytes()) {
+        if let Err(error) = self.log.append(self.latest.bytes()) {
             self.degrade(core, &error);
         }
     }
 
-    /// No process holds the terminal's other side: its end, unless the program lives and may open it again.
+    /// No process holds the other side open: the end of output, unless the program still runs and may reopen it.
     fn handle_closed_pty(&mut self, core: &Core) {
-        let next = match self.status {
+        let next = match self.exit_status {
             Some(_) => PtyWatch::Finished,
             None => PtyWatch::Parked { check: Instant::now() + REOPEN_CHECK },
         };
-        if matches!(self.watch, PtyWatch::For(_)) {
+        if matches!(self.watch, PtyWatch::Polled(_)) {
             core.poll.remove(&self.pty);
         }
         self.watch = next;
     }
 
-    /// Waits at a parked terminal again: a process may hold its other side.
-    pub(super) fn watch_pty_again(&mut self, core: &Core) {
+    /// Watches a parked PTY again, since a process may have opened its other side.
+    pub(super) fn unpark_pty(&mut self, core: &Core) {
         let added = core.poll.add(&self.pty, PTY, Interest::READ);
         self.watch = match added {
-            Ok(()) => PtyWatch::For(Interest::READ),
+            Ok(()) => PtyWatch::Polled(Interest::READ),
             Err(_) => PtyWatch::Finished,
         };
     }
 
-    /// Checks a parked terminal when it is time.
-    pub(super) fn watch_parked_pty(&mut self, core: &Core, now: Instant) {
+    /// Watches a parked PTY again if `check` has passed.
+    pub(super) fn check_parked_pty(&mut self, core: &Core, now: Instant) {
         if matches!(self.watch, PtyWatch::Parked { check } if now >= check) {
-            self.watch_pty_again(core);
+            self.unpark_pty(core);
         }
     }
 
-    /// When the PTY needs attention without being ready.
+    /// When the PTY must be handled even if the poll does not report it.
     pub(super) fn pty_timeout(&self) -> Option<Instant> {
         match self.watch {
             PtyWatch::Parked { check } => Some(check),
-            PtyWatch::For(Interest { read: true, .. }) if self.status.is_some() => Some(self.last_output + TAIL_QUIET),
-            PtyWatch::For(_) | PtyWatch::Finished => None,
+            PtyWatch::Polled(Interest { read: true, .. }) if self.exit_status.is_some() => {
+                Some(self.last_output + TAIL_QUIET)
+            }
+            PtyWatch::Polled(_) | PtyWatch::Finished => None,
         }
     }
 
-    /// Waits at the PTY for what is useful now: not for output while the screen is far behind or a flood rests, for room only
-    /// when something waits to be typed.
-    pub(in super::super) fn watch_pty(&mut self, core: &Core) {
-        // What a program left behind at its end has an end, too, and does not rest.
-        self.rest_due = self.status.is_none().then(|| self.pace.rest(Instant::now())).flatten();
-        let PtyWatch::For(before) = self.watch else { return };
-        let write = !self.replies.is_empty() || !self.link.input().is_empty();
-        let read = self.rest_due.is_none() && !self.emulator.must_wait();
+    /// Updates what the poll waits for on the PTY: output, unless the screen is far behind or reading
+    /// pauses; room to write, only if there is something to write.
+    pub(in super::super) fn update_pty_interest(&mut self, core: &Core) {
+        // After the program's exit the rest of its output is bounded, and is not throttled.
+        self.pause_end = self.exit_status.is_none().then(|| self.throttle.paused_until(Instant::now())).flatten();
+        let PtyWatch::Polled(before) = self.watch else { return };
+        let write = !self.query_replies.is_empty() || !self.link.input().is_empty();
+        let read = self.pause_end.is_none() && !self.emulator.reader_must_wait();
         let wanted = Interest { read, write };
         if wanted != before && core.poll.modify(&self.pty, PTY, wanted).is_ok() {
-            self.watch = PtyWatch::For(wanted);
+            self.watch = PtyWatch::Polled(wanted);
         }
     }
 
-    /// Types what waits: the terminal's answers, since a program waits for them, then keys and commands as they came.
+    /// Writes queued input to the PTY: first query replies, since the program waits for them, then keys and
+    /// commands in the order in which they arrived.
     pub(super) fn write_pty(&mut self, core: &Core) {
-        if self.status.is_some() {
-            // No program will read it. It is taken all the same, so that no viewer waits for ever.
-            let waiting = self.link.input().len();
-            self.link.handle_input_written(waiting, core.now());
+        if self.exit_status.is_some() {
+            // No program will read it. Report it as written, so that no viewer waits for its acknowledgement.
+            let queued = self.link.input().len();
+            self.link.handle_input_written(queued, core.now());
             return;
         }
-        if self.replies.write_to(&self.pty).is_err() || !self.replies.is_empty() {
+        if self.query_replies.write_to(&self.pty).is_err() || !self.query_replies.is_empty() {
             return;
         }
         loop {

@@ -1,4 +1,4 @@
-//! What only a terminal can be asked: its screen, its log, and commands (text to type, a signal to send).
+//! Requests that are specific to a terminal: its screen, its log, and commands (text to type, a signal to send).
 
 use bowline_host::digest::fnv1a;
 use bowline_host::events::Event;
@@ -18,14 +18,14 @@ use super::super::body::BodyEvent;
 use super::super::core::Core;
 use super::super::requests::error;
 use super::Terminal;
-use crate::emulator::Ask;
+use crate::emulator::Job;
 
-/// The longest text of a command, and the most that may wait to be typed when it comes; past this it is refused.
+/// The longest text of a command, and the most input that may be queued with it. A command over the limit
+/// is refused.
 const MAX_TEXT: usize = 256 << 10;
-/// The most of the log that one answer has.
-const MAX_PIECE: usize = 128 << 10;
+/// The most bytes of the log in one reply.
+const MAX_LOG_REPLY: usize = 128 << 10;
 
-/// Why a command was refused, for good.
 struct Refusal {
     code: Code,
     message: String,
@@ -36,43 +36,45 @@ impl Terminal {
         match request {
             Request::Screen { format, scrollback } => {
                 self.next_ticket += 1;
-                self.screens.insert(self.next_ticket, conn);
-                self.emulator.ask(Ask::Show { ticket: self.next_ticket, format, scrollback });
+                self.screen_requests.insert(self.next_ticket, conn);
+                self.emulator.submit(Job::Render { ticket: self.next_ticket, format, scrollback });
                 None
             }
-            Request::Log { from, max } => Some(self.piece(core, from, max)),
+            Request::Log { from, max } => Some(self.read_log(core, from, max)),
             Request::Command { id, command } => Some(match self.command(core, id, &command) {
                 ServerMessage::Accepted { id, seq, duplicate } => Reply::Accepted { id, seq, duplicate },
                 ServerMessage::Rejected { code, message, .. } => Reply::Error { code, message },
-                _ => error(Code::Internal, "a command got a strange answer"),
+                _ => error(Code::Internal, "unexpected reply to a command"),
             }),
             Request::Status { .. } | Request::End { .. } | Request::Set { .. } | Request::Unknown => {
-                Some(error(Code::BadRequest, "a terminal does not answer that request"))
+                Some(error(Code::BadRequest, "a terminal does not support that request"))
             }
         }
     }
 
-    /// A screen that was asked for has come.
-    pub(super) fn handle_shown(&mut self, ticket: u64, screen: Value) {
-        if let Some(conn) = self.screens.remove(&ticket) {
+    /// Replies to a request for the screen.
+    pub(super) fn handle_rendered(&mut self, ticket: u64, screen: Value) {
+        if let Some(conn) = self.screen_requests.remove(&ticket) {
             self.events.push_back(BodyEvent::Reply { conn, reply: Reply::Screen { screen } });
         }
     }
 
-    /// A part of the log, which may be in no file.
-    fn piece(&mut self, core: &mut Core, from: Option<Offset>, max: u32) -> Reply {
-        self.log_newest(core);
+    /// Reads a part of the log. Clients cannot always read the file instead: after a write error the log is
+    /// in memory.
+    fn read_log(&mut self, core: &mut Core, from: Option<Offset>, max: u32) -> Reply {
+        self.log_latest(core);
         let (start, end) = (self.log.start(), self.log.end());
-        let mut bytes = vec![0; MAX_PIECE.min(max as usize)];
+        let mut bytes = vec![0; MAX_LOG_REPLY.min(max as usize)];
         let read = match self.log.read(from.unwrap_or(start), &mut bytes) {
             Ok(Read::Data(n)) => n,
             Ok(Read::CaughtUp | Read::Trimmed { .. } | Read::Ahead { .. }) => 0,
-            Err(why) => return error(Code::Internal, &format!("the log cannot be read: {why}")),
+            Err(why) => return error(Code::Internal, &format!("cannot read the log: {why}")),
         };
         Reply::Log { start, end, bytes: control::bytes_to_text(&bytes[..read]) }
     }
 
-    /// Does a command once: it is recorded before it is acted on, and a repeat is told from a reused id.
+    /// Runs a command once. It is recorded before it runs, so that a repeat is recognised, and so is
+    /// another command with the same id.
     pub(super) fn command(&mut self, core: &mut Core, id: String, command: &Value) -> ServerMessage {
         match self.try_command(core, &id, command) {
             Ok((seq, duplicate)) => ServerMessage::Accepted { id, seq, duplicate },
@@ -83,14 +85,14 @@ impl Terminal {
     fn try_command(&mut self, core: &mut Core, id: &str, command: &Value) -> Result<(u64, bool), Refusal> {
         let refuse = |code, message: String| Refusal { code, message };
         if id.is_empty() || id.len() > COMMAND_ID {
-            return Err(refuse(Code::BadRequest, format!("a command's id has 1 to {COMMAND_ID} bytes")));
+            return Err(refuse(Code::BadRequest, format!("a command id must have 1 to {COMMAND_ID} bytes")));
         }
         let digest = fnv1a(command.to_string().as_bytes());
         if let Some((_, before, seq)) = self.history.commands.iter().rfind(|(seen, _, _)| seen == id) {
             return if *before == digest {
                 Ok((*seq, true))
             } else {
-                Err(refuse(Code::IdReused, "another command had this id".into()))
+                Err(refuse(Code::IdReused, "another command already used this id".into()))
             };
         }
         if core.info.exit.is_some() {
@@ -100,21 +102,25 @@ impl Terminal {
         match parsed {
             TerminalCommand::Input { text } => {
                 if text.len() > MAX_TEXT {
-                    return Err(refuse(Code::TooLarge, format!("at most {MAX_TEXT} bytes of text at once")));
+                    let message = format!("the text has {} bytes; send at most {MAX_TEXT} at once", text.len());
+                    return Err(refuse(Code::TooLarge, message));
                 }
-                // Far less than the queue takes: viewers' keys have room behind it.
+                // The link's input queue is far larger, so this leaves room for viewers' keys.
                 if self.link.input().len() + text.len() > MAX_TEXT {
-                    return Err(refuse(Code::TooMany, "the program has not read what was sent before".into()));
+                    let message = "the program has not read earlier input yet; try again later";
+                    return Err(refuse(Code::TooMany, message.into()));
                 }
-                let seq = self.accept(core, id, digest)?;
+                let seq = self.record_command(core, id, digest)?;
                 self.link.handle_typed(text.as_bytes()).map_err(|full| refuse(Code::TooMany, full.to_string()))?;
                 Ok((seq, false))
             }
             TerminalCommand::Signal { name } => {
-                let signal = signal_named(&name)
-                    .ok_or_else(|| refuse(Code::BadRequest, format!("{name:?} is not a signal that can be sent")))?;
-                let seq = self.accept(core, id, digest)?;
-                // The foreground group, as a key would; the program itself where there is none.
+                let signal = signal_named(&name).ok_or_else(|| {
+                    let known = control::SIGNALS.join(", ");
+                    refuse(Code::BadRequest, format!("cannot send the signal {name:?}; use one of {known}"))
+                })?;
+                let seq = self.record_command(core, id, digest)?;
+                // The foreground process group, as Ctrl-C would; the program's own if there is none.
                 let target = self.pty.foreground().unwrap_or_else(|| self.pty.child());
                 let _ = rustix::process::kill_process_group(target, signal);
                 Ok((seq, false))
@@ -122,12 +128,11 @@ impl Terminal {
         }
     }
 
-    fn accept(&mut self, core: &mut Core, id: &str, digest: u64) -> Result<u64, Refusal> {
+    fn record_command(&mut self, core: &mut Core, id: &str, digest: u64) -> Result<u64, Refusal> {
         let event = Event::Command { id: id.to_owned(), digest };
-        let refuse =
-            |why| Refusal { code: Code::NoSpace, message: format!("the command could not be recorded: {why}") };
+        let refuse = |why| Refusal { code: Code::NoSpace, message: format!("cannot record the command: {why}") };
         let seq = self.try_record(core, event).map_err(refuse)?;
-        // Recorded, it counts: a refusal now would be followed by a repeat that is taken for a duplicate.
+        // Once recorded the command must run: after a refusal the client would repeat it, and get `duplicate`.
         if let Err(error) = core.journal.sync() {
             self.degrade(core, &error);
         }
@@ -144,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_signal_that_the_protocol_names_can_be_sent() {
+    fn every_signal_of_the_protocol_can_be_sent() {
         assert!(control::SIGNALS.iter().all(|name| signal_named(name).is_some()));
         assert_eq!((signal_named("SIGINT"), signal_named("SEGV")), (Some(Signal::INT), None));
     }

@@ -1,20 +1,20 @@
-//! The terminal's replies to queries, which go to the program ahead of everything typed: it waits for them.
+//! Replies to terminal queries, queued for the program. They are written before typed input, since the
+//! program waits for them.
 
 use std::collections::VecDeque;
 use std::io;
 
 use crate::pty::Pty;
 
-/// A program that queries its terminal without ever reading the replies loses those past this.
+/// The most bytes that are queued. Further replies are dropped, since the program sends queries but does not read.
 const MAX_REPLIES: usize = 64 << 10;
 
-/// Replies that wait for room in the terminal.
 #[derive(Debug, Default)]
-pub(super) struct Replies {
+pub(super) struct QueryReplies {
     bytes: VecDeque<u8>,
 }
 
-impl Replies {
+impl QueryReplies {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.bytes.len() + bytes.len() <= MAX_REPLIES {
             self.bytes.extend(bytes);
@@ -25,12 +25,12 @@ impl Replies {
         self.bytes.is_empty()
     }
 
-    /// Writes what the terminal takes.
+    /// Writes as much as the PTY accepts.
     pub(super) fn write_to(&mut self, pty: &Pty) -> io::Result<()> {
         while !self.bytes.is_empty() {
-            let taken = pty.write(self.bytes.as_slices().0)?;
-            self.bytes.drain(..taken);
-            if taken == 0 {
+            let written = pty.write(self.bytes.as_slices().0)?;
+            self.bytes.drain(..written);
+            if written == 0 {
                 return Ok(());
             }
         }

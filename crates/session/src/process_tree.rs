@@ -1,7 +1,7 @@
-//! Everything that a session started, also what left its process group or its terminal.
+//! Finds every process that a session started, including those that left its process group or its terminal.
 //!
-//! The session process is a subreaper: a child whose parents end becomes its own, so nothing can leave the tree by
-//! forking twice. What is spared is a documented choice: see [`SPARED`].
+//! The session process is a subreaper: it adopts processes whose parents exit, so a process cannot leave
+//! the tree by forking twice. Some programs are spared on purpose: see [`SPARED`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,24 +11,23 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// Programs that users start from a terminal and mean to outlive it, by the name the kernel knows them by. Ending a
-/// session leaves them and what they started alone; everything else goes.
+/// Programs that users start in a terminal but expect to outlive it, by their kernel name (`comm`). Ending
+/// a session does not kill them or their descendants.
 pub const SPARED: [&str; 7] =
     ["bowline-session", "tmux: server", "screen", "gpg-agent", "ssh-agent", "dbus-daemon", "dtach"];
 
-/// A process of the tree, held so that its number cannot come to mean another one.
+/// A process in the tree, held by a pidfd so that a signal cannot reach another process that reuses its pid.
 #[derive(Debug)]
 pub struct Member {
-    /// Its number.
     pub pid: Pid,
-    handle: OwnedFd,
+    pidfd: OwnedFd,
 }
 
 impl Member {
-    /// Sends a signal, and tells whether that was allowed. A process of another user (by `sudo`, say) is out of reach;
-    /// one that has ended meanwhile is not an error.
+    /// Sends a signal. Returns `false` if this is not permitted, as for a process that `sudo` started for
+    /// another user. A process that has ended in the meantime is not an error.
     pub fn signal(&self, signal: Signal) -> bool {
-        pidfd_send_signal(&self.handle, signal) != Err(Errno::PERM)
+        pidfd_send_signal(&self.pidfd, signal) != Err(Errno::PERM)
     }
 }
 
@@ -39,22 +38,22 @@ struct Stat {
     zombie: bool,
 }
 
-/// All living descendants of this process, without the spared ones and theirs. The session's own `program` is never
-/// spared: who ends a session that runs screen means screen.
+/// All running descendants of this process, except for spared programs and their descendants. The session's own
+/// `program` is never spared: ending a session that runs `screen` ends that `screen`.
 pub fn members(program: Pid) -> io::Result<Vec<Member>> {
     let program = program.as_raw_nonzero().get();
     let root = rustix::process::getpid().as_raw_nonzero().get();
-    let before = snapshot()?;
-    let held: Vec<Member> = descendants(&before, root, program)
+    let before = read_processes()?;
+    let opened: Vec<Member> = descendants(&before, root, program)
         .into_iter()
         .filter_map(|pid| {
             let pid = Pid::from_raw(pid)?;
-            Some(Member { pid, handle: pidfd_open(pid, PidfdFlags::empty()).ok()? })
+            Some(Member { pid, pidfd: pidfd_open(pid, PidfdFlags::empty()).ok()? })
         })
         .collect();
-    // A number may have changed hands between the look and the hold: what is held counts only if it is still ours.
-    let now = descendants(&snapshot()?, root, program);
-    Ok(held.into_iter().filter(|member| now.contains(&member.pid.as_raw_nonzero().get())).collect())
+    // A pid may have been reused between the listing and `pidfd_open`: keep only what is a descendant now, too.
+    let now = descendants(&read_processes()?, root, program);
+    Ok(opened.into_iter().filter(|member| now.contains(&member.pid.as_raw_nonzero().get())).collect())
 }
 
 fn descendants(all: &BTreeMap<i32, Stat>, root: i32, program: i32) -> BTreeSet<i32> {
@@ -78,13 +77,16 @@ fn descendants(all: &BTreeMap<i32, Stat>, root: i32, program: i32) -> BTreeSet<i
     found
 }
 
-fn snapshot() -> io::Result<BTreeMap<i32, Stat>> {
+/// Reads `/proc/PID/stat` of every process.
+fn read_processes() -> io::Result<BTreeMap<i32, Stat>> {
     let pids = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    Ok(pids.filter_map(|pid| Some((pid, parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?))).collect())
+    Ok(pids
+        .filter_map(|pid| Some((pid, parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?)))
+        .collect())
 }
 
-/// `pid (name) state parent ...`, where the name may hold anything, brackets too.
-fn parse(stat: &str) -> Option<Stat> {
+/// Parses `pid (name) state parent ...`. The name may contain anything, including parentheses.
+fn parse_stat(stat: &str) -> Option<Stat> {
     let name = stat.get(stat.find('(')? + 1..stat.rfind(')')?)?;
     let mut rest = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
     let state = rest.next()?;
@@ -96,10 +98,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hostile_name_does_not_confuse_the_parser() {
-        let stat = parse("7 (a) R 1 (b) S 42 7 7 0 -1").unwrap();
+    fn a_name_with_parentheses_does_not_confuse_the_parser() {
+        let stat = parse_stat("7 (a) R 1 (b) S 42 7 7 0 -1").unwrap();
         assert_eq!((stat.parent, stat.name.as_str(), stat.zombie), (42, "a) R 1 (b", false));
-        assert!(parse("7 nothing").is_none());
+        assert!(parse_stat("7 nothing").is_none());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How a terminal comes to life: its files first, then its program.
+//! Starts a terminal: its files first, then its program.
 
 use std::io;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use bowline_host::meta::{Meta, TerminalMeta};
 use bowline_proto::session::{SessionInfo, TerminalInfo};
 use rustix::fs::Mode;
 
-use super::super::BirthError;
+use super::super::StartError;
 use super::Terminal;
 use crate::emulator::Emulator;
 use crate::pty::Pty;
 
-/// A terminal whose files are there, and whose program is not yet.
-pub(in super::super) struct Prepared<'a> {
+/// A terminal whose files are open, but whose program is not started yet.
+pub(in super::super) struct PreparedTerminal<'a> {
     terminal: &'a TerminalMeta,
     log: Arc<Log>,
     journal: Journal,
     history: History,
 }
 
-impl<'a> Prepared<'a> {
-    /// Makes the log and the journal, or opens those of an earlier life.
+impl<'a> PreparedTerminal<'a> {
+    /// Opens the session's log and journal, or creates them.
     pub(in super::super) fn new(
         dir: &SessionDir,
         terminal: &'a TerminalMeta,
-        files: &dyn Fn(io::Error) -> BirthError,
-    ) -> Result<Prepared<'a>, BirthError> {
+        files: &dyn Fn(io::Error) -> StartError,
+    ) -> Result<PreparedTerminal<'a>, StartError> {
         let log = match Log::open(&dir.log()) {
             Ok(log) => log.reserve().map(|()| log),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Log::create(&dir.log(), terminal.log_size),
@@ -39,34 +39,34 @@ impl<'a> Prepared<'a> {
         };
         let log = Arc::new(log.map_err(files)?);
         let (journal, history) = History::open(&dir.events()).map_err(files)?;
-        Ok(Prepared { terminal, log, journal, history })
+        Ok(PreparedTerminal { terminal, log, journal, history })
     }
 
-    /// Starts the program once `wait` says so.
+    /// Starts the program once `wait` returns.
     pub(in super::super) fn spawn(
         &self,
         meta: &Meta,
         umask: Mode,
-        wait: impl FnOnce() -> Result<(), BirthError>,
-    ) -> Result<Pty, BirthError> {
+        wait: impl FnOnce() -> Result<(), StartError>,
+    ) -> Result<Pty, StartError> {
         let spawned = || {
             Pty::check(meta, self.terminal)?;
             wait()?;
             Ok(Pty::spawn(meta, self.terminal, umask)?)
         };
-        // A restart that fails leaves the log as small as it was.
+        // `PreparedTerminal::new` reserved space in the log; a failed restart must not keep it.
         spawned().inspect_err(|_| drop(self.log.shrink()))
     }
 
-    /// Starts the screen, records the start, and completes the description. If that fails, dropping the PTY hangs the
-    /// program up.
+    /// Starts the emulator, records the start, and completes `info`. On an error the PTY is dropped, which
+    /// sends the program SIGHUP.
     pub(in super::super) fn start(
         mut self,
         dir: &SessionDir,
         pty: Pty,
         info: &mut SessionInfo,
-        files: &dyn Fn(io::Error) -> BirthError,
-    ) -> Result<(Journal, Terminal), BirthError> {
+        files: &dyn Fn(io::Error) -> StartError,
+    ) -> Result<(Journal, Terminal), StartError> {
         let TerminalMeta { size, history, .. } = *self.terminal;
         let epoch = info.epoch.clone();
         let emulator = Emulator::start(self.log.clone(), epoch.clone(), size, history as usize, dir.screen())?;
