@@ -1,4 +1,4 @@
-//! The whole state as text, so that tests can compare two screens.
+//! Writes the whole state as text, so that tests can compare two screens.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ impl State {
         if alt {
             self.with_main(|main| {
                 dump_grid(&mut out, "main", main);
-                // While it is hidden, the main screen's saved cursor is its cursor.
+                // While the main screen is hidden, its saved cursor is the same as its cursor.
                 main.cursor.input_needs_wrap = false;
                 dump_cursor(&mut out, "main cursor", &main.cursor);
             });
@@ -48,7 +48,7 @@ fn dump_cursor(out: &mut String, name: &str, cursor: &Cursor<Cell>) {
     );
 }
 
-/// Rows with their characters, and after a row the attributes that differ from those before them.
+/// Writes each row's characters, followed by its changes of attributes.
 fn dump_grid(out: &mut String, name: &str, grid: &Grid<Cell>) {
     let _ = writeln!(out, "{name} history {}", grid.history_size());
     let layout = Flags::WRAPLINE | Flags::WIDE_CHAR | Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER;

@@ -1,29 +1,20 @@
-//! What output tells besides text: title, working directory, notifications, addresses, the bell.
+//! Events in the output: title, working directory, notifications, URLs, the bell.
 
 use super::limits::{EVENTS_MAX, NOTIFY_BODY_MAX, NOTIFY_TITLE_MAX};
 
-/// Something a viewer may want to know, clean of control characters and bounded in size.
+/// An event for viewers. Its texts have no control characters and are bounded in size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScreenEvent {
-    /// The title changed; only the last change between two drains is reported.
+    /// The title changed. Only the last change since the last drain is reported.
     Title(String),
-    /// The shell is in another directory of this host.
+    /// The working directory changed, on this host.
     Cwd(String),
-    /// A program asks for attention.
-    Notify {
-        /// May be empty.
-        title: String,
-        /// The message.
-        body: String,
-    },
-    /// An address was printed for the first time.
-    Url {
-        /// Normalised.
-        url: String,
-        /// It is a login page that a command line tool waits for.
-        open: bool,
-    },
-    /// The bell rang, once or more since the last drain.
+    /// A notification. `title` or `body` may be empty, but not both.
+    Notify { title: String, body: String },
+    /// A URL, normalised, that was printed for the first time. With `open`, it is a login page that a
+    /// command line tool waits for.
+    Url { url: String, open: bool },
+    /// The bell rang at least once since the last drain.
     Bell,
 }
 
@@ -49,7 +40,7 @@ impl Events {
         self.bell = true;
     }
 
-    /// Lists an address; false when there is no room for it.
+    /// Adds a URL. Returns `false` if there is no room for it.
     pub(super) fn url(&mut self, url: &str, open: bool) -> bool {
         self.list(ScreenEvent::Url { url: url.to_owned(), open })
     }
@@ -61,7 +52,7 @@ impl Events {
         }
     }
 
-    /// There is no room for another listed event.
+    /// Whether there is no room for another notification or URL.
     pub(super) fn is_full(&self) -> bool {
         self.listed.len() >= EVENTS_MAX
     }
@@ -85,7 +76,7 @@ impl Events {
     }
 }
 
-/// Text for people: no control or direction-changing characters, at most `max` bytes.
+/// Removes control characters and those that change the direction of text, and cuts the result to `max` bytes.
 pub(super) fn clean(text: &str, max: usize) -> String {
     let mut out = String::with_capacity(text.len().min(max));
     for c in text.chars() {

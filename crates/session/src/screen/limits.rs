@@ -1,42 +1,44 @@
-//! The bounds that keep the emulator's memory and time finite, whatever a program prints.
+//! Limits that bound the emulator's memory and time, whatever a program prints.
 
-/// Bytes given to the parser at once; caps on unfinished sequences are checked between such pieces.
+/// Bytes passed to the parser at once. Limits on unfinished sequences are checked between such pieces.
 pub const PIECE: usize = 8 * 1024;
-/// Longest operating system command; a longer one is discarded to its end.
+/// Longest operating system command (OSC). A longer one is ignored.
 pub const OSC_MAX: usize = 64 * 1024;
-/// Longest control sequence before its final byte; a longer one is parsed but has no effect.
+/// Longest start of a control sequence (CSI) that is continued in the next piece. A longer one is ignored.
 pub const ESCAPE_MAX: usize = 256;
-/// Longest device control string that is answered; the rest of a longer one is discarded.
+/// Longest device control string (DCS) that gets a reply. A longer one is ignored.
 pub const DCS_MAX: usize = 4 * 1024;
-/// Combining marks kept on one cell; more are dropped.
+/// Most combining marks in one cell. Further ones are dropped.
 pub const MARKS_MAX: usize = 16;
-/// Longest title in bytes; a longer one is cut.
+/// Longest title in bytes. A longer one is cut.
 pub const TITLE_MAX: usize = 4 * 1024;
-/// Titles on the title stack; pushing one more drops the oldest.
+/// Most titles on the title stack. Pushing another one drops the oldest.
 pub const TITLE_STACK_MAX: usize = 16;
-/// Lines of history a screen can be asked to keep; more are not.
+/// Most lines of scrollback that a screen keeps. A larger setting is reduced to this.
 pub const HISTORY_MAX: usize = 100_000;
-/// Answers kept between two drains; further answers are dropped.
+/// Most bytes of query replies between two drains. Further replies are dropped.
 pub const REPLIES_MAX: usize = 64 * 1024;
-/// Events kept between two drains; further ones are dropped.
+/// Most notifications and URLs between two drains. Further ones are dropped.
 pub const EVENTS_MAX: usize = 256;
-/// Longest address of an OSC 8 link; text under a longer one is not a link.
+/// Longest URI of an OSC 8 link. Text with a longer one is not a link.
 pub const LINK_URI_MAX: usize = 2 * 1024;
-/// Longest id of an OSC 8 link; a longer one is not used.
+/// Longest id of an OSC 8 link. A longer one is ignored.
 pub const LINK_ID_MAX: usize = 256;
-/// Bytes of OSC 8 links alive in cells; past it, new links are refused until cells with old ones are gone.
+/// Most bytes of OSC 8 links that cells refer to. Text with further links is not a link until cells with
+/// old ones are overwritten or scrolled away.
 pub const LINK_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Longest address reported as found in the output; a longer one is not reported.
+/// Longest URL in the output that is reported.
 pub const URL_MAX: usize = 4 * 1024;
-/// Addresses remembered as reported; the oldest is forgotten for a new one.
+/// Most URLs that are remembered as reported. A new one replaces the oldest, which may then be reported again.
 pub const URLS_MAX: usize = 1024;
-/// Longest working directory taken from OSC 7; a longer one is ignored.
+/// Longest working directory of OSC 7. A longer one is ignored.
 pub const CWD_MAX: usize = 4 * 1024;
-/// Longest title of a notification; a longer one is cut.
+/// Longest title of a notification, in bytes. A longer one is cut.
 pub const NOTIFY_TITLE_MAX: usize = 256;
-/// Longest body of a notification; a longer one is cut.
+/// Longest body of a notification, in bytes. A longer one is cut.
 pub const NOTIFY_BODY_MAX: usize = 4 * 1024;
-/// Bytes of the file with a session's last screen, half of them for scrollback, which is left out until it fits.
+/// Most bytes of the file with a session's last screen. Half of it is for the snapshot with scrollback,
+/// which is shortened until it fits.
 pub const SAVED_MAX: usize = 32 * 1024 * 1024;
-/// Lines of history in that file: it is written often, and the log has the rest.
+/// Most lines of scrollback in that file. It is written often, and the log has the rest.
 pub const SAVED_SCROLLBACK: usize = 2_000;

@@ -1,4 +1,4 @@
-//! OSC 8 links: what they may cost.
+//! Limits the memory that OSC 8 links use.
 
 use std::collections::HashSet;
 
@@ -8,20 +8,20 @@ use alacritty_terminal::term::cell::{Cell, Hyperlink};
 
 use super::limits::LINK_BYTES_MAX;
 
-/// What one link costs besides its text.
+/// The memory of one link besides its URI and id, in bytes.
 const LINK_OVERHEAD: usize = 128;
 
-/// Counts the bytes of links that cells may hold on to.
+/// Counts the bytes of links that cells refer to.
 #[derive(Debug, Default)]
 pub(super) struct LinkBudget {
-    /// An upper bound of what is alive.
+    /// An upper bound of the bytes in use.
     spent: usize,
-    /// What has to be refused before counting again is worth its time.
+    /// How many more bytes to refuse before counting again, since counting is slow.
     refuse: usize,
 }
 
 impl LinkBudget {
-    /// Whether a link of `len` bytes may be made; `count` finds out what is really alive.
+    /// Whether a link of `len` bytes may be created. `count` counts the bytes that are really in use.
     pub(super) fn admit(&mut self, len: usize, count: impl FnOnce() -> usize) -> bool {
         let cost = len + LINK_OVERHEAD;
         if self.refuse >= cost {
@@ -40,8 +40,9 @@ impl LinkBudget {
     }
 }
 
-/// The bytes of links alive in a grid, each counted once; rows that the grid keeps for later use lose theirs.
-pub(super) fn alive(grid: &mut Grid<Cell>) -> usize {
+/// The bytes of the links in a grid, each link counted once. Also frees the rows that the grid keeps for
+/// reuse, with their links.
+pub(super) fn count_bytes(grid: &mut Grid<Cell>) -> usize {
     grid.truncate();
     let mut seen = HashSet::new();
     let mut bytes = 0;

@@ -1,21 +1,22 @@
-//! The screen: a real emulator folded over a session's output.
+//! The screen: a terminal emulator that parses a session's output.
 //!
-//! It knows what the terminal shows and every mode a program set, answers the program's questions, reports what
-//! viewers want to know, and writes all of it back as escape sequences, so that a viewer who comes later is in the
-//! same state as one who saw every byte.
+//! It holds what the terminal shows and every mode that a program set, replies to the program's queries,
+//! reports events such as a new title, and writes its state as a snapshot: escape sequences that put a
+//! viewer who attaches late into the same state as one who saw every byte. The emulator is
+//! `alacritty_terminal`; the modules here parse the output for it, and add what it does not do.
 
-mod address;
-mod command;
-mod control;
-mod device;
+mod csi;
+mod dcs;
 mod dump;
 mod events;
-mod half;
 pub mod limits;
 mod links;
 mod modes;
+mod notify;
+mod osc;
 mod paint;
 mod palette;
+mod partial;
 mod perform;
 mod print;
 mod query;
@@ -24,9 +25,9 @@ mod repair;
 mod sgr;
 mod snapshot;
 mod state;
-mod tell;
-mod urls;
-mod walk;
+mod url;
+mod url_finder;
+mod url_reader;
 
 use std::fmt;
 
@@ -40,14 +41,14 @@ pub use self::palette::Theme;
 pub use alacritty_terminal::vte::ansi::Rgb;
 pub use bowline_proto::message::Scope;
 
-use self::half::{Half, Step, starts_char, unfinished_char};
 use self::limits::{PIECE, SAVED_MAX, SAVED_SCROLLBACK};
+use self::partial::{PartialInput, Step, starts_char, unfinished_char};
 use self::state::State;
 
-/// One terminal, as far as its output has come.
+/// The state of one terminal.
 pub struct Screen {
     parser: Parser,
-    half: Half,
+    partial: PartialInput,
     state: State,
 }
 
@@ -58,81 +59,87 @@ impl fmt::Debug for Screen {
 }
 
 impl Screen {
-    /// A blank terminal that keeps `history` lines after they scroll off, at most [`limits::HISTORY_MAX`].
+    /// A blank terminal that keeps up to `history` lines of scrollback, at most [`limits::HISTORY_MAX`].
     pub fn new(size: Size, history: usize) -> Screen {
-        Screen { parser: Parser::new(), half: Half::default(), state: State::new(size, history) }
+        Screen { parser: Parser::new(), partial: PartialInput::default(), state: State::new(size, history) }
     }
 
-    /// Sets what queries for the default colours answer.
+    /// Sets the default colours that queries report.
     pub fn set_theme(&mut self, theme: Theme) {
         self.state.theme = theme;
     }
 
-    /// Takes the next bytes of output. Any bytes are fine, cut anywhere.
+    /// Parses the next bytes of output. They may be anything, and may be split anywhere, even inside a character.
     pub fn advance(&mut self, bytes: &[u8]) {
         for piece in bytes.chunks(PIECE) {
-            self.state.expect_urls(piece);
+            self.state.scan_for_urls(piece);
             self.advance_piece(piece);
             self.state.find_urls();
         }
     }
 
-    /// Changes the size; lines of the main screen are wrapped anew.
+    /// Changes the size. Lines of the main screen are wrapped to the new width.
     pub fn resize(&mut self, size: Size) {
         self.state.resize(size);
     }
 
-    /// The size in force.
     pub fn size(&self) -> Size {
         self.state.size
     }
 
-    /// Answers to the program's questions since the last call, to be written to it; at most
-    /// [`limits::REPLIES_MAX`] bytes, what came after is dropped.
+    /// Takes the replies to the program's queries since the last call, to be written to the program. There
+    /// are at most [`limits::REPLIES_MAX`] bytes; further replies are dropped.
     pub fn take_replies(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.state.replies)
     }
 
-    /// What happened since the last call; at most [`limits::EVENTS_MAX`] listed events, what came after is dropped.
+    /// Takes the events since the last call: the last title, the last directory, a bell, and at most
+    /// [`limits::EVENTS_MAX`] notifications and URLs; further ones are dropped.
     pub fn take_events(&mut self) -> Vec<ScreenEvent> {
         self.state.events.take()
     }
 
-    /// The title a program set, or nothing.
+    /// The title that a program set, or an empty string.
     pub fn title(&self) -> &str {
         &self.state.title
     }
 
-    /// Escape sequences that put a terminal of the same size into this state, with at most `scrollback` lines of
-    /// history. For [`Scope::All`] the terminal may be in any state, since they start by resetting it.
+    /// Escape sequences that put a terminal of the same size, in any state, into this screen's state. With
+    /// [`Scope::All`] they reset the terminal first and include up to `scrollback` lines of history; with
+    /// [`Scope::Screen`] they keep its scrollback.
     pub fn snapshot(&mut self, scope: Scope, scrollback: usize) -> Vec<u8> {
         let mut bytes = self.state.snapshot(scope, scrollback);
-        bytes.extend_from_slice(self.half.bytes());
+        bytes.extend_from_slice(self.partial.bytes());
         bytes
     }
 
-    /// The last `scrollback` lines of history and the visible screen as text, without trailing blanks.
+    /// The last `scrollback` lines of history and the visible screen as text, without trailing blanks on each line.
     pub fn text(&mut self, scrollback: usize) -> String {
         self.state.text(scrollback)
     }
 
-    /// The same lines with colours and links as escape sequences, and nothing else.
+    /// The same lines, with escape sequences for attributes and links only.
     pub fn ansi(&mut self, scrollback: usize) -> Vec<u8> {
         self.state.ansi(scrollback)
     }
 
-    /// The same lines as JSON: `{"size":{"cols","rows"},"cursor":{"col","row","visible","pending_wrap"},"modes":{..},
-    /// "title","alt","scrollback":N,"lines":[..]}`, where the first N lines are history and positions count from 0 at
-    /// the visible screen's corner. A line is `{"text","wrapped","spans":[..]}`; `wrapped` says that it goes on in the
-    /// next. A span is `{"col","text","fg"?,"bg"?,"bold"?,"dim"?,"italic"?,"blink"?,"inverse"?,"hidden"?,"strike"?,
-    /// "underline"?,"overline"?,"underline_colour"?,"link"?}`; a colour is a palette number or `"#rrggbb"`, a missing one is the
-    /// default.
+    /// The same lines as JSON:
+    ///
+    /// ```text
+    /// {"size": {"cols", "rows"}, "cursor": {"col", "row", "visible", "pending_wrap"}, "modes": {..},
+    ///  "title", "alt", "scrollback": N, "lines": [{"text", "wrapped", "spans": [..]}, ..]}
+    /// ```
+    ///
+    /// The first N lines are history. Positions count from 0 at the top left of the visible screen. `wrapped`
+    /// means that the next line continues this one. A span has `col`, `text`, and the attributes that differ
+    /// from the default: `fg`, `bg`, `bold`, `dim`, `italic`, `blink`, `inverse`, `hidden`, `strike`,
+    /// `underline`, `overline`, `underline_colour`, `link`. A colour is a palette number or `"#rrggbb"`.
     pub fn json(&mut self, scrollback: usize) -> serde_json::Value {
         self.state.json(scrollback)
     }
 
-    /// What the file of a session's last screen holds. History is left out where that would be larger than
-    /// [`limits::SAVED_MAX`].
+    /// The contents of the file that holds a session's last screen. Old history is left out if the file
+    /// would otherwise be larger than [`limits::SAVED_MAX`].
     pub fn save(&mut self, epoch: &Epoch, offset: u64) -> Saved {
         let mut saved = Saved {
             offset,
@@ -147,7 +154,7 @@ impl Screen {
         let mut scrollback = SAVED_SCROLLBACK;
         loop {
             saved.all = self.snapshot(Scope::All, scrollback);
-            // The other forms are of the visible screen alone, and take a small part of the rest.
+            // The other forms cover only the visible screen, and fit into the other half.
             if scrollback == 0 || saved.all.len() <= SAVED_MAX / 2 {
                 return saved;
             }
@@ -155,29 +162,31 @@ impl Screen {
         }
     }
 
-    /// Every part of the state as text, for tests: two screens are equal when their dumps are.
+    /// The whole state as text, for tests: two screens are equal if their dumps are.
     pub fn dump(&mut self) -> String {
         let mut dump = self.state.dump();
-        dump.push_str(&format!("half {:?}\n", String::from_utf8_lossy(self.half.bytes())));
+        dump.push_str(&format!("partial {:?}\n", String::from_utf8_lossy(self.partial.bytes())));
         dump
     }
 
     fn advance_piece(&mut self, piece: &[u8]) {
-        let resumed = if self.half.is_empty() { 0 } else { self.resume(piece) };
+        let resumed = if self.partial.is_empty() { 0 } else { self.resume(piece) };
         let rest = &piece[resumed..];
         if rest.is_empty() {
             return;
         }
         let text_from = match memchr::memrchr(0x1b, rest) {
             None => 0,
-            Some(escape) => escape + self.half.follow(&rest[escape..]),
+            Some(escape) => escape + self.partial.follow(&rest[escape..]),
         };
-        if !self.half.is_ground() {
+        if !self.partial.is_ground() {
             self.parser.advance(&mut self.state, rest);
             return;
         }
         let (mut now, later) = rest.split_at(rest.len() - unfinished_char(&rest[text_from..]));
-        // Starts of characters before a start that is held back are broken, but would look unfinished to the parser.
+        // The end of `rest` is held back as an unfinished character. Unfinished characters before it can no
+        // longer be completed, but the parser would wait for the rest of them: print a replacement
+        // character for each.
         let mut broken = 0;
         while !later.is_empty() && unfinished_char(&now[text_from.min(now.len())..]) > 0 {
             now = &now[..now.len() - unfinished_char(&now[text_from..])];
@@ -185,35 +194,35 @@ impl Screen {
         }
         self.parser.advance(&mut self.state, now);
         (0..broken).for_each(|_| self.state.print(char::REPLACEMENT_CHARACTER));
-        self.half.keep_char(later);
+        self.partial.keep_char(later);
     }
 
-    /// Goes on with what was unfinished; returns how much of `piece` that took.
+    /// Continues the unfinished character or sequence. Returns how many bytes of `piece` belong to it.
     fn resume(&mut self, piece: &[u8]) -> usize {
-        if self.half.is_ground() { self.resume_char(piece) } else { self.resume_sequence(piece) }
+        if self.partial.is_ground() { self.resume_char(piece) } else { self.resume_sequence(piece) }
     }
 
     fn resume_char(&mut self, piece: &[u8]) -> usize {
-        let mut bytes = self.half.bytes().to_vec();
+        let mut bytes = self.partial.bytes().to_vec();
         for (at, &byte) in piece.iter().enumerate() {
             bytes.push(byte);
             if starts_char(&bytes) {
                 continue;
             }
-            self.half.clear();
+            self.partial.clear();
             return match std::str::from_utf8(&bytes) {
                 Ok(_) => {
                     self.parser.advance(&mut self.state, &bytes);
                     at + 1
                 }
-                // The byte that broke the character starts something else.
+                // The byte that does not continue the character is parsed on its own.
                 Err(_) => {
                     self.state.print(char::REPLACEMENT_CHARACTER);
                     at
                 }
             };
         }
-        self.half.keep_char(&bytes);
+        self.partial.keep_char(&bytes);
         piece.len()
     }
 
@@ -221,31 +230,31 @@ impl Screen {
         let end = memchr::memchr(0x1b, piece).unwrap_or(piece.len());
         let mut fed = 0;
         for (at, &byte) in piece[..end].iter().enumerate() {
-            match self.half.step(byte) {
+            match self.partial.step(byte) {
                 Step::Feed => {}
                 step => {
                     self.parser.advance(&mut self.state, &piece[fed..at]);
                     fed = at + 1;
-                    self.instruct(step);
+                    self.apply_step(step);
                 }
             }
-            if self.half.is_ground() {
+            if self.partial.is_ground() {
                 self.parser.advance(&mut self.state, &piece[fed..=at]);
                 return at + 1;
             }
         }
         self.parser.advance(&mut self.state, &piece[fed..end]);
         if end < piece.len() {
-            self.half.clear();
+            self.partial.clear();
         }
         end
     }
 
-    fn instruct(&mut self, step: Step) {
+    fn apply_step(&mut self, step: Step) {
         match step {
             Step::Feed | Step::Skip => {}
             Step::Ignore => self.parser.advance(&mut self.state, b"<"),
-            Step::Discard => self.state.discard = true,
+            Step::Discard => self.state.discard_osc = true,
         }
     }
 }

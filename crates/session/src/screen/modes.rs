@@ -1,21 +1,21 @@
-//! The modes a program sets on its terminal, how each is queried, and how a snapshot sets them again.
+//! The terminal's modes: how programs set and query them, and how a snapshot restores them.
 
-/// Which mouse events a program wants.
+/// Which mouse events are reported to the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mouse {
     #[default]
     Off,
-    /// Mode 9: presses only.
+    /// Mode 9: button presses.
     X10,
     /// Mode 1000: presses and releases.
     Click,
-    /// Mode 1002: and motion while a button is down.
+    /// Mode 1002: presses, releases, and motion while a button is down.
     Drag,
-    /// Mode 1003: and all motion.
+    /// Mode 1003: presses, releases, and all motion.
     Motion,
 }
 
-/// How mouse events are written.
+/// How mouse events are encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum MouseCoding {
     #[default]
@@ -26,7 +26,7 @@ pub(super) enum MouseCoding {
     SgrPixels,
 }
 
-/// All modes but the alternate screen, which the emulator owns.
+/// All modes except for the alternate screen, which the emulator keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Modes {
     pub(super) app_cursor: bool,
@@ -38,7 +38,7 @@ pub(super) struct Modes {
     pub(super) newline: bool,
     pub(super) cursor_visible: bool,
     pub(super) cursor_blink: bool,
-    /// The parameter of DECSCUSR; 0 is the viewer's own style.
+    /// The parameter of DECSCUSR. 0 is the viewer's default style.
     pub(super) cursor_style: u8,
     pub(super) mouse: Mouse,
     pub(super) mouse_coding: MouseCoding,
@@ -75,8 +75,8 @@ impl Default for Modes {
 }
 
 impl Modes {
-    /// Sets or resets a private mode that only needs remembering; false for a mode that is not one of those.
-    pub(super) fn remember(&mut self, mode: u16, on: bool) -> bool {
+    /// Sets or resets a private mode that has no immediate effect on the terminal. Unknown modes are ignored.
+    pub(super) fn set_private(&mut self, mode: u16, on: bool) {
         match mode {
             9 => self.mouse = if on { Mouse::X10 } else { Mouse::Off },
             1000 => self.mouse = if on { Mouse::Click } else { Mouse::Off },
@@ -86,12 +86,12 @@ impl Modes {
             1006 => self.mouse_coding = if on { MouseCoding::Sgr } else { MouseCoding::Bytes },
             1015 => self.mouse_coding = if on { MouseCoding::Urxvt } else { MouseCoding::Bytes },
             1016 => self.mouse_coding = if on { MouseCoding::SgrPixels } else { MouseCoding::Bytes },
-            _ => match self.flag(mode) {
-                Some(flag) => *flag = on,
-                None => return false,
-            },
+            _ => {
+                if let Some(flag) = self.flag(mode) {
+                    *flag = on;
+                }
+            }
         }
-        true
     }
 
     /// The state of a private mode as DECRQM reports it: 0 unknown, 1 set, 2 reset.
@@ -107,7 +107,7 @@ impl Modes {
             1006 => self.mouse_coding == MouseCoding::Sgr,
             1015 => self.mouse_coding == MouseCoding::Urxvt,
             1016 => self.mouse_coding == MouseCoding::SgrPixels,
-            // A synchronised update is the viewer's matter; here it is never seen as running.
+            // Viewers handle synchronised updates; the session always reports them as off.
             2026 => false,
             _ => match self.flag(mode) {
                 Some(flag) => *flag,
@@ -132,7 +132,7 @@ impl Modes {
         })
     }
 
-    /// Writes the modes that differ from a fresh terminal's, but for origin, which moves the cursor.
+    /// Writes the modes that differ from the defaults, except for origin mode, which would move the cursor.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let plain = Modes::default();
         let mut set = |on: bool, default: bool, code: &str| {
@@ -180,7 +180,7 @@ impl Modes {
         }
     }
 
-    /// The modes that say how input is written, and what shows.
+    /// The modes in the screen's JSON.
     pub(super) fn json(&self) -> serde_json::Value {
         serde_json::json!({
             "alternate_scroll": self.alternate_scroll,
@@ -209,7 +209,7 @@ impl Modes {
         })
     }
 
-    /// Puts a terminal in any state into the modes of a fresh one.
+    /// Resets all modes of a terminal to the defaults.
     pub(super) const RESET: &[u8] = b"\x1b[4;20l\x1b[?1;6;12;45;9;1000;1002;1003;1004;1005;1006;1015;1016;2004;2031l\
         \x1b[?7;25;1007h\x1b>\x1b[0 q\x1b[>4;0m";
 }

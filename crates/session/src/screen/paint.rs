@@ -1,4 +1,4 @@
-//! Rows of cells written as text and attributes, onto rows that are blank.
+//! Writes rows of cells as text and escape sequences, onto blank rows.
 
 use alacritty_terminal::grid::Row;
 use alacritty_terminal::index::Column;
@@ -6,17 +6,17 @@ use alacritty_terminal::term::cell::{Cell, Flags};
 
 use super::sgr::Pen;
 
-/// Shortest run of blanks that is skipped by moving the cursor instead of printing.
+/// Shortest run of blanks that is skipped by moving the cursor, instead of printing spaces.
 const SKIP_MIN: usize = 6;
-/// Shortest run of coloured blanks that is erased instead of printed.
+/// Shortest run of coloured blanks that is written by erasing, instead of printing spaces.
 const ERASE_MIN: usize = 14;
-/// A character as wide as two cells in every table of widths.
+/// A blank that is two cells wide in every terminal.
 const WIDE_BLANK: char = '\u{3000}';
 
-/// Writes rows, and remembers which attributes are in force.
+/// Writes rows, and tracks the current attributes.
 pub(super) struct Painter {
     pub(super) out: Vec<u8>,
-    /// What each charset slot was last designated to.
+    /// The charset that was last designated for each slot.
     pub(super) charsets: [char; 4],
     pen: Pen,
 }
@@ -39,8 +39,8 @@ impl Painter {
         }
     }
 
-    /// Puts the cursor at a row and column, from 0.
-    pub(super) fn go(&mut self, row: usize, col: usize) {
+    /// Moves the cursor to a row and column, counted from 0.
+    pub(super) fn move_to(&mut self, row: usize, col: usize) {
         match (row, col) {
             (0, 0) => self.text("\x1b[H"),
             (row, 0) => self.text(&format!("\x1b[{}H", row + 1)),
@@ -48,7 +48,8 @@ impl Painter {
         }
     }
 
-    /// Writes a row from its start; whether the terminal has then wrapped to the next row, as this one did.
+    /// Writes a row from its start. Returns whether the row is wrapped; the cursor is then at the start of
+    /// the next row.
     pub(super) fn row(&mut self, row: &Row<Cell>) -> bool {
         let last = row.len() - 1;
         let end = &row[Column(last)];
@@ -73,7 +74,7 @@ impl Painter {
         true
     }
 
-    /// Writes the first `len` cells; returns the column where the cursor is, blanks at the end being left out.
+    /// Writes the first `len` cells, except for blanks at the end. Returns the cursor's column.
     fn cells(&mut self, row: &Row<Cell>, len: usize) -> usize {
         let mut col = 0;
         let mut blanks = 0;
@@ -88,7 +89,7 @@ impl Painter {
             let erased = (col..len).take_while(|&at| is_erased(&row[Column(at)], cell)).count();
             if erased == row.len() - col && erased > 3 {
                 self.set_pen(Pen::of(cell));
-                // Erasing to the end of the line would also make xterm.js forget that it was wrapped to.
+                // Not `CSI K`: in xterm.js it also removes the mark that this row continues the one above.
                 self.text(&format!("\x1b[{erased}X"));
                 return col;
             }
@@ -106,7 +107,7 @@ impl Painter {
         col - blanks
     }
 
-    /// Writes a row for reading, without moving the cursor or erasing.
+    /// Writes a row as text and attributes only, without moving the cursor or erasing.
     pub(super) fn plain_row(&mut self, row: &Row<Cell>) {
         for cell in (0..painted_len(row)).map(|col| &row[Column(col)]) {
             if !cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER) {
@@ -115,7 +116,7 @@ impl Painter {
         }
     }
 
-    /// Moves over blanks that are there already.
+    /// Skips blanks, since the row is blank already.
     fn skip(&mut self, blanks: usize) {
         if blanks >= SKIP_MIN || (blanks > 0 && self.pen != Pen::default()) {
             self.text(&if blanks == 1 { "\x1b[C".to_owned() } else { format!("\x1b[{blanks}C") });
@@ -124,7 +125,7 @@ impl Painter {
         }
     }
 
-    /// Writes one character with its marks.
+    /// Writes one character with its combining marks.
     pub(super) fn cell(&mut self, cell: &Cell) {
         let same = cell.extra.is_none()
             && self.pen.link.is_none()
@@ -142,17 +143,17 @@ impl Painter {
     }
 }
 
-/// How many cells of a row have to be written.
+/// The number of cells up to the last one that is not blank.
 pub(super) fn painted_len(row: &Row<Cell>) -> usize {
     (0..row.len()).rev().find(|&col| !is_blank(&row[Column(col)])).map_or(0, |col| col + 1)
 }
 
-/// Nothing was written here since the row was cleared.
+/// Whether the cell is in its default state.
 fn is_blank(cell: &Cell) -> bool {
     cell.c == ' ' && cell.flags.is_empty() && cell.extra.is_none() && *cell == Cell::default()
 }
 
-/// Cleared with a colour, the same as in `like`.
+/// Whether the cell was erased with the background colour of `like`.
 fn is_erased(cell: &Cell, like: &Cell) -> bool {
     cell.bg == like.bg && *cell == Cell::from(like.bg)
 }

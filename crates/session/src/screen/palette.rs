@@ -1,27 +1,22 @@
-//! Colours: what a terminal's numbered colours are, how programs write them, and what queries answer.
+//! Colours: the palette, the defaults that queries report, and the X11 notation for colours.
 
 use alacritty_terminal::vte::ansi::{NamedColor, Rgb};
 
-/// Index of the foreground among a terminal's colours, after the 256 numbered ones.
+/// Index of the default foreground in the emulator's table of colours, after the 256 palette colours.
 pub(super) const FOREGROUND: usize = NamedColor::Foreground as usize;
-/// Index of the background.
 pub(super) const BACKGROUND: usize = NamedColor::Background as usize;
-/// Index of the cursor's colour.
 pub(super) const CURSOR: usize = NamedColor::Cursor as usize;
 
-/// What queries for the default colours answer: the colours of the owner's terminal.
+/// The default colours that queries report: those of a viewer's terminal, if it sent them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
-    /// The text.
     pub fg: Rgb,
-    /// What is behind it.
     pub bg: Rgb,
-    /// The cursor.
     pub cursor: Rgb,
 }
 
 impl Default for Theme {
-    /// Light grey on near black, what most terminals look like.
+    /// Light grey on near black, as in most terminals.
     fn default() -> Theme {
         let light = Rgb { r: 0xd8, g: 0xd8, b: 0xd8 };
         Theme { fg: light, bg: Rgb { r: 0x18, g: 0x18, b: 0x18 }, cursor: light }
@@ -29,7 +24,7 @@ impl Default for Theme {
 }
 
 impl Theme {
-    /// The colour at an index, when no program changed it.
+    /// The colour at an index, if no program changed it.
     pub(super) fn colour(&self, index: usize) -> Rgb {
         match index {
             FOREGROUND => self.fg,
@@ -39,13 +34,13 @@ impl Theme {
         }
     }
 
-    /// The background is darker than the middle.
+    /// Whether the background is darker than medium grey.
     pub(super) fn is_dark(&self) -> bool {
         u32::from(self.bg.r) * 299 + u32::from(self.bg.g) * 587 + u32::from(self.bg.b) * 114 < 128_000
     }
 }
 
-/// xterm's 256 colours.
+/// xterm's palette of 256 colours.
 fn standard(index: u8) -> Rgb {
     const BASE: [u32; 16] = [
         0x00_0000, 0xcd_0000, 0x00_cd00, 0xcd_cd00, 0x00_00ee, 0xcd_00cd, 0x00_cdcd, 0xe5_e5e5, 0x7f_7f7f, 0xff_0000,
@@ -68,7 +63,7 @@ fn standard(index: u8) -> Rgb {
     }
 }
 
-/// A colour as X names it: `rgb:r/g/b` or `#rgb`, with one to four digits each.
+/// Parses a colour in X11 notation: `rgb:r/g/b` or `#rgb`, with one to four digits for each component.
 pub(super) fn parse(text: &[u8]) -> Option<Rgb> {
     let text = std::str::from_utf8(text).ok()?;
     if let Some(hex) = text.strip_prefix('#') {
@@ -76,7 +71,7 @@ pub(super) fn parse(text: &[u8]) -> Option<Rgb> {
         if !hex.is_ascii() || n == 0 || n > 4 || hex.len() % 3 != 0 {
             return None;
         }
-        // The short form gives the high bits, not a fraction.
+        // In the `#` form the digits are the high bits of a component, not a fraction.
         let part = |i: usize| {
             let value = u32::from_str_radix(&hex[i * n..(i + 1) * n], 16).ok()?;
             Some(if n == 1 { value << 4 } else { value >> (4 * (n - 2)) } as u8)
@@ -91,7 +86,7 @@ pub(super) fn parse(text: &[u8]) -> Option<Rgb> {
     parts.next().is_none().then_some(rgb)
 }
 
-/// A colour as answers and snapshots write it.
+/// Writes a colour in X11 notation, for replies and snapshots.
 pub(super) fn write(colour: Rgb) -> String {
     let Rgb { r, g, b } = colour;
     format!("rgb:{r:02x}{r:02x}/{g:02x}{g:02x}/{b:02x}{b:02x}")

@@ -1,4 +1,4 @@
-//! What the parser found, turned into changes of the terminal: characters, controls and short escapes.
+//! Applies what the parser reports to the terminal: characters, control characters and short escape sequences.
 
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::Flags;
@@ -12,7 +12,7 @@ use super::state::State;
 impl Perform for State {
     #[inline]
     fn print(&mut self, c: char) {
-        self.put_char(c);
+        self.print_char(c);
     }
 
     #[inline]
@@ -51,7 +51,7 @@ impl Perform for State {
             ([], b'o') => self.set_charset(CharsetIndex::G3),
             ([b'#'], b'8') => {
                 self.term.decaln();
-                self.go(0, 0);
+                self.address_cursor(0, 0);
             }
             ([slot], b'0') => self.designate(*slot, StandardCharset::SpecialCharacterAndLineDrawing),
             ([slot], b'A'..=b'Z' | b'1'..=b'9') => self.designate(*slot, StandardCharset::Ascii),
@@ -60,11 +60,11 @@ impl Perform for State {
     }
 
     fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], ignored: bool, action: char) {
-        // Too many parameters also raise this flag; those that fit are good.
+        // The flag is also set for too many parameters; then those that fit are used.
         if !ignored || intermediates.len() < 2 {
-            self.control(params, intermediates, action);
+            self.csi(params, intermediates, action);
         }
-        // REP leaves a printed character behind, so that it can be repeated again.
+        // REP prints, so the character can be repeated again.
         if !(action == 'b' && intermediates.is_empty()) {
             self.printed = false;
         }
@@ -72,28 +72,28 @@ impl Perform for State {
 
     fn osc_dispatch(&mut self, params: &[&[u8]], bell: bool) {
         self.printed = false;
-        if !std::mem::take(&mut self.discard) {
-            self.command(params, if bell { "\x07" } else { "\x1b\\" });
+        if !std::mem::take(&mut self.discard_osc) {
+            self.osc(params, if bell { "\x07" } else { "\x1b\\" });
         }
     }
 
     fn hook(&mut self, _params: &Params, intermediates: &[u8], ignored: bool, action: char) {
         self.printed = false;
-        self.device.start(intermediates, ignored, action);
+        self.device_string.start(intermediates, ignored, action);
     }
 
     #[inline]
     fn put(&mut self, byte: u8) {
-        self.device.push(byte);
+        self.device_string.push(byte);
     }
 
     fn unhook(&mut self) {
-        self.answer_device_string();
+        self.reply_to_device_string();
     }
 }
 
 impl State {
-    /// LF: down, and to the line's start in newline mode.
+    /// LF: moves down, and in newline mode to the first column.
     #[inline]
     fn newline(&mut self) {
         let before = self.grid().cursor.point.line;
@@ -106,14 +106,14 @@ impl State {
         }
     }
 
-    /// IND: down, scrolling at the region's end.
+    /// IND: moves down, and scrolls at the bottom of the scroll region.
     #[inline]
     fn index(&mut self) {
         self.term.linefeed();
         self.term.grid_mut().cursor.input_needs_wrap = false;
     }
 
-    /// RI: up, scrolling at the region's start.
+    /// RI: moves up, and scrolls at the top of the scroll region.
     fn reverse_index(&mut self) {
         self.term.reverse_index();
         self.term.grid_mut().cursor.input_needs_wrap = false;
@@ -124,16 +124,16 @@ impl State {
         let (row, col) = self.cursor();
         let in_region = row > self.region.0 && row < self.region.1;
         if self.modes.reverse_wrap && self.grid().cursor.input_needs_wrap {
-            self.place(row, col);
+            self.set_cursor(row, col);
         } else if col > 0 {
-            self.place(row, col - 1);
+            self.set_cursor(row, col - 1);
         } else if self.modes.reverse_wrap && in_region {
             let last = self.cols() - 1;
             let end = &mut self.term.grid_mut()[Line(row as i32 - 1)][Column(last)];
             if end.flags.contains(Flags::WRAPLINE) {
                 let early = end.flags.contains(Flags::LEADING_WIDE_CHAR_SPACER);
                 end.flags.remove(Flags::WRAPLINE | Flags::LEADING_WIDE_CHAR_SPACER);
-                self.place(row - 1, if early { last - 1 } else { last });
+                self.set_cursor(row - 1, if early { last - 1 } else { last });
             }
         }
     }
@@ -154,7 +154,7 @@ impl State {
         self.tabs[col] = true;
     }
 
-    /// HT and CHT; a line that is still to be wrapped stays as it is.
+    /// HT and CHT. Without effect while a wrap is pending, like [`State::tab_back`].
     pub(super) fn tab_forward(&mut self, count: usize) {
         let (row, col) = self.cursor();
         if self.grid().cursor.input_needs_wrap {
@@ -162,7 +162,7 @@ impl State {
         }
         let stops = (col + 1..self.cols()).filter(|&col| self.tabs[col]);
         let to = stops.take(count).nth(count.saturating_sub(1)).unwrap_or(self.cols() - 1);
-        self.place(row, to);
+        self.set_cursor(row, to);
     }
 
     /// CBT.
@@ -172,6 +172,6 @@ impl State {
             return;
         }
         let to = (0..col).rev().filter(|&col| self.tabs[col]).nth(count.saturating_sub(1)).unwrap_or(0);
-        self.place(row, to);
+        self.set_cursor(row, to);
     }
 }

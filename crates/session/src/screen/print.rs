@@ -1,4 +1,4 @@
-//! Printing: characters into cells, with the care the emulator does not take.
+//! Prints characters into cells, and handles the cases that the emulator gets wrong.
 
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
@@ -10,20 +10,20 @@ use super::repair;
 use super::state::State;
 
 impl State {
-    /// A printable character; the plain case is the emulator's.
+    /// Prints a character. ASCII without special modes takes the emulator's fast path.
     #[inline]
-    pub(super) fn put_char(&mut self, c: char) {
-        if c <= '~' && !self.careful {
+    pub(super) fn print_char(&mut self, c: char) {
+        if c <= '~' && !self.slow_print {
             self.term.input(c);
             self.printed = true;
         } else {
-            self.put_unusual(c);
+            self.print_unusual(c);
         }
     }
 
     #[inline(never)]
-    fn put_unusual(&mut self, c: char) {
-        if is_surely_seen(c) && !self.careful {
+    fn print_unusual(&mut self, c: char) {
+        if never_combines(c) && !self.slow_print {
             self.term.input(c);
             self.printed = true;
             return;
@@ -31,15 +31,15 @@ impl State {
         match c.width() {
             None => {}
             Some(0) => self.combine(c),
-            Some(_) if !self.careful => {
+            Some(_) if !self.slow_print => {
                 self.term.input(c);
                 self.printed = true;
             }
-            Some(width) => self.put_carefully(c, width.min(2)),
+            Some(width) => self.print_slow(c, width.min(2)),
         }
     }
 
-    /// Adds a mark to the character before the cursor.
+    /// Adds a combining mark to the character before the cursor.
     fn combine(&mut self, c: char) {
         let (row, col) = self.cursor();
         let pending = self.grid().cursor.input_needs_wrap;
@@ -54,8 +54,8 @@ impl State {
         }
     }
 
-    /// With insertion, without wrapping, or with rows below the scroll region.
-    fn put_carefully(&mut self, c: char, width: usize) {
+    /// Prints in insert mode, without autowrap, or with rows below the scroll region.
+    fn print_slow(&mut self, c: char, width: usize) {
         if self.modes.autowrap && self.grid().cursor.input_needs_wrap {
             self.wrap(false);
         }
@@ -71,7 +71,7 @@ impl State {
         let (row, col) = self.cursor();
         let line = Line(row as i32);
         if self.modes.insert && col + width < cols {
-            // The emulator moves what falls off the end to the cursor; blank, it does no harm there.
+            // The emulator moves cells that are shifted off the end to the cursor. Blank cells do no harm there.
             let row = &mut self.term.grid_mut()[line];
             for col in cols - width..cols {
                 row[Column(col)] = Cell::default();
@@ -85,7 +85,7 @@ impl State {
         self.printed = true;
     }
 
-    /// Goes on in the next row; `early` when a wide character does not fit into this one's last column.
+    /// Wraps to the next row. `early`: a wide character does not fit into the last column.
     fn wrap(&mut self, early: bool) {
         let (row, col) = self.cursor();
         let (line, below) = (Line(row as i32), row + 1);
@@ -104,21 +104,22 @@ impl State {
         self.term.carriage_return();
     }
 
-    /// REP: the last printed character again, `count` times.
+    /// REP: prints the last printed character `count` more times.
     pub(super) fn repeat(&mut self, count: usize) {
         let Some((row, col)) = self.printed_cell() else { return };
         let cell = &self.grid()[Line(row as i32)][Column(col)];
         let c = cell.c;
         let marks: Vec<char> = cell.zerowidth().unwrap_or_default().to_vec();
         for _ in 0..count.min(self.cols() * self.rows()) {
-            self.put_char(c);
-            marks.iter().for_each(|&mark| self.put_char(mark));
+            self.print_char(c);
+            marks.iter().for_each(|&mark| self.print_char(mark));
         }
     }
 }
 
-/// A character of a common block in which none combines, so that its width need not be looked up twice.
-fn is_surely_seen(c: char) -> bool {
+/// Whether `c` is in a common block without combining characters. The emulator looks up the width of such a
+/// character, so it need not be looked up here, too.
+fn never_combines(c: char) -> bool {
     matches!(c, '\u{ae}'..='\u{2ff}' | '\u{2500}'..='\u{25ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
 }
 
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn no_character_of_the_common_blocks_combines() {
-        for c in (0..=0x10_ffff).filter_map(char::from_u32).filter(|&c| is_surely_seen(c)) {
+        for c in (0..=0x10_ffff).filter_map(char::from_u32).filter(|&c| never_combines(c)) {
             assert!(matches!(c.width(), Some(1 | 2)), "{c:?}");
         }
     }

@@ -1,21 +1,22 @@
-//! Questions a program asks its terminal, answered by the owner, once, whoever watches.
+//! Terminal queries in control sequences. The session replies to each once, however many viewers are attached.
 
 use alacritty_terminal::vte::Params;
 
-use super::control::number;
+use super::csi::number;
 use super::state::State;
 
 /// DA1: a VT220 with colour.
 pub(super) const PRIMARY: &str = "\x1b[?62;22c";
-/// DA2: what the emulator behind this answers, so that programs know what they may use.
+/// DA2: the same as Alacritty's, since programs derive a terminal's features from it.
 const SECONDARY: &str = "\x1b[>0;2600;1c";
-/// DA3: no unit has a number here.
+/// DA3: a unit id of zero.
 const TERTIARY: &str = "\x1bP!|00000000\x1b\\";
-/// What a cell measures when nobody can say: most fonts are twice as high as wide.
+/// Reported width and height of a cell in pixels. The real ones differ between viewers; most fonts are
+/// twice as high as wide.
 const CELL: (usize, usize) = (10, 20);
 
 impl State {
-    /// A control sequence that may be a question; any other is none of ours.
+    /// Replies to a control sequence if it is a query. Others are ignored.
     pub(super) fn query(&mut self, params: &Params, intermediates: &[u8], action: char) {
         let first = number(params, 0, 0);
         match (intermediates, action) {
@@ -47,8 +48,8 @@ impl State {
         }
     }
 
-    fn status(&mut self, what: usize) {
-        match what {
+    fn status(&mut self, code: usize) {
+        match code {
             5 => self.reply("\x1b[0n"),
             6 => {
                 let (row, col) = self.position();
@@ -58,8 +59,8 @@ impl State {
         }
     }
 
-    fn private_status(&mut self, what: usize) {
-        match what {
+    fn private_status(&mut self, code: usize) {
+        match code {
             6 => {
                 let (row, col) = self.position();
                 self.reply(&format!("\x1b[?{row};{col};1R"));
@@ -76,23 +77,23 @@ impl State {
         }
     }
 
-    /// The cursor as CPR gives it: from 1, and from the region's top in origin mode.
+    /// The cursor as CPR reports it: from 1, and in origin mode relative to the top of the scroll region.
     fn position(&self) -> (usize, usize) {
         let (row, col) = self.cursor();
-        (row.saturating_sub(self.bounds().0) + 1, col + 1)
+        (row.saturating_sub(self.addressable_rows().0) + 1, col + 1)
     }
 
-    fn window(&mut self, what: usize) {
+    fn window(&mut self, code: usize) {
         let (cols, rows) = (self.cols(), self.rows());
         let (width, height) = CELL;
-        match what {
+        match code {
             11 => self.reply("\x1b[1t"),
             13 => self.reply("\x1b[3;0;0t"),
             14 => self.reply(&format!("\x1b[4;{};{}t", rows * height, cols * width)),
             16 => self.reply(&format!("\x1b[6;{height};{width}t")),
             18 => self.reply(&format!("\x1b[8;{rows};{cols}t")),
             19 => self.reply(&format!("\x1b[9;{rows};{cols}t")),
-            // A title sent back would be typed into the shell, so it is always empty.
+            // The shell would read a title as typed input, so the reported title is always empty.
             20 => self.reply("\x1b]L\x1b\\"),
             21 => self.reply("\x1b]l\x1b\\"),
             _ => {}

@@ -1,4 +1,4 @@
-//! The screen for reading: plain text, coloured text, and JSON.
+//! Renders the screen as plain text, ANSI text or JSON, for people and scripts.
 
 use alacritty_terminal::grid::{Dimensions, Grid, Row};
 use alacritty_terminal::index::{Column, Line};
@@ -11,7 +11,7 @@ use super::sgr::{self, Pen};
 use super::state::State;
 
 impl State {
-    /// Lines of text without trailing blanks, and without blank lines at the end.
+    /// The text, without trailing blanks on each line and without blank lines at the end.
     pub(super) fn text(&self, scrollback: usize) -> String {
         let mut text = String::new();
         for row in shown(self.grid(), scrollback) {
@@ -26,7 +26,7 @@ impl State {
         text
     }
 
-    /// The same lines with colours and links, each starting and ending without attributes.
+    /// The same lines with attributes and links. Each starts and ends without attributes.
     pub(super) fn ansi(&self, scrollback: usize) -> Vec<u8> {
         let rows: Vec<_> = shown(self.grid(), scrollback).collect();
         let used = rows.iter().rposition(|row| painted_len(row) > 0).map_or(0, |at| at + 1);
@@ -39,7 +39,7 @@ impl State {
         painter.out
     }
 
-    /// Size, cursor, title and lines; the form is described at `Screen::json`.
+    /// `Screen::json` documents the format.
     pub(super) fn json(&self, scrollback: usize) -> Value {
         let (row, col) = self.cursor();
         let lines: Vec<_> = shown(self.grid(), scrollback).map(line).collect();
@@ -75,7 +75,7 @@ fn row_text(row: &Row<Cell>, len: usize) -> String {
     })
 }
 
-/// The second half of a wide character, or the column before one that did not fit.
+/// The second half of a wide character, or the empty last column before one that did not fit.
 fn is_filler(cell: &Cell) -> bool {
     cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER)
 }
@@ -103,7 +103,7 @@ fn line(row: &Row<Cell>) -> Value {
     })
 }
 
-/// A run of text with its attributes; those that are off are left out.
+/// Text with the same attributes. Those that are off are left out.
 fn span(col: usize, pen: &Pen, text: &str) -> Value {
     let mut span = Map::new();
     span.insert("col".into(), col.into());
@@ -138,7 +138,7 @@ fn span(col: usize, pen: &Pen, text: &str) -> Value {
     Value::Object(span)
 }
 
-/// A number for a palette colour, `#rrggbb` for any other, nothing for the default.
+/// A number for a palette colour, `#rrggbb` for any other, `None` for the default.
 fn colour(colour: Color) -> Option<Value> {
     match colour {
         Color::Named(NamedColor::Foreground | NamedColor::Background) => None,

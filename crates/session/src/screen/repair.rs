@@ -1,18 +1,19 @@
-//! Keeps the grid in a form that escape sequences can write again.
+//! Keeps the grid in a state that escape sequences can reproduce.
 //!
-//! Shifting and erasing cells tears wide characters apart and moves end-of-line marks inside the line. A terminal
-//! shows nothing of it, but no output could produce such cells again, so they are put right when they arise.
+//! Shifting and erasing cells can split wide characters and move wrap marks away from the end of the line.
+//! This is not visible, but no output could produce such cells, so a snapshot could not restore them. They
+//! are repaired at once.
 
 use alacritty_terminal::grid::{Dimensions, Grid, Row};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
 
-/// Repairs every row, and the cursor, after a change of size.
+/// Repairs every row and the cursors after a resize.
 pub(super) fn grid(grid: &mut Grid<Cell>) {
     for line in grid.topmost_line().0..=grid.bottommost_line().0 {
         row(&mut grid[Line(line)]);
-        // Wrapping anew miscounts the cells in use, and what is beyond them is not cleared with the row; asking for
-        // the last cell corrects the count.
+        // Rewrapping miscounts the cells in use of a row, and clearing the row would leave out the others.
+        // Accessing the last cell corrects the count.
         let _ = grid[Line(line)].last_mut();
     }
     bottom(grid);
@@ -23,7 +24,7 @@ pub(super) fn grid(grid: &mut Grid<Cell>) {
     pending(grid);
 }
 
-/// Halves of wide characters become blanks; marks of the line's end stay only at its end.
+/// Turns halves of wide characters into narrow cells, and removes wrap marks that are not at the end of the row.
 pub(super) fn row(row: &mut Row<Cell>) {
     let last = row.len() - 1;
     for col in 0..=last {
@@ -50,13 +51,13 @@ pub(super) fn row(row: &mut Row<Cell>) {
     }
 }
 
-/// The lowest row has none below it to go on in.
+/// Removes the wrap mark of the lowest row, since there is no row below to continue it.
 pub(super) fn bottom(grid: &mut Grid<Cell>) {
     let (line, last) = (grid.bottommost_line(), grid.last_column());
     unwrap(grid, line, last);
 }
 
-/// A line that is still to be wrapped has not been.
+/// Removes the wrap mark of the cursor's row if a wrap is pending, since the row is not wrapped yet.
 pub(super) fn pending(grid: &mut Grid<Cell>) {
     if grid.cursor.input_needs_wrap {
         let point = grid.cursor.point;
@@ -64,7 +65,7 @@ pub(super) fn pending(grid: &mut Grid<Cell>) {
     }
 }
 
-/// A row that is written anew no longer goes on from the one above.
+/// Removes the wrap mark of the row above `line`, since `line` does not continue it any more.
 pub(super) fn above(grid: &mut Grid<Cell>, line: Line) {
     let (above, last) = (line - 1, grid.last_column());
     if above >= grid.topmost_line() {

@@ -1,13 +1,13 @@
-//! Attributes of text: read from SGR sequences, and written again as the shortest change.
+//! Text attributes: reads them from SGR sequences, and writes the shortest sequence from one set to another.
 
 use alacritty_terminal::term::cell::{Cell, Flags, Hyperlink};
 use alacritty_terminal::vte::ansi::{Color, NamedColor, Rgb};
 use alacritty_terminal::vte::{Params, ParamsIter};
 
-/// Blinking, which the emulator leaves out; the one bit of a cell's flags that it does not use.
+/// Blinking, which the emulator does not support. It uses the only free bit of a cell's flags.
 const BLINK: Flags = Flags::from_bits_retain(1 << 15);
 
-/// Attributes that are on or off: the flag, the SGR code that sets it, and its name in a screen's JSON.
+/// Attributes that are on or off: the flag, the SGR code that sets it, and its name in the screen's JSON.
 pub(super) const ATTRIBUTES: [(Flags, &str, &str); 7] = [
     (Flags::BOLD, "1", "bold"),
     (Flags::DIM, "2", "dim"),
@@ -18,7 +18,7 @@ pub(super) const ATTRIBUTES: [(Flags, &str, &str); 7] = [
     (Flags::STRIKEOUT, "9", "strike"),
 ];
 
-/// How text is underlined, by what SGR 4 calls it; each is one bit of a cell's flags.
+/// Underline styles, by the subparameter of SGR 4. Each is one bit of a cell's flags.
 const UNDERLINES: [Flags; 6] = [
     Flags::empty(),
     Flags::UNDERLINE,
@@ -50,7 +50,7 @@ const NAMED: [NamedColor; 16] = [
     NamedColor::BrightWhite,
 ];
 
-/// Applies an SGR sequence to the cell that new text is modelled on.
+/// Applies an SGR sequence to the template for new cells.
 pub(super) fn apply(template: &mut Cell, params: &Params) {
     let mut params = params.iter();
     while let Some(param) = params.next() {
@@ -101,8 +101,9 @@ pub(super) fn apply(template: &mut Cell, params: &Params) {
     }
 }
 
-/// Which underline a cell has, and whether it has a line above, which the emulator leaves out: there is no bit left
-/// for it, but of the underlines' bits never more than one is used, so that all the others stand for it.
+/// The underline style and whether there is an overline, which the emulator does not support and has no bit
+/// for. A cell without an overline has at most one of the underline bits set; with one, all of the others
+/// are set instead.
 pub(super) fn lines(flags: Flags) -> (u16, bool) {
     let bits = flags & Flags::ALL_UNDERLINES;
     let over = bits.bits().count_ones() > 1;
@@ -116,7 +117,8 @@ fn set_lines(flags: &mut Flags, under: u16, over: bool) {
     flags.insert(if over { Flags::ALL_UNDERLINES - under } else { under });
 }
 
-/// A colour after 38, 48 or 58: in the same parameter, separated by colons, or in the next ones.
+/// Reads the colour after 38, 48 or 58, from the subparameters (`same`) or from the parameters that follow
+/// (`next`).
 fn colour(same: &[u16], next: &mut ParamsIter<'_>) -> Option<Color> {
     let byte = |n: Option<u16>| n.and_then(|n| u8::try_from(n).ok());
     if same.is_empty() {
@@ -131,7 +133,7 @@ fn colour(same: &[u16], next: &mut ParamsIter<'_>) -> Option<Color> {
         };
     }
     match same {
-        // The longer form has a colour space before the components.
+        // The longer form has a colour space id before the components.
         [2, _, r, g, b, ..] | [2, r, g, b] => {
             Some(Color::Spec(Rgb { r: byte(Some(*r))?, g: byte(Some(*g))?, b: byte(Some(*b))? }))
         }
@@ -140,7 +142,7 @@ fn colour(same: &[u16], next: &mut ParamsIter<'_>) -> Option<Color> {
     }
 }
 
-/// The attributes that text is written with.
+/// The attributes that text is printed with.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pen {
     pub(super) fg: Color,
@@ -168,7 +170,7 @@ impl Pen {
         }
     }
 
-    /// The SGR codes that turn `from` into this; links are not among them.
+    /// The SGR codes that change `from` into this. They do not cover links.
     pub(super) fn codes(&self, from: &Pen) -> Vec<String> {
         let plain = Pen::default();
         let mut codes = Vec::new();
@@ -206,7 +208,7 @@ impl Pen {
         codes
     }
 
-    /// Writes the change from `from` to this, link included.
+    /// Writes the change from `from` to this, including the link.
     pub(super) fn write(&self, from: &Pen, out: &mut Vec<u8>) {
         if self.link != from.link {
             write_link(self.link.as_ref(), out);

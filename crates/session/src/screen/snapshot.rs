@@ -1,4 +1,4 @@
-//! The whole terminal written as escape sequences: a terminal that reads them is in the same state.
+//! Writes the terminal's state as escape sequences, which put another terminal into the same state.
 
 use alacritty_terminal::grid::{Cursor, Dimensions, Grid};
 use alacritty_terminal::index::{Column, Line};
@@ -13,21 +13,22 @@ use super::palette::{self, BACKGROUND, CURSOR, FOREGROUND};
 use super::sgr::Pen;
 use super::state::{State, default_tabs};
 
-/// Ends what is unfinished and shows the main screen, without attributes, charsets, link or scroll region.
-const KNOWN: &str = "\x18\x1b[!p\x1b[?1049l\x1b[!p\x1b[m\x0f\x1b(B\x1b)B\x1b*B\x1b+B\x1b]8;;\x1b\\\x1b[r\
+/// Cancels an unfinished sequence, switches to the main screen, and resets attributes, charsets, link,
+/// scroll region and colours.
+const RESET_SCREEN: &str = "\x18\x1b[!p\x1b[?1049l\x1b[!p\x1b[m\x0f\x1b(B\x1b)B\x1b*B\x1b+B\x1b]8;;\x1b\\\x1b[r\
     \x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
 const SLOTS: [(CharsetIndex, char); 4] =
     [(CharsetIndex::G0, '('), (CharsetIndex::G1, ')'), (CharsetIndex::G2, '*'), (CharsetIndex::G3, '+')];
 
 impl State {
-    /// Escape sequences for the scope, with at most `scrollback` lines of history. A viewer keeps its scrollback and
-    /// title stack over a snapshot of the screen alone.
+    /// The escape sequences for `scope`, with at most `scrollback` lines of history. [`Scope::Screen`]
+    /// leaves the viewer's scrollback and title stack as they are.
     pub(super) fn snapshot(&mut self, scope: Scope, scrollback: usize) -> Vec<u8> {
         let mut painter = Painter::default();
         match scope {
             Scope::All => painter.text(FRESH),
             Scope::Screen => {
-                painter.text(KNOWN);
+                painter.text(RESET_SCREEN);
                 painter.out.extend_from_slice(Modes::RESET);
                 painter.text("\x1b[H\x1b[J");
             }
@@ -46,7 +47,7 @@ impl State {
             paint_charsets(&mut painter, &Cursor::default());
             painter.set_pen(Pen::default());
             painter.text(if coloured { "\x1b[H\x1b[J" } else { "\x1b[H" });
-            // Some terminals keep margins for each screen.
+            // Some terminals keep margins per screen.
             painter.text("\x1b[r");
         } else {
             paint_history(&mut painter, self.grid(), scrollback);
@@ -81,7 +82,7 @@ impl State {
         }
     }
 
-    /// Titles and changed colours.
+    /// Title, title stack, and colours that a program changed.
     fn paint_window(&self, painter: &mut Painter, scope: Scope) {
         if scope == Scope::All {
             self.titles.iter().for_each(|title| painter.text(&format!("\x1b]2;{title}\x1b\\\x1b[22;2t")));
@@ -98,12 +99,12 @@ impl State {
         }
     }
 
-    /// Position, pending wrap, attributes and modes; last of all the character that REP would repeat.
+    /// Position, pending wrap, attributes and modes; at the end the character that REP would repeat.
     fn paint_active_cursor(&self, painter: &mut Painter) {
         if self.modes.origin {
             painter.text("\x1b[?6h");
         }
-        let top = self.bounds().0;
+        let top = self.addressable_rows().0;
         let cursor = &self.grid().cursor;
         let printed = self.printed_cell();
         if cursor.input_needs_wrap && printed.is_none() {
@@ -113,9 +114,9 @@ impl State {
                 col -= 1;
             }
             let row = usize::try_from(cursor.point.line.0).unwrap_or(0);
-            painter.go(row - top, col.0);
-            paint_again(painter, &line[col], false);
-            // Any control will do: the character was not the last thing that came.
+            painter.move_to(row - top, col.0);
+            repaint(painter, &line[col], false);
+            // Any control character: the program's last output was not this character, so REP must not repeat it.
             painter.text("\x0f");
             paint_charsets(painter, cursor);
             painter.set_pen(Pen::of(&cursor.template));
@@ -131,13 +132,13 @@ impl State {
         self.modes.write(&mut painter.out);
         if let Some((row, col)) = printed {
             let cell = &self.grid()[Line(row as i32)][Column(col)];
-            painter.go(row - top, col);
-            paint_again(painter, cell, self.modes.insert);
+            painter.move_to(row - top, col);
+            repaint(painter, cell, self.modes.insert);
         }
     }
 }
 
-/// Writes the last lines of history, and scrolls them off the screen.
+/// Writes the last lines of history and scrolls them off the screen.
 fn paint_history(painter: &mut Painter, grid: &Grid<Cell>, scrollback: usize) {
     let lines = grid.history_size().min(scrollback);
     for line in 1..=lines {
@@ -149,15 +150,15 @@ fn paint_history(painter: &mut Painter, grid: &Grid<Cell>, scrollback: usize) {
     }
     let below = lines.min(grid.screen_lines() - 1);
     if below > 0 {
-        painter.go(grid.screen_lines() - 1, 0);
+        painter.move_to(grid.screen_lines() - 1, 0);
         painter.out.extend(std::iter::repeat_n(b'\n', below));
     }
     if lines > 0 {
-        painter.go(0, 0);
+        painter.move_to(0, 0);
     }
 }
 
-/// Writes the visible rows from the top of a blank screen.
+/// Writes the visible rows onto a blank screen, from its top.
 fn paint_screen(painter: &mut Painter, grid: &Grid<Cell>) {
     let rows = grid.screen_lines();
     let used = (0..rows).rev().find(|&row| painted_len(&grid[Line(row as i32)]) > 0).map_or(0, |row| row + 1);
@@ -169,28 +170,28 @@ fn paint_screen(painter: &mut Painter, grid: &Grid<Cell>) {
     }
 }
 
-/// Writes a character over itself, which leaves the terminal as if it had just been printed.
-fn paint_again(painter: &mut Painter, cell: &Cell, insert: bool) {
+/// Writes a character over itself, so that the terminal is in the state right after printing it.
+fn repaint(painter: &mut Painter, cell: &Cell, insert: bool) {
     let wide = cell.flags.contains(Flags::WIDE_CHAR);
     match (insert, wide) {
         (true, false) => painter.text("\x1b[P"),
         (true, true) => painter.text("\x1b[2P"),
-        // Overwriting a wide character also touches the row above; erasing it does not.
+        // Overwriting a wide character can also change the row above; erasing it first prevents that.
         (false, true) => painter.text("\x1b[2X"),
         (false, false) => {}
     }
     painter.cell(cell);
 }
 
-/// Position, charsets and attributes of a cursor; `top` is the row that positions count from.
+/// Writes a cursor's position, charsets and attributes. `top` is the row that positions count from.
 fn paint_cursor(painter: &mut Painter, cursor: &Cursor<Cell>, top: usize) {
     let row = usize::try_from(cursor.point.line.0).unwrap_or(0);
-    painter.go(row.saturating_sub(top), cursor.point.column.0);
+    painter.move_to(row.saturating_sub(top), cursor.point.column.0);
     paint_charsets(painter, cursor);
     painter.set_pen(Pen::of(&cursor.template));
 }
 
-/// Designates the charsets that are not yet as this cursor has them.
+/// Designates the charsets that differ from this cursor's.
 fn paint_charsets(painter: &mut Painter, cursor: &Cursor<Cell>) {
     for (slot, mark) in SLOTS {
         let drawing = cursor.charsets[slot] == StandardCharset::SpecialCharacterAndLineDrawing;

@@ -1,4 +1,4 @@
-//! The terminal itself: the emulator's grids, and beside them what the emulator keeps private or does not keep.
+//! The terminal's state: the emulator's grids, and what the emulator keeps private or does not support.
 
 use std::mem;
 
@@ -11,43 +11,44 @@ use alacritty_terminal::term::{Config, TermMode};
 use alacritty_terminal::vte::ansi::{CharsetIndex, Handler, Mode, NamedMode, NamedPrivateMode, PrivateMode};
 use bowline_proto::size::Size;
 
-use super::device::DeviceString;
+use super::dcs::DeviceString;
 use super::events::Events;
 use super::limits::{HISTORY_MAX, REPLIES_MAX};
 use super::links::LinkBudget;
 use super::modes::Modes;
+use super::notify::PartialNotification;
 use super::palette::Theme;
 use super::repair;
-use super::tell::Draft;
-use super::urls::Urls;
+use super::url_finder::UrlFinder;
 
-/// Everything but the parser.
+/// The whole state except for the parser's.
 pub(super) struct State {
     pub(super) term: Term<VoidListener>,
     pub(super) size: Size,
     pub(super) modes: Modes,
-    /// The scroll region: its first row, and the row after its last.
+    /// The scroll region: its first row, and the row after its last one.
     pub(super) region: (usize, usize),
     pub(super) tabs: Vec<bool>,
     pub(super) charset: CharsetIndex,
     pub(super) title: String,
+    /// The title stack.
     pub(super) titles: Vec<String>,
-    /// The last thing parsed was a character, so the cell before the cursor is what REP repeats.
+    /// The last thing parsed was a character, so REP repeats the cell before the cursor.
     pub(super) printed: bool,
-    /// A mode is on under which printing needs more care than the emulator takes.
-    pub(super) careful: bool,
-    /// The command being parsed is too long and will be ignored.
-    pub(super) discard: bool,
-    pub(super) device: DeviceString,
+    /// The current modes or scroll region need `print_slow`: the emulator's own printing gets them wrong.
+    pub(super) slow_print: bool,
+    /// The operating system command being parsed is too long, and is ignored at its end.
+    pub(super) discard_osc: bool,
+    pub(super) device_string: DeviceString,
     pub(super) theme: Theme,
     pub(super) replies: Vec<u8>,
     pub(super) events: Events,
-    pub(super) draft: Draft,
+    pub(super) partial_notification: PartialNotification,
     pub(super) link_budget: LinkBudget,
-    pub(super) urls: Urls,
+    pub(super) urls: UrlFinder,
 }
 
-/// A size as the emulator asks for it.
+/// Adapts a size to the emulator's trait.
 struct Area(Size);
 
 impl Dimensions for Area {
@@ -75,15 +76,15 @@ impl State {
             title: String::new(),
             titles: Vec::new(),
             printed: false,
-            careful: false,
-            discard: false,
-            device: DeviceString::default(),
+            slow_print: false,
+            discard_osc: false,
+            device_string: DeviceString::default(),
             theme: Theme::default(),
             replies: Vec::new(),
             events: Events::default(),
-            draft: Draft::default(),
+            partial_notification: PartialNotification::default(),
             link_budget: LinkBudget::default(),
-            urls: Urls::default(),
+            urls: UrlFinder::default(),
         }
     }
 
@@ -103,14 +104,14 @@ impl State {
         self.term.grid()
     }
 
-    /// Row and column of the cursor.
+    /// The cursor's row and column.
     pub(super) fn cursor(&self) -> (usize, usize) {
         let point = self.grid().cursor.point;
         (usize::try_from(point.line.0).unwrap_or(0), point.column.0)
     }
 
-    /// Puts the cursor somewhere on the screen, which ends a pending wrap.
-    pub(super) fn place(&mut self, row: usize, col: usize) {
+    /// Moves the cursor, clamped to the screen, and cancels a pending wrap.
+    pub(super) fn set_cursor(&mut self, row: usize, col: usize) {
         let (row, col) = (row.min(self.rows() - 1), col.min(self.cols() - 1));
         let cursor = &mut self.term.grid_mut().cursor;
         cursor.point.line = Line(row as i32);
@@ -118,20 +119,21 @@ impl State {
         cursor.input_needs_wrap = false;
     }
 
-    /// The rows that absolute positions count from and are held in.
-    pub(super) fn bounds(&self) -> (usize, usize) {
+    /// The rows that CUP addresses: the scroll region in origin mode, otherwise the whole screen.
+    pub(super) fn addressable_rows(&self) -> (usize, usize) {
         if self.modes.origin { self.region } else { (0, self.rows()) }
     }
 
-    /// An absolute position, as CUP gives it, from 0.
-    pub(super) fn go(&mut self, row: usize, col: usize) {
-        let (top, bottom) = self.bounds();
-        self.place((top + row).min(bottom - 1), col);
+    /// CUP: moves the cursor to a row and column, counted from 0 at the start of the addressable rows.
+    pub(super) fn address_cursor(&mut self, row: usize, col: usize) {
+        let (top, bottom) = self.addressable_rows();
+        self.set_cursor((top + row).min(bottom - 1), col);
     }
 
-    pub(super) fn reply(&mut self, answer: &str) {
-        if self.replies.len() + answer.len() <= REPLIES_MAX {
-            self.replies.extend_from_slice(answer.as_bytes());
+    /// Queues a reply to a query, or drops it if there are too many.
+    pub(super) fn reply(&mut self, reply: &str) {
+        if self.replies.len() + reply.len() <= REPLIES_MAX {
+            self.replies.extend_from_slice(reply.as_bytes());
         }
     }
 
@@ -149,7 +151,7 @@ impl State {
         self.size = size;
         self.region = (0, self.rows());
         self.printed = false;
-        self.update_careful();
+        self.update_slow_print();
         repair::grid(self.term.grid_mut());
         self.with_main(repair::grid);
     }
@@ -161,8 +163,8 @@ impl State {
         }
         self.region = (top, bottom);
         self.term.set_scrolling_region(top + 1, Some(bottom));
-        self.update_careful();
-        self.go(0, 0);
+        self.update_slow_print();
+        self.address_cursor(0, 0);
     }
 
     pub(super) fn set_autowrap(&mut self, on: bool) {
@@ -173,7 +175,7 @@ impl State {
         } else {
             self.term.unset_private_mode(mode)
         }
-        self.update_careful();
+        self.update_slow_print();
     }
 
     pub(super) fn set_insert(&mut self, on: bool) {
@@ -184,14 +186,14 @@ impl State {
         } else {
             self.term.unset_mode(mode)
         }
-        self.update_careful();
+        self.update_slow_print();
     }
 
-    fn update_careful(&mut self) {
-        self.careful = self.modes.insert || !self.modes.autowrap || self.region.1 < self.rows();
+    fn update_slow_print(&mut self) {
+        self.slow_print = self.modes.insert || !self.modes.autowrap || self.region.1 < self.rows();
     }
 
-    /// Shows the alternate screen, blank, with the cursor where it was.
+    /// Switches to the alternate screen, blank, with the cursor at the same position.
     pub(super) fn enter_alt(&mut self) {
         if self.is_alt() {
             return;
@@ -199,23 +201,24 @@ impl State {
         let pending = mem::take(&mut self.term.grid_mut().cursor.input_needs_wrap);
         self.term.swap_alt();
         let grid = self.term.grid_mut();
-        // A change of size while it was hidden miscounted its cells, so that blanking it left some out.
+        // A resize while it was hidden miscounts the cells in use, and blanking would leave some out.
+        // Accessing the last cell of each row corrects the count.
         for line in 0..grid.screen_lines() as i32 {
             let _ = grid[Line(line)].last_mut();
         }
         grid.reset_region(..);
-        // What an earlier visit saved is forgotten, so that the alternate screen has no past while it is hidden.
+        // Drop the cursor that was saved on an earlier visit: a snapshot has no state of a hidden alternate screen.
         grid.saved_cursor = grid.cursor.clone();
         grid.cursor.input_needs_wrap = pending;
     }
 
-    /// Shows the main screen again, with the cursor it had.
+    /// Switches back to the main screen, with the cursor it had.
     pub(super) fn leave_alt(&mut self) {
         if !self.is_alt() {
             return;
         }
         self.term.swap_alt();
-        self.hold_cursor();
+        self.clamp_cursor();
         let grid = self.term.grid_mut();
         grid.saved_cursor = grid.cursor.clone();
     }
@@ -227,17 +230,17 @@ impl State {
 
     pub(super) fn restore_cursor(&mut self) {
         self.term.restore_cursor_position();
-        self.hold_cursor();
+        self.clamp_cursor();
     }
 
-    /// Holds a cursor that came from elsewhere inside the rows it may be in.
-    fn hold_cursor(&mut self) {
+    /// Moves a restored cursor into the addressable rows.
+    fn clamp_cursor(&mut self) {
         let (row, col) = self.cursor();
-        let (top, bottom) = self.bounds();
-        self.place(row.clamp(top, bottom - 1), col);
+        let (top, bottom) = self.addressable_rows();
+        self.set_cursor(row.clamp(top, bottom - 1), col);
     }
 
-    /// RIS: as new, but for history's bound, the theme and what has been reported.
+    /// RIS: resets everything but the history limit, the theme and the events.
     pub(super) fn reset(&mut self) {
         self.term.reset_state();
         for index in 0..alacritty_terminal::term::color::COUNT {
@@ -249,10 +252,10 @@ impl State {
         self.charset = CharsetIndex::G0;
         self.titles.clear();
         self.set_title(String::new());
-        self.update_careful();
+        self.update_slow_print();
     }
 
-    /// DECSTR: modes, region, attributes, charsets and the saved cursor as new; text and cursor stay.
+    /// DECSTR: resets most modes, region, attributes, charsets and the saved cursor; text and cursor position stay.
     pub(super) fn soft_reset(&mut self) {
         let kept = Modes {
             mouse: self.modes.mouse,
@@ -271,12 +274,12 @@ impl State {
         let (row, col) = self.cursor();
         self.region = (0, self.rows());
         self.term.set_scrolling_region(1, None);
-        self.update_careful();
+        self.update_slow_print();
         self.set_charset(CharsetIndex::G0);
         let cursor = &mut self.term.grid_mut().cursor;
         cursor.template = Cell::default();
         cursor.charsets = Default::default();
-        self.place(row, col);
+        self.set_cursor(row, col);
         self.term.grid_mut().saved_cursor = Default::default();
     }
 
@@ -292,15 +295,16 @@ impl State {
         }
     }
 
-    /// Works on the main grid, also while the alternate one shows.
+    /// Runs `work` on the main grid, even while the alternate one is shown.
     pub(super) fn with_main<R>(&mut self, work: impl FnOnce(&mut Grid<Cell>) -> R) -> R {
         if !self.is_alt() {
             return work(self.term.grid_mut());
         }
-        // Going back to the alternate screen blanks it and forgets the main screen's saved cursor: a stand-in
-        // takes the blanking, and while the alternate screen shows that cursor has no meaning.
-        let stand_in = Grid::new(self.rows(), self.cols(), 0);
-        let alt = mem::replace(self.term.grid_mut(), stand_in);
+        // Switching back to the alternate screen blanks it, so an empty grid replaces it meanwhile. It
+        // also drops the main screen's saved cursor, which has no meaning while the alternate screen is
+        // shown.
+        let placeholder = Grid::new(self.rows(), self.cols(), 0);
+        let alt = mem::replace(self.term.grid_mut(), placeholder);
         self.term.swap_alt();
         let result = work(self.term.grid_mut());
         self.term.swap_alt();
@@ -308,7 +312,7 @@ impl State {
         result
     }
 
-    /// The row and column of the cell that was printed last.
+    /// The row and column of the cell that was printed last, if the last thing parsed was a character.
     pub(super) fn printed_cell(&self) -> Option<(usize, usize)> {
         if !self.printed {
             return None;
@@ -321,7 +325,7 @@ impl State {
     }
 }
 
-/// A stop every eight columns.
+/// A tab stop every eight columns.
 pub(super) fn default_tabs(cols: usize) -> Vec<bool> {
     (0..cols).map(|col| col % 8 == 0).collect()
 }

@@ -1,4 +1,4 @@
-//! Device control strings that ask something: DECRQSS and XTGETTCAP.
+//! Device control strings (DCS) that are queries: DECRQSS and XTGETTCAP.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::limits::DCS_MAX;
 use super::sgr;
 use super::state::State;
 
-/// The string being received, when it is one that we answer.
+/// The device control string being received. Its data is kept only if it is a query.
 #[derive(Debug, Default)]
 pub(super) struct DeviceString {
     kind: Kind,
@@ -48,17 +48,17 @@ impl DeviceString {
 }
 
 impl State {
-    /// The device control string ended.
-    pub(super) fn answer_device_string(&mut self) {
-        let DeviceString { kind, data } = std::mem::take(&mut self.device);
+    /// Replies at the end of a device control string, if it is a query.
+    pub(super) fn reply_to_device_string(&mut self) {
+        let DeviceString { kind, data } = std::mem::take(&mut self.device_string);
         match kind {
             Kind::Ignored => {}
-            Kind::Setting => self.answer_setting(&data),
-            Kind::Capabilities => self.answer_capabilities(&data),
+            Kind::Setting => self.reply_setting(&data),
+            Kind::Capabilities => self.reply_capabilities(&data),
         }
     }
 
-    fn answer_setting(&mut self, name: &[u8]) {
+    fn reply_setting(&mut self, name: &[u8]) {
         let value = match name {
             b"m" => {
                 let pen = sgr::Pen::of(&self.grid().cursor.template);
@@ -73,14 +73,14 @@ impl State {
         self.reply(&format!("\x1bP1$r{value}\x1b\\"));
     }
 
-    fn answer_capabilities(&mut self, names: &[u8]) {
+    fn reply_capabilities(&mut self, names: &[u8]) {
         for name in names.split(|&b| b == b';') {
             let hex = String::from_utf8_lossy(name);
-            // Only hexadecimal is sent back, never what a program made up.
+            // Only hexadecimal digits are echoed, so that a program cannot have arbitrary input typed.
             if hex.is_empty() || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
                 return self.reply("\x1bP0+r\x1b\\");
             }
-            let known = unhex(name).and_then(|name| capability(&name));
+            let known = from_hex(name).and_then(|name| capability(&name));
             match known {
                 Some(value) => self.reply(&format!("\x1bP1+r{hex}={}\x1b\\", to_hex(value))),
                 None => return self.reply(&format!("\x1bP0+r{hex}\x1b\\")),
@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// What a viewer's terminal can do, by terminfo name.
+/// A capability by its terminfo name.
 fn capability(name: &[u8]) -> Option<&'static str> {
     Some(match name {
         b"TN" | b"name" => "xterm-256color",
@@ -106,7 +106,7 @@ fn capability(name: &[u8]) -> Option<&'static str> {
     })
 }
 
-fn unhex(hex: &[u8]) -> Option<Vec<u8>> {
+fn from_hex(hex: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(hex).ok().filter(|text| text.len() % 2 == 0)?;
     (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok()).collect()
 }

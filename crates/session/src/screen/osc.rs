@@ -1,4 +1,4 @@
-//! Operating system commands: title, colours, links, working directory, notifications.
+//! Operating system commands (OSC): title, colours, links, working directory, notifications.
 
 use alacritty_terminal::term::cell::Hyperlink;
 use alacritty_terminal::vte::ansi::Handler;
@@ -9,21 +9,21 @@ use super::links;
 use super::palette::{self, FOREGROUND};
 use super::state::State;
 
-/// How many colours have a number.
-const NUMBERED: usize = 256;
+/// The number of palette colours.
+const PALETTE: usize = 256;
 
 impl State {
-    /// One command; `end` is how it was terminated, and how an answer is.
-    pub(super) fn command(&mut self, params: &[&[u8]], end: &str) {
+    /// Runs one command. `end` is its terminator, which a reply uses, too.
+    pub(super) fn osc(&mut self, params: &[&[u8]], end: &str) {
         let [name, args @ ..] = params else { return };
         match (*name, args) {
             (b"0" | b"2", [_, ..]) => self.set_title(clean(&joined(args), TITLE_MAX)),
-            (b"4", _) => args.chunks_exact(2).for_each(|pair| self.numbered_colour(pair[0], pair[1], end)),
-            (b"8", [how, uri @ ..]) => self.link(how, &joined(uri)),
+            (b"4", _) => args.chunks_exact(2).for_each(|pair| self.palette_colour(pair[0], pair[1], end)),
+            (b"8", [params, uri @ ..]) => self.link(params, &joined(uri)),
             (b"10", _) => self.default_colours(0, args, end),
             (b"11", _) => self.default_colours(1, args, end),
             (b"12", _) => self.default_colours(2, args, end),
-            (b"104", [] | [b""]) => (0..NUMBERED).for_each(|index| self.term.reset_color(index)),
+            (b"104", [] | [b""]) => (0..PALETTE).for_each(|index| self.term.reset_color(index)),
             (b"104", _) => args.iter().filter_map(|arg| index(arg)).for_each(|index| self.term.reset_color(index)),
             (b"110", _) => self.term.reset_color(FOREGROUND),
             (b"111", _) => self.term.reset_color(FOREGROUND + 1),
@@ -34,12 +34,12 @@ impl State {
         }
     }
 
-    fn numbered_colour(&mut self, number: &[u8], value: &[u8], end: &str) {
+    fn palette_colour(&mut self, number: &[u8], value: &[u8], end: &str) {
         let Some(index) = index(number) else { return };
         self.colour(index, value, &format!("4;{index}"), end);
     }
 
-    /// OSC 10, 11 and 12; further values are for the colours after the named one.
+    /// OSC 10, 11 and 12: sets or queries the default colours from `first` on, one per value.
     fn default_colours(&mut self, first: usize, values: &[&[u8]], end: &str) {
         for (offset, value) in (first..3).zip(values) {
             self.colour(FOREGROUND + offset, value, &(10 + offset).to_string(), end);
@@ -55,9 +55,9 @@ impl State {
         }
     }
 
-    /// OSC 8: what follows is a link, or no longer one.
-    fn link(&mut self, how: &[u8], uri: &str) {
-        let id = how
+    /// OSC 8: starts or ends a link.
+    fn link(&mut self, params: &[u8], uri: &str) {
+        let id = params
             .split(|&b| b == b':')
             .find_map(|part| part.strip_prefix(b"id="))
             .and_then(|id| std::str::from_utf8(id).ok())
@@ -74,8 +74,8 @@ impl State {
     fn admit_link(&mut self, len: usize) -> bool {
         let mut budget = std::mem::take(&mut self.link_budget);
         let admitted = budget.admit(len, || {
-            let shown = links::alive(self.term.grid_mut());
-            let hidden = if self.is_alt() { self.with_main(links::alive) } else { 0 };
+            let shown = links::count_bytes(self.term.grid_mut());
+            let hidden = if self.is_alt() { self.with_main(links::count_bytes) } else { 0 };
             shown + hidden
         });
         self.link_budget = budget;
@@ -83,12 +83,12 @@ impl State {
     }
 }
 
-/// Arguments as one text again; the parser splits at every semicolon.
+/// Joins arguments with semicolons again, at which the parser splits them.
 pub(super) fn joined(args: &[&[u8]]) -> String {
     String::from_utf8_lossy(&args.join(&b';')).into_owned()
 }
 
 fn index(number: &[u8]) -> Option<usize> {
     let number = std::str::from_utf8(number).ok()?;
-    number.parse().ok().filter(|&n: &usize| n < NUMBERED)
+    number.parse().ok().filter(|&n: &usize| n < PALETTE)
 }

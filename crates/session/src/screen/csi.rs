@@ -1,4 +1,4 @@
-//! Control sequences: moving, erasing, shifting, scrolling, and setting modes.
+//! Control sequences (CSI): move the cursor, erase, shift, scroll, set modes.
 
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::{Column, Line};
@@ -12,11 +12,11 @@ use super::sgr;
 use super::state::State;
 
 impl State {
-    /// One control sequence.
-    pub(super) fn control(&mut self, params: &Params, intermediates: &[u8], action: char) {
+    /// Runs one control sequence.
+    pub(super) fn csi(&mut self, params: &Params, intermediates: &[u8], action: char) {
         match (intermediates, action) {
             ([], 'm') => sgr::apply(&mut self.term.grid_mut().cursor.template, params),
-            ([], _) => self.plain_control(params, action),
+            ([], _) => self.plain_csi(params, action),
             ([b'?'], 'h' | 'l') => {
                 params.iter().for_each(|param| self.set_private(param.first().copied().unwrap_or(0), action == 'h'));
             }
@@ -37,7 +37,8 @@ impl State {
         }
     }
 
-    fn plain_control(&mut self, params: &Params, action: char) {
+    /// Control sequences without a prefix or intermediate bytes.
+    fn plain_csi(&mut self, params: &Params, action: char) {
         let first = number(params, 0, 1);
         let (row, col) = self.cursor();
         let (top, bottom) = self.region;
@@ -46,18 +47,18 @@ impl State {
             'A' | 'F' => {
                 let limit = if row >= top { top } else { 0 };
                 let col = if action == 'F' { 0 } else { col };
-                self.place(row.saturating_sub(first).max(limit), col);
+                self.set_cursor(row.saturating_sub(first).max(limit), col);
             }
             'B' | 'e' | 'E' => {
                 let limit = if row < bottom { bottom } else { self.rows() };
                 let col = if action == 'E' { 0 } else { col };
-                self.place((row + first).min(limit - 1), col);
+                self.set_cursor((row + first).min(limit - 1), col);
             }
-            'C' | 'a' => self.place(row, col + first),
-            'D' => self.place(row, col.saturating_sub(first)),
-            'G' | '`' => self.place(row, first - 1),
-            'd' => self.go(first - 1, col),
-            'H' | 'f' => self.go(first - 1, number(params, 1, 1) - 1),
+            'C' | 'a' => self.set_cursor(row, col + first),
+            'D' => self.set_cursor(row, col.saturating_sub(first)),
+            'G' | '`' => self.set_cursor(row, first - 1),
+            'd' => self.address_cursor(first - 1, col),
+            'H' | 'f' => self.address_cursor(first - 1, number(params, 1, 1) - 1),
             'I' => self.tab_forward(first),
             'Z' => self.tab_back(first),
             'J' => self.erase_display(number(params, 0, 0)),
@@ -66,7 +67,7 @@ impl State {
             'M' => self.shift_lines(|state| state.term.delete_lines(first)),
             'P' => self.shift(|state| state.term.delete_chars(first.min(state.cols() - col))),
             'S' => self.scroll(|state| state.term.scroll_up(first)),
-            // With more parameters this is xterm's highlight tracking.
+            // With more parameters it is xterm's highlight mouse tracking.
             'T' if params.len() <= 1 => self.scroll(|state| state.term.scroll_down(first)),
             'X' => self.shift(|state| state.term.erase_chars(first)),
             'b' => self.repeat(first),
@@ -86,10 +87,10 @@ impl State {
         }
     }
 
-    /// A change of the cursor's row that can tear wide characters apart.
+    /// Runs a change of the cursor's row that can split wide characters.
     fn shift(&mut self, change: impl FnOnce(&mut State)) {
         let (row, col) = self.cursor();
-        self.place(row, col);
+        self.set_cursor(row, col);
         change(self);
         repair::row(&mut self.term.grid_mut()[Line(row as i32)]);
     }
@@ -97,7 +98,7 @@ impl State {
     fn shift_lines(&mut self, change: impl FnOnce(&mut State)) {
         let row = self.cursor().0;
         if row >= self.region.0 && row < self.region.1 {
-            self.place(row, 0);
+            self.set_cursor(row, 0);
             self.scroll(change);
         }
     }
@@ -133,7 +134,7 @@ impl State {
                 }
             }
             1 => {
-                // The emulator's own way forgets the first row when the cursor is in the second.
+                // The emulator's own method leaves out the first row if the cursor is in the second.
                 let grid = self.term.grid_mut();
                 grid.reset_region(..Line(row as i32));
                 let blank = Cell::from(grid.cursor.template.bg);
@@ -171,16 +172,14 @@ impl State {
         match mode {
             6 => {
                 self.modes.origin = on;
-                self.go(0, 0);
+                self.address_cursor(0, 0);
             }
             7 => self.set_autowrap(on),
             47 | 1047 | 1049 if on => self.enter_alt(),
             47 | 1047 | 1049 => self.leave_alt(),
             1048 if on => self.save_cursor(),
             1048 => self.restore_cursor(),
-            _ => {
-                self.modes.remember(mode, on);
-            }
+            _ => self.modes.set_private(mode, on),
         }
     }
 
@@ -198,7 +197,7 @@ impl State {
     }
 }
 
-/// The parameter at `index`, or `default` when it is missing or 0.
+/// The parameter at `index`, or `default` if it is missing or 0.
 pub(super) fn number(params: &Params, index: usize, default: usize) -> usize {
     match params.iter().nth(index).and_then(|param| param.first()) {
         Some(&n) if n != 0 => usize::from(n),

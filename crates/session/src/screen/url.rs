@@ -1,17 +1,17 @@
-//! Web addresses: cleaned, normalised, and recognised as login pages.
+//! Parses and normalises URLs, and recognises login pages.
 
 use std::ops::Range;
 
-/// An address in its normal form.
-pub(super) struct Address {
-    pub(super) url: String,
+/// A URL in its normal form.
+pub(super) struct Url {
+    pub(super) text: String,
     secure: bool,
     has_user: bool,
-    /// Where in the address its host is; after it come path, query and fragment.
+    /// Where in `text` the host is; path, query and fragment follow it.
     host: Range<usize>,
 }
 
-/// Hosts whose login pages command line tools print.
+/// Hosts of login pages that command line tools print.
 const LOGIN_HOSTS: [&str; 16] = [
     "accounts.google.com",
     "app.cursor.com",
@@ -30,7 +30,7 @@ const LOGIN_HOSTS: [&str; 16] = [
     "vercel.com",
     "www.npmjs.com",
 ];
-/// Parts of a path that name a login page.
+/// Path segments of login pages.
 const LOGIN_PARTS: [&str; 14] = [
     "activate",
     "auth",
@@ -47,19 +47,19 @@ const LOGIN_PARTS: [&str; 14] = [
     "sso",
     "verify",
 ];
-/// Parameters that only a login page is given.
+/// Query parameters that only login pages have.
 const LOGIN_PARAMETERS: [&str; 7] =
     ["client_id=", "code_challenge=", "device_code=", "redirect_uri=", "response_type=", "user_code=", "challenge="];
 
-/// A character that an address can have in it; what comes after it belongs to the text around.
-pub(super) fn is_part(c: char) -> bool {
+/// Whether a URL can contain `c`. The first other character ends it.
+pub(super) fn is_url_char(c: char) -> bool {
     c.is_ascii_graphic() && !matches!(c, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
 }
 
-impl Address {
-    /// Takes an `http` or `https` address, without the punctuation that text puts after one.
-    pub(super) fn parse(text: &str) -> Option<Address> {
-        let text = trimmed(text);
+impl Url {
+    /// Parses an `http` or `https` URL, without punctuation that follows it in the text.
+    pub(super) fn parse(text: &str) -> Option<Url> {
+        let text = trim_punctuation(text);
         let (scheme, rest) = text.split_once("://")?;
         let scheme = scheme.to_ascii_lowercase();
         let secure = match scheme.as_str() {
@@ -67,7 +67,7 @@ impl Address {
             "http" => false,
             _ => return None,
         };
-        if !rest.chars().all(is_part) {
+        if !rest.chars().all(is_url_char) {
             return None;
         }
         let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -89,29 +89,30 @@ impl Address {
             url.push('/');
         }
         url.push_str(rest);
-        Some(Address { url, secure, has_user: user.is_some(), host })
+        Some(Url { text: url, secure, has_user: user.is_some(), host })
     }
 
-    /// A page on which a person logs a command line tool in.
+    /// Whether this is a page on which a person logs a command line tool in.
     pub(super) fn is_login(&self) -> bool {
-        // A name before the host is how one host is made to look like another.
+        // `https://claude.ai@evil.example/` looks like another host.
         if !self.secure || self.has_user {
             return false;
         }
-        let host = &self.url[self.host.clone()];
-        let rest = self.url[self.host.end..].to_ascii_lowercase();
+        let host = &self.text[self.host.clone()];
+        let rest = self.text[self.host.end..].to_ascii_lowercase();
         let (path, query) = rest.split_once('?').unwrap_or((&rest, ""));
         let path = path.split('#').next().unwrap_or(path);
-        let named = path.split('/').any(|part| LOGIN_PARTS.contains(&part));
+        let login_path = path.split('/').any(|part| LOGIN_PARTS.contains(&part));
         let device_host = host.starts_with("device.") || host.starts_with("login.");
-        let asked = query.split('&').any(|pair| LOGIN_PARAMETERS.iter().any(|parameter| pair.starts_with(parameter)));
-        let known = LOGIN_HOSTS.contains(&host) || device_host;
-        (named && (known || asked)) || (device_host && asked)
+        let login_query =
+            query.split('&').any(|pair| LOGIN_PARAMETERS.iter().any(|parameter| pair.starts_with(parameter)));
+        let login_host = LOGIN_HOSTS.contains(&host) || device_host;
+        (login_path && (login_host || login_query)) || (device_host && login_query)
     }
 }
 
-/// Without punctuation at the end, and without a bracket that was opened before the address.
-fn trimmed(text: &str) -> &str {
+/// Removes punctuation at the end, and a closing bracket that has no opening one in `text`.
+fn trim_punctuation(text: &str) -> &str {
     let mut text = text;
     loop {
         let unbalanced =
@@ -128,25 +129,25 @@ fn trimmed(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn url(text: &str) -> Option<String> {
-        Address::parse(text).map(|address| address.url)
+    fn normalised(text: &str) -> Option<String> {
+        Url::parse(text).map(|url| url.text)
     }
 
     #[test]
-    fn r27_addresses_have_a_normal_form() {
-        assert_eq!(url("HTTPS://Example.COM:443"), Some("https://example.com/".into()));
-        assert_eq!(url("http://localhost:80/A?b=C#D"), Some("http://localhost/A?b=C#D".into()));
-        assert_eq!(url("https://a.b/(x)."), Some("https://a.b/(x)".into()));
-        assert_eq!(url("https://a.b/x)."), Some("https://a.b/x".into()));
-        assert_eq!(url("https://a.b?q"), Some("https://a.b/?q".into()));
+    fn r27_urls_are_normalised() {
+        assert_eq!(normalised("HTTPS://Example.COM:443"), Some("https://example.com/".into()));
+        assert_eq!(normalised("http://localhost:80/A?b=C#D"), Some("http://localhost/A?b=C#D".into()));
+        assert_eq!(normalised("https://a.b/(x)."), Some("https://a.b/(x)".into()));
+        assert_eq!(normalised("https://a.b/x)."), Some("https://a.b/x".into()));
+        assert_eq!(normalised("https://a.b?q"), Some("https://a.b/?q".into()));
         for bad in ["https://", "ftp://a.b/", "https:///x", "javascript://x", "https://a b", "x"] {
-            assert_eq!(url(bad), None, "{bad}");
+            assert_eq!(normalised(bad), None, "{bad}");
         }
     }
 
     #[test]
-    fn r27_login_pages_are_known() {
-        let login = |text: &str| Address::parse(text).is_some_and(|address| address.is_login());
+    fn r27_login_pages_are_recognised() {
+        let login = |text: &str| Url::parse(text).is_some_and(|url| url.is_login());
         for page in [
             "https://claude.ai/oauth/authorize?code=true&client_id=9d1c&response_type=code",
             "https://auth.openai.com/oauth/authorize?response_type=code&client_id=app",

@@ -1,7 +1,7 @@
-//! Addresses in the output: found in the cells, across wraps and styling, and reported once each.
+//! Finds URLs in the cells, across wraps and styling, and reports each once.
 //!
-//! Looking at every character would cost more than drawing it, so the bytes are searched for `://` first, and only
-//! what they drew is read.
+//! Checking every character would cost more than printing it. So the bytes are searched for `://` first,
+//! and cells are read only if it was found.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,30 +9,30 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::Line;
 
-use super::address::Address;
 use super::limits::{URL_MAX, URLS_MAX};
 use super::state::State;
-use super::walk::{Place, Read, read_address};
+use super::url::Url;
+use super::url_reader::{CellPosition, FoundUrl, read_url};
 
 const MARK: &[u8] = b"://";
 
-/// What has been seen in the bytes, and what has been reported.
 #[derive(Debug, Default)]
-pub(super) struct Urls {
-    /// There may be an address in the cells that has not been read.
+pub(super) struct UrlFinder {
+    /// `://` was found in the bytes, and the cells have not been searched since.
     due: bool,
-    /// The last bytes of the piece before, in which the mark may start.
+    /// The last bytes of the previous piece, in which the mark may start.
     tail: Vec<u8>,
-    /// Rows that may have scrolled off since the cells were read last.
+    /// Rows that may have scrolled off since the cells were last searched.
     scrolled: usize,
-    /// Hashes of texts that need no second look, since floods repeat themselves.
+    /// Hashes of texts whose URLs were reported, to skip parsing them again.
     known: HashSet<u64>,
-    /// Hashes of what was reported, and the order of it.
+    /// Hashes of the URLs that were reported.
     reported: HashSet<u64>,
+    /// The same hashes, oldest first.
     order: VecDeque<u64>,
 }
 
-impl Urls {
+impl UrlFinder {
     fn is_new(&self, url: &str) -> bool {
         !self.reported.contains(&hash(url))
     }
@@ -57,8 +57,8 @@ fn hash(url: &str) -> u64 {
 }
 
 impl State {
-    /// Notes bytes that are about to be drawn.
-    pub(super) fn expect_urls(&mut self, piece: &[u8]) {
+    /// Searches bytes that are about to be parsed for `://`.
+    pub(super) fn scan_for_urls(&mut self, piece: &[u8]) {
         let urls = &mut self.urls;
         urls.tail.extend_from_slice(&piece[..piece.len().min(MARK.len() - 1)]);
         let found = memchr::memmem::find(&urls.tail, MARK).is_some() || memchr::memmem::find(piece, MARK).is_some();
@@ -71,13 +71,13 @@ impl State {
         }
     }
 
-    /// Reads the cells that were drawn, if there may be an address in them.
+    /// Reads URLs from the cells, if the bytes had `://`.
     pub(super) fn find_urls(&mut self) {
         if !self.urls.due {
             return;
         }
         if self.events.is_full() {
-            // What is found now could not be reported; it is when it is printed again.
+            // A URL found now could not be reported. It is reported if it is printed again.
             self.urls.due = false;
             return;
         }
@@ -89,37 +89,34 @@ impl State {
         for line in first..grid.screen_lines() as i32 {
             let row = &grid[Line(line)][..];
             for (col, _) in row.iter().enumerate().filter(|(_, cell)| cell.c == ':') {
-                let colon = Place { line, col };
-                // An address inside another is part of it; and no cell is read twice.
+                let colon = CellPosition { line, col };
+                // A URL inside another one is part of it; and no cell is read twice.
                 if Some(colon) <= read_to {
                     continue;
                 }
-                let (read, last) = read_address(grid, colon);
+                let (url, last) = read_url(grid, colon);
                 read_to = Some(last);
-                match read {
-                    Read::Nothing => {}
-                    Read::Whole(text) => found.push(text),
-                    Read::Unfinished => unfinished = true,
+                match url {
+                    FoundUrl::None => {}
+                    FoundUrl::Complete(text) => found.push(text),
+                    FoundUrl::Unfinished => unfinished = true,
                 }
             }
         }
-        // What is still being printed is read again with the next output.
+        // An unfinished URL is read again after the next output.
         self.urls.due = unfinished;
         self.urls.scrolled = 0;
         found.iter().for_each(|text| self.report_url(text));
     }
 
-    /// Reports an address, from cells or from a link, unless it was already.
+    /// Reports a URL, from cells or from a link, unless it was reported before.
     pub(super) fn report_url(&mut self, text: &str) {
         if self.urls.known.contains(&hash(text)) {
             return;
         }
-        let Some(address) = Address::parse(text) else { return };
-        if address.url.len() <= URL_MAX
-            && self.urls.is_new(&address.url)
-            && self.events.url(&address.url, address.is_login())
-        {
-            self.urls.remember(&address.url);
+        let Some(url) = Url::parse(text) else { return };
+        if url.text.len() <= URL_MAX && self.urls.is_new(&url.text) && self.events.url(&url.text, url.is_login()) {
+            self.urls.remember(&url.text);
             self.urls.known.insert(hash(text));
         }
     }
