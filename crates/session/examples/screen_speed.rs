@@ -1,5 +1,5 @@
-//! How fast the screen folds output, beside the emulator driven by its own parser: `cargo run --release --example
-//! screen_speed`.
+//! Measures how fast the screen parses output, compared with the bare emulator: `cargo run --release -p
+//! bowline-session --example screen_speed`.
 
 use std::time::Instant;
 
@@ -71,8 +71,8 @@ fn main() {
 }
 
 fn repeated(line: impl Fn(usize) -> String) -> Vec<u8> {
-    let some: Vec<u8> = (0..10_000).flat_map(|n| line(n).into_bytes()).collect();
-    some.iter().copied().cycle().take(TOTAL).collect()
+    let lines: Vec<u8> = (0..10_000).flat_map(|n| line(n).into_bytes()).collect();
+    lines.iter().copied().cycle().take(TOTAL).collect()
 }
 
 fn coloured(n: usize) -> String {
@@ -82,7 +82,7 @@ fn coloured(n: usize) -> String {
     )
 }
 
-/// The best of some runs, in MB/s: what the code can do, not what else the machine did.
+/// The best of four runs, in MB/s. The best is the one that other load on the machine affected least.
 fn best(run: impl Fn()) -> f64 {
     let seconds = (0..4).map(|_| {
         let start = Instant::now();

@@ -1,5 +1,5 @@
-//! The screen as the session process uses it: text in, snapshots, answers and events out.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+//! The screen as the session process uses it: output in; snapshots, query replies and events out.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic fails the test")]
 
 use bowline_proto::message::Scope;
 use bowline_proto::size::Size;
@@ -9,7 +9,7 @@ fn size(cols: u32, rows: u32) -> Size {
     Size::new(cols, rows).unwrap()
 }
 
-fn folded(size: Size, bytes: &[u8]) -> Screen {
+fn screen_after(size: Size, bytes: &[u8]) -> Screen {
     let mut screen = Screen::new(size, 1000);
     screen.advance(bytes);
     screen
@@ -17,15 +17,15 @@ fn folded(size: Size, bytes: &[u8]) -> Screen {
 
 #[track_caller]
 fn assert_round_trip(size: Size, bytes: &[u8]) {
-    let mut screen = folded(size, bytes);
+    let mut screen = screen_after(size, bytes);
     let snapshot = screen.snapshot(Scope::All, usize::MAX);
-    let mut again = folded(size, &snapshot);
+    let mut again = screen_after(size, &snapshot);
     assert_eq!(again.dump(), screen.dump(), "snapshot {:?}", String::from_utf8_lossy(&snapshot));
-    assert!(again.take_replies().is_empty(), "a snapshot asks nothing");
+    assert!(again.take_replies().is_empty(), "a snapshot contains no query");
 }
 
 #[test]
-fn r22_plain_and_styled_text_come_back() {
+fn r22_a_snapshot_restores_plain_and_styled_text() {
     assert_round_trip(size(80, 24), b"");
     assert_round_trip(size(80, 24), b"hello\r\n\x1b[1;31mred\x1b[0m world");
     assert_round_trip(size(10, 3), b"a line that wraps over several rows and scrolls\r\nmore\r\n");
@@ -37,8 +37,8 @@ fn r22_plain_and_styled_text_come_back() {
 }
 
 #[test]
-fn r24_every_question_has_its_answer() {
-    let asked = [
+fn r24_every_query_gets_its_reply() {
+    let cases = [
         ("\x1b[c", "\x1b[?62;22c"),
         ("\x1b[0c", "\x1b[?62;22c"),
         ("\x1bZ", "\x1b[?62;22c"),
@@ -74,18 +74,18 @@ fn r24_every_question_has_its_answer() {
         ("\x1b[19t", "\x1b[9;24;80t"),
         ("\x1b]2;x\x07\x1b[21t", "\x1b]l\x1b\\"),
         ("\x1b[?996n", "\x1b[?997;1n"),
-        // Not answered: ENQ, the kitty keyboard, the clipboard.
+        // No reply: ENQ, the kitty keyboard protocol, the clipboard.
         ("\x05\x1b[?u\x1b]52;c;?\x07", ""),
     ];
-    for (question, answer) in asked {
-        let mut screen = folded(size(80, 24), question.as_bytes());
-        assert_eq!(String::from_utf8(screen.take_replies()).unwrap(), answer, "{question:?}");
-        assert!(screen.take_replies().is_empty(), "{question:?} is answered once");
+    for (query, reply) in cases {
+        let mut screen = screen_after(size(80, 24), query.as_bytes());
+        assert_eq!(String::from_utf8(screen.take_replies()).unwrap(), reply, "{query:?}");
+        assert!(screen.take_replies().is_empty(), "{query:?} got a second reply");
     }
 }
 
 #[test]
-fn r24_the_theme_is_what_colour_queries_answer() {
+fn r24_colour_queries_report_the_theme() {
     let mut screen = Screen::new(size(80, 24), 0);
     let white = Rgb { r: 255, g: 255, b: 255 };
     screen.set_theme(Theme { fg: Rgb { r: 1, g: 2, b: 3 }, bg: white, cursor: white });
@@ -95,7 +95,7 @@ fn r24_the_theme_is_what_colour_queries_answer() {
 }
 
 #[test]
-fn r29_what_programs_tell_becomes_events() {
+fn r29_titles_directories_and_notifications_become_events() {
     let notify = |title: &str, body: &str| ScreenEvent::Notify { title: title.into(), body: body.into() };
     let cases = [
         ("\x1b]2;one\x07\x1b]0;two;three\x07\x07\x07", vec![ScreenEvent::Title("two;three".into()), ScreenEvent::Bell]),
@@ -113,13 +113,13 @@ fn r29_what_programs_tell_becomes_events() {
         ("\x1b]52;c;aGVsbG8=\x07\x1b]133;A\x07", vec![]),
     ];
     for (output, events) in cases {
-        assert_eq!(folded(size(80, 24), output.as_bytes()).take_events(), events, "{output:?}");
+        assert_eq!(screen_after(size(80, 24), output.as_bytes()).take_events(), events, "{output:?}");
     }
 }
 
 #[test]
-fn r30_the_screen_is_readable() {
-    let mut screen = folded(size(20, 4), b"one\r\n\x1b[31mtwo\x1b[m  \r\n");
+fn r30_the_screen_renders_as_text_ansi_and_json() {
+    let mut screen = screen_after(size(20, 4), b"one\r\n\x1b[31mtwo\x1b[m  \r\n");
     assert_eq!(screen.text(0), "one\ntwo\n");
     assert_eq!(screen.ansi(0), b"one\n\x1b[31mtwo\x1b[m\n");
     assert_eq!(screen.json(0)["lines"][1]["spans"][0], serde_json::json!({"col": 0, "text": "two", "fg": 1}));
@@ -133,16 +133,16 @@ fn urls(screen: &mut Screen) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn r27_addresses_are_found_across_wraps_and_styling() {
-    let mut screen = folded(size(20, 5), b"see https://example.com/a/long/path?with=query, please\r\n");
+fn r27_urls_are_found_across_wraps_and_styling() {
+    let mut screen = screen_after(size(20, 5), b"see https://example.com/a/long/path?with=query, please\r\n");
     assert_eq!(urls(&mut screen), [("https://example.com/a/long/path?with=query".into(), false)]);
     screen.advance(b"again: HTTPS://Example.com:443/a/long/path?with=query\r\n");
-    assert_eq!(urls(&mut screen), [], "once each");
+    assert_eq!(urls(&mut screen), [], "a URL is reported once");
     screen.advance(b"\x1b[1mhttps://\x1b[32mgithub.com\x1b[0m/login/\x1b[4mdevice\x1b[m and on\r\n");
     assert_eq!(urls(&mut screen), [("https://github.com/login/device".into(), true)]);
     screen.advance(b"\x1b]8;;https://linked.example/x\x1b\\text\x1b]8;;\x1b\\\r\n");
     assert_eq!(urls(&mut screen), [("https://linked.example/x".into(), false)]);
-    // Wrapped by the program itself, at the last column.
+    // The program itself wraps at the last column.
     screen.advance(b"\r\nhttps://h.example/aa\r\nb?code=1\r\nThe end\r\n");
     assert_eq!(urls(&mut screen), [("https://h.example/aab?code=1".into(), false)]);
     screen.advance(b"\r\nhttps://h.example/zz\r\nThe end\r\n");
@@ -150,7 +150,7 @@ fn r27_addresses_are_found_across_wraps_and_styling() {
 }
 
 #[test]
-fn r27_addresses_in_pieces_are_reported_whole() {
+fn r27_urls_that_arrive_in_pieces_are_reported_whole() {
     let text = b"Open https://claude.ai/oauth/authorize?code=true&client_id=x in a browser\r\n";
     let mut screen = Screen::new(size(30, 5), 100);
     for byte in text {
@@ -158,12 +158,12 @@ fn r27_addresses_in_pieces_are_reported_whole() {
     }
     let expected = [("https://claude.ai/oauth/authorize?code=true&client_id=x".to_owned(), true)];
     assert_eq!(urls(&mut screen), expected);
-    // Far more output than the screen has rows, in one go.
+    // Far more output than the screen has rows, at once.
     let mut screen = Screen::new(size(30, 5), 2000);
     let mut flood: Vec<u8> = (0..400).flat_map(|n| format!("http://n.example/{n}\r\n").into_bytes()).collect();
     flood.extend_from_slice(text);
     screen.advance(&flood);
     assert_eq!(urls(&mut screen).len(), 256, "events are bounded");
     screen.advance(&flood);
-    assert_eq!(urls(&mut screen).len(), 145, "what did not fit comes when it is printed again");
+    assert_eq!(urls(&mut screen).len(), 145, "the rest is reported when it is printed again");
 }

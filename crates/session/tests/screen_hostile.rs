@@ -1,5 +1,5 @@
-//! Output meant to break a terminal costs bounded memory and time, and the screen goes on.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+//! Hostile output uses bounded memory and time, and the screen works afterwards.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic fails the test")]
 
 mod screen_input;
 
@@ -12,38 +12,38 @@ use bowline_proto::size::Size;
 use bowline_session::screen::{Screen, ScreenEvent, limits};
 use screen_input::{Rng, output, recordings, small_size};
 
-/// Counts the bytes in use by each thread, so that a test can say what an input costs.
-struct Counting;
+/// Counts the bytes in use by each thread, so that a test can measure the memory that an input takes.
+struct CountingAllocator;
 
 thread_local! {
     static IN_USE: Cell<isize> = const { Cell::new(0) };
 }
 
 fn count(bytes: isize) {
-    // Freed after the thread's own variables are gone, bytes no longer matter.
+    // Fails for bytes that are freed after the thread's variables are destroyed; those do not matter.
     let _ = IN_USE.try_with(|used| used.set(used.get() + bytes));
 }
 
-// SAFETY: every call is passed on unchanged to the system's allocator.
-#[allow(unsafe_code, reason = "an allocator that counts is how memory is measured")]
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every call is passed unchanged to the system allocator.
+#[allow(unsafe_code, reason = "measuring memory needs an allocator that counts")]
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller keeps the contract of `dealloc`.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(at, layout) }
     }
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// What a screen with `history` lines holds after an input, in bytes.
-fn cost(history: usize, feed: impl FnOnce(&mut Screen)) -> usize {
+/// The memory that a screen with `history` lines uses after `feed`, in bytes.
+fn memory_after(history: usize, feed: impl FnOnce(&mut Screen)) -> usize {
     let before = IN_USE.get();
     let mut screen = Screen::new(Size::default(), history);
     feed(&mut screen);
@@ -52,9 +52,9 @@ fn cost(history: usize, feed: impl FnOnce(&mut Screen)) -> usize {
 
 #[test]
 fn r52_hostile_output_is_bounded_in_memory_and_time() {
-    let new = cost(10_000, |_| {});
-    assert!(new < 200 << 10, "a new screen holds {new} bytes");
-    let repeated = |what: &str, times: usize| what.repeat(times).into_bytes();
+    let new = memory_after(10_000, |_| {});
+    assert!(new < 200 << 10, "a new screen uses {new} bytes");
+    let repeated = |text: &str, times: usize| text.repeat(times).into_bytes();
     let mut links = Vec::new();
     for n in 0..6_000 {
         links.extend_from_slice(format!("\x1b]8;;http://x.y/{n}{}\x1b\\a", "p".repeat(1500)).as_bytes());
@@ -72,7 +72,7 @@ fn r52_hostile_output_is_bounded_in_memory_and_time() {
         ("an endless APC", [b"\x1b_G".to_vec(), repeated("x", 1 << 20)].concat()),
         ("an endless CSI", [b"\x1b[".to_vec(), repeated("1;", 1 << 20)].concat()),
         ("endless intermediates", [b"\x1b".to_vec(), repeated("(", 1 << 20)].concat()),
-        ("piled marks", [b"a".to_vec(), repeated("\u{301}", 1 << 20)].concat()),
+        ("many marks on one character", [b"a".to_vec(), repeated("\u{301}", 1 << 20)].concat()),
         ("marks on nothing", repeated("\u{200b}", 1 << 18)),
         ("title pushes", repeated("\x1b]2;some title\x07\x1b[22;0t", 20_000)),
         ("long titles", repeated(&format!("\x1b]2;{}\x07\x1b[22t", "t".repeat(50_000)), 40)),
@@ -90,38 +90,38 @@ fn r52_hostile_output_is_bounded_in_memory_and_time() {
         ),
         ("DECALN", repeated("\x1b#8", 5_000)),
         ("resets", repeated("\x1bcx\r\n", 20_000)),
-        ("screens back and forth", repeated("\x1b[?1049h\x1b[?1049l", 10_000)),
-        ("questions", repeated("\x1b[c\x1b[6n\x1b]4;1;?\x07\x1bP+q544e\x1b\\", 50_000)),
+        ("switching screens", repeated("\x1b[?1049h\x1b[?1049l", 10_000)),
+        ("queries", repeated("\x1b[c\x1b[6n\x1b]4;1;?\x07\x1bP+q544e\x1b\\", 50_000)),
         ("bells and notifications", repeated("\x07\x1b]9;hey\x07\x1b]99;i=1:d=0;part\x1b\\", 50_000)),
-        ("addresses", repeated("http://a.b/c http://d.e/f http://::: ", 30_000)),
+        ("URLs", repeated("http://a.b/c http://d.e/f http://::: ", 30_000)),
         ("colons", repeated("://:://http:http://", 50_000)),
         ("8-bit controls and bad UTF-8", (0..1 << 18).map(|n| 0x80 | (n % 127) as u8).collect()),
         ("links", links),
-        ("ids of links", unique_ids),
+        ("links with unique ids", unique_ids),
     ];
     for (name, input) in &inputs {
         let start = Instant::now();
-        let held = cost(100, |screen| {
+        let used = memory_after(100, |screen| {
             screen.advance(input);
             let replies = screen.take_replies();
-            assert!(replies.len() <= limits::REPLIES_MAX, "{name}: {} bytes of answers", replies.len());
-            assert!(screen.take_events().len() <= limits::EVENTS_MAX + 3, "{name}: events");
+            assert!(replies.len() <= limits::REPLIES_MAX, "{name}: {} bytes of replies", replies.len());
+            assert!(screen.take_events().len() <= limits::EVENTS_MAX + 3, "{name}: too many events");
             assert!(screen.snapshot(Scope::All, usize::MAX).len() < 4 << 20, "{name}: a huge snapshot");
         });
         let took = start.elapsed();
         if std::env::var("SCREEN_COSTS").is_ok() {
-            eprintln!("{name}: {} KB held, {took:?} for {} KB", held / 1024, input.len() / 1024);
+            eprintln!("{name}: {} KB used, {took:?} for {} KB", used / 1024, input.len() / 1024);
         }
-        // 2 MB are the history's first thousand rows, as the emulator allots them, and marks as much again and more;
-        // links may hold 4 MB.
+        // The emulator allocates 2 MB for the first thousand rows of history. Combining marks take more
+        // than that again; links may take 4 MB.
         let most = if name.contains("links") || name.contains("marks") { 10 << 20 } else { 4 << 20 };
-        assert!(held < most, "{name}: {held} bytes held");
+        assert!(used < most, "{name}: {used} bytes used");
         assert!(took < Duration::from_secs(20), "{name}: {took:?} for {} bytes", input.len());
     }
 }
 
 #[test]
-fn r52_the_screen_goes_on_after_hostile_output() {
+fn r52_the_screen_works_after_hostile_output() {
     for start in ["\x1b]2;", "\x1bP$q", "\x1b_G", "\x1b[", "\x1b(", "\x1bPq", "\x1bP"] {
         let mut screen = Screen::new(Size::default(), 100);
         screen.advance(start.as_bytes());
@@ -132,7 +132,7 @@ fn r52_the_screen_goes_on_after_hostile_output() {
         for screen in [&mut screen, &mut replica] {
             screen.advance(b"\x1b\\\r\nstill here");
             assert!(screen.text(0).contains("still here"), "{start:?}");
-            assert_eq!(screen.title(), "", "{start:?}: too long, so ignored");
+            assert_eq!(screen.title(), "", "{start:?}: a title that is too long is not ignored");
         }
     }
 }
@@ -161,7 +161,7 @@ fn r52_no_bytes_break_the_screen() {
     }
 }
 
-/// Some of a recording, with a few bytes changed.
+/// A part of a recording, with a few bytes changed.
 fn mutated(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     let start = rng.below(bytes.len());
     let mut part = bytes[start..(start + rng.below(2000)).min(bytes.len())].to_vec();
@@ -175,12 +175,12 @@ fn mutated(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
 }
 
 #[test]
-fn r52_titles_and_notifications_are_clean() {
+fn r52_titles_and_notifications_have_no_control_characters() {
     let mut screen = Screen::new(Size::default(), 10);
     screen.advance("\x1b]2;a\u{9b}31mb\u{202e}c\x07\x1b]777;notify;t\u{85}x;b\u{7f}y\x07".as_bytes());
     let events = screen.take_events();
     let notify = ScreenEvent::Notify { title: "tx".into(), body: "by".into() };
     assert_eq!(events, [ScreenEvent::Title("a31mbc".into()), notify]);
     screen.advance(b"\x1b]2;secret\x07\x1b[21t\x1b[20t");
-    assert_eq!(screen.take_replies(), b"\x1b]l\x1b\\\x1b]L\x1b\\", "a title is never typed into the shell");
+    assert_eq!(screen.take_replies(), b"\x1b]l\x1b\\\x1b]L\x1b\\", "a title would be typed into the shell");
 }

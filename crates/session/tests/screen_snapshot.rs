@@ -1,5 +1,5 @@
-//! A snapshot puts a fresh terminal into the state of the one it was taken from, at any cut of any output.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+//! A snapshot puts a new terminal into the state of the original, after any output that is cut anywhere.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic fails the test")]
 
 mod screen_input;
 
@@ -21,8 +21,8 @@ fn replica(screen: &mut Screen, history: usize) -> (Screen, Vec<u8>) {
 fn difference(a: &str, b: &str) -> Option<String> {
     let line = a.lines().zip(b.lines()).find(|(a, b)| a != b);
     match line {
-        Some((a, b)) => Some(format!("is   {a}\nwas  {b}")),
-        None if a.lines().count() != b.lines().count() => Some("another number of lines".into()),
+        Some((a, b)) => Some(format!("actual    {a}\nexpected  {b}")),
+        None if a.lines().count() != b.lines().count() => Some("the number of lines differs".into()),
         None => None,
     }
 }
@@ -34,7 +34,7 @@ fn apply(screen: &mut Screen, op: &Op) {
     }
 }
 
-/// What one seed does; cut points are part of it, since every output is applied in two parts.
+/// The operations of one seed. Every output is applied in two parts, so that cut points vary, too.
 fn ops(rng: &mut Rng) -> Vec<Op> {
     let mut ops = Vec::new();
     for _ in 0..30 + rng.below(60) {
@@ -50,7 +50,7 @@ fn ops(rng: &mut Rng) -> Vec<Op> {
     ops
 }
 
-/// The operations that lead to a difference, and what differs.
+/// Applies the operations, and compares the screen with a replica from its snapshot after each.
 fn run(size: Size, history: usize, ops: &[Op]) -> Result<(), String> {
     let mut screen = Screen::new(size, history);
     let mut follower = Screen::new(size, history);
@@ -59,7 +59,7 @@ fn run(size: Size, history: usize, ops: &[Op]) -> Result<(), String> {
         apply(&mut follower, op);
         let dump = screen.dump();
         if let Some(difference) = difference(&follower.dump(), &dump) {
-            return Err(format!("after op {at} {op:?} a replica went another way:\n{difference}"));
+            return Err(format!("after op {at} {op:?} a replica differs from the screen:\n{difference}"));
         }
         let (mut again, bytes) = replica(&mut screen, history);
         let _ = screen.take_replies();
@@ -67,16 +67,16 @@ fn run(size: Size, history: usize, ops: &[Op]) -> Result<(), String> {
         if let Some(difference) = difference(&again.dump(), &dump) {
             let bytes = String::from_utf8_lossy(&bytes).into_owned();
             return Err(format!(
-                "after op {at} {op:?} the snapshot {bytes:?} is not the screen:\n{difference}\n{dump}"
+                "after op {at} {op:?} the snapshot {bytes:?} does not restore the screen:\n{difference}\n{dump}"
             ));
         }
-        assert!(again.take_replies().is_empty(), "a snapshot makes a terminal answer");
+        assert!(again.take_replies().is_empty(), "a snapshot contains a query");
         follower = again;
     }
     Ok(())
 }
 
-/// Leaves out operations as long as the failure stays, so that it can be read.
+/// Removes operations as long as the failure remains, so that it is easier to read.
 fn shrink(size: Size, history: usize, mut ops: Vec<Op>) -> (Vec<Op>, String) {
     let mut failure = String::new();
     let mut step = ops.len() / 2;
@@ -95,13 +95,13 @@ fn shrink(size: Size, history: usize, mut ops: Vec<Op>) -> (Vec<Op>, String) {
     (ops, failure)
 }
 
-/// How many seeds to try, unless `SCREEN_SEEDS` says otherwise.
-fn seeds(usual: u64) -> u64 {
-    std::env::var("SCREEN_SEEDS").map_or(usual, |n| n.parse().unwrap())
+/// The number of seeds to try: `SCREEN_SEEDS`, or `default`.
+fn seeds(default: u64) -> u64 {
+    std::env::var("SCREEN_SEEDS").map_or(default, |n| n.parse().unwrap())
 }
 
 #[test]
-fn r22_random_output_cut_anywhere_comes_back() {
+fn r22_a_snapshot_restores_random_output_cut_anywhere() {
     let only = std::env::var("SCREEN_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
     for seed in only.map_or(0..seeds(800), |seed| seed..seed + 1) {
         let mut rng = Rng(seed);
@@ -115,14 +115,15 @@ fn r22_random_output_cut_anywhere_comes_back() {
     }
 }
 
-/// Rows and modes of a dump, without history and the title stack, which a repaint leaves to the viewer.
+/// The rows and modes of a dump, without history and title stack, which a snapshot of [`Scope::Screen`]
+/// does not cover.
 fn visible(dump: &str) -> String {
     let kept = dump.lines().filter(|line| !line.starts_with("title") && !line.trim_start().starts_with('-'));
     kept.map(|line| line.split(" history ").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn r22_a_repaint_reaches_any_screen_from_any_other() {
+fn r22_a_snapshot_of_the_screen_works_in_any_terminal_state() {
     for seed in 0..seeds(400) {
         let mut rng = Rng(seed);
         let size = small_size(&mut rng);
@@ -133,16 +134,16 @@ fn r22_a_repaint_reaches_any_screen_from_any_other() {
         let bytes = screen.snapshot(Scope::Screen, usize::MAX);
         let _ = viewer.take_replies();
         viewer.advance(&bytes);
-        let (shown, wanted) = (visible(&viewer.dump()), visible(&screen.dump()));
-        if let Some(difference) = difference(&shown, &wanted) {
+        let (actual, expected) = (visible(&viewer.dump()), visible(&screen.dump()));
+        if let Some(difference) = difference(&actual, &expected) {
             panic!("SCREEN_SEED={seed} after {:?}:\n{difference}", String::from_utf8_lossy(&bytes));
         }
     }
 }
 
-/// The file with a session's last screen has it in every form, and comes back as it was written.
+/// The file with a session's last screen has it in every format, and reads back as it was written.
 #[test]
-fn r22_a_saved_screen_comes_back() {
+fn r22_a_saved_screen_reads_back_as_written() {
     let mut screen = Screen::new(Size::default(), 100);
     screen.advance(b"one\r\n\x1b[31mtwo\x1b[m\r\n");
     let saved = screen.save(&Epoch::from_random([7; 4]), 42);

@@ -1,5 +1,5 @@
-//! A snapshot written to xterm.js shows our screen, cell by cell: text, widths, colours, links, cursor and modes.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+//! Compares the screen with xterm.js, cell by cell: text, widths, colours, links, cursor and modes.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic fails the test")]
 
 mod screen_input;
 
@@ -14,20 +14,21 @@ use serde_json::{Value, json};
 
 const HISTORY: usize = 300;
 
-/// A screen to compare: what it is, and the output that a viewer is given.
+/// A screen, and the output that xterm.js gets to show the same.
 struct Case {
     name: String,
     screen: Screen,
+    /// Earlier output, then the snapshot.
     parts: Vec<Vec<u8>>,
-    /// The viewer saw other things before, so its scrollback is its own.
+    /// With [`Scope::Screen`], xterm.js keeps the scrollback of earlier output, which is not compared.
     scope: Scope,
-    /// The viewer saw every byte. What it holds for wrapped may differ then: xterm.js marks the row after a wrap, our
-    /// emulator the cell before it, so that erasing either has another effect.
+    /// xterm.js gets every byte instead of a snapshot. Wrapped rows may then differ: xterm.js marks the row
+    /// after a wrap, our emulator the cell before it, so erasing has a different effect.
     live: bool,
 }
 
 #[test]
-fn r22_xterm_js_shows_snapshots_as_they_are() {
+fn r22_xterm_js_shows_snapshots_as_the_screen_does() {
     let mut cases = Vec::new();
     for (name, bytes) in recordings() {
         for cut in 1..=12 {
@@ -47,7 +48,7 @@ fn r22_xterm_js_shows_snapshots_as_they_are() {
         let size = small_size(&mut rng);
         let mut screen = Screen::new(size, HISTORY);
         (0..60).for_each(|_| screen.advance(&output(&mut rng)));
-        // xterm.js 6.0.0 throws when `CSI 1 J` comes with the cursor in the last cell of the screen.
+        // xterm.js 6.0.0 throws on `CSI 1 J` with the cursor in the last cell of the screen.
         let before: Vec<u8> =
             (0..20).map(|_| output(&mut rng)).filter(|bytes| !bytes.ends_with(b"J")).flatten().collect();
         let scope = if seed % 2 == 0 { Scope::All } else { Scope::Screen };
@@ -56,20 +57,21 @@ fn r22_xterm_js_shows_snapshots_as_they_are() {
     assert_same(cases);
 }
 
-/// A viewer that saw every byte and one that came late see the same, so the emulators have to agree on real programs.
+/// A viewer that saw every byte and one that attached late must show the same, so both emulators must agree
+/// on the output of real programs.
 #[test]
-fn r22_xterm_js_shows_live_output_as_we_do() {
+fn r22_xterm_js_shows_live_output_as_the_screen_does() {
     let mut cases = Vec::new();
     for (name, bytes) in recordings() {
         for cut in 1..=12 {
             let cut = bytes.len() * cut / 12;
-            // Emulators differ in what they show for half a character.
+            // Do not cut inside a character: emulators differ in what they show for half of one.
             let cut = (cut..bytes.len()).find(|&at| bytes[at] & 0xc0 != 0x80).unwrap_or(bytes.len());
             let bytes = &bytes[..cut];
             let mut screen = Screen::new(Size::default(), HISTORY);
             screen.advance(bytes);
             screen.advance(b"\x18");
-            // The snapshot's part is empty: what xterm.js answered to the program's questions is not compared.
+            // The second part is empty, so that xterm.js's replies to the program's queries are not compared.
             let parts = vec![[bytes, b"\x18"].concat(), Vec::new()];
             cases.push(Case {
                 name: format!("{name} live to {}", bytes.len()),
@@ -84,7 +86,7 @@ fn r22_xterm_js_shows_live_output_as_we_do() {
 }
 
 fn assert_same(cases: Vec<Case>) {
-    let shown = show(&cases);
+    let shown = show_in_xterm(&cases);
     assert_eq!(shown.len(), cases.len());
     let failures: Vec<_> = cases
         .into_iter()
@@ -96,24 +98,24 @@ fn assert_same(cases: Vec<Case>) {
         .collect();
     assert!(
         failures.is_empty(),
-        "{} differ, the first: {}",
+        "{} cases differ, the first ones: {}",
         failures.len(),
         failures[..failures.len().min(3)].join("\n")
     );
 }
 
 fn case(name: String, mut screen: Screen, scope: Scope, before: Vec<u8>) -> Case {
-    // The unfinished end is the live output's matter; here it would only swallow nothing.
+    // Cancel an unfinished sequence; the tests of live output cover those.
     screen.advance(b"\x18");
     let snapshot = screen.snapshot(scope, usize::MAX);
     Case { name, screen, parts: vec![before, snapshot], scope, live: false }
 }
 
 /// What xterm.js shows for every case.
-fn show(cases: &[Case]) -> Vec<Value> {
+fn show_in_xterm(cases: &[Case]) -> Vec<Value> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/xterm");
     install(&dir);
-    // The session's own table: `widths.rs` holds this file to it.
+    // The test in `widths.rs` checks that this is the session's table.
     let widths = dir.join("../../packages/web/src/terminal/widths.json");
     let widths: Value = serde_json::from_str(&std::fs::read_to_string(widths).unwrap()).unwrap();
     let mut input = json!({ "widths": widths }).to_string();
@@ -131,12 +133,12 @@ fn show(cases: &[Case]) -> Vec<Value> {
 }
 
 fn install(dir: &PathBuf) {
-    Command::new("node").arg("--version").output().expect("this test needs node (20 or later) on the path");
+    Command::new("node").arg("--version").output().expect("this test needs node (20 or later) on the PATH");
     if dir.join("node_modules/@xterm/headless").exists() {
         return;
     }
     let npm = Command::new("npm").args(["install", "--no-audit", "--no-fund"]).current_dir(dir).output();
-    let npm = npm.expect("this test needs npm on the path, to install @xterm/headless");
+    let npm = npm.expect("this test needs npm on the PATH, to install @xterm/headless");
     assert!(npm.status.success(), "npm install in {dir:?}: {}", String::from_utf8_lossy(&npm.stderr));
 }
 
@@ -152,8 +154,8 @@ fn compare(case: &mut Case, shown: &Value) -> Result<(), String> {
     same("cursor", &shown["cursor"], &json!({ "row": ours["cursor"]["row"], "col": col }))?;
     same("hidden cursor", &shown["hidden"], &json!(ours["cursor"]["visible"] == false))?;
     same("title", &shown["title"], &ours["title"])?;
-    same("what xterm.js answers", &shown["said"], &json!(if ours["modes"]["focus"] == true { "\x1b[O" } else { "" }))
-        .or_else(|_| same("what xterm.js answers", &shown["said"], &json!("")))?;
+    same("replies of xterm.js", &shown["said"], &json!(if ours["modes"]["focus"] == true { "\x1b[O" } else { "" }))
+        .or_else(|_| same("replies of xterm.js", &shown["said"], &json!("")))?;
     same_modes(&shown["modes"], &ours["modes"])?;
     let dump = case.screen.dump();
     let line = |start: &str| dump.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
@@ -188,20 +190,20 @@ fn same_lines(what: &str, shown: &Value, ours: &Value, size: Size, case: &Case) 
         if !case.live {
             same(&format!("{what}, line {row}, wrapped"), &shown["wrapped"], &ours["wrapped"])?;
         }
-        let spans: Vec<Value> = ours["spans"].as_array().unwrap().iter().map(as_xterm_has_it).collect();
+        let spans: Vec<Value> = ours["spans"].as_array().unwrap().iter().map(without_underline_colour).collect();
         same(&format!("{what}, line {row}"), &shown["spans"], &json!(merged(spans)))?;
     }
     Ok(())
 }
 
-/// Without what xterm.js does not tell: the colour of an underline.
-fn as_xterm_has_it(span: &Value) -> Value {
+/// Removes what xterm.js does not report: the colour of an underline.
+fn without_underline_colour(span: &Value) -> Value {
     let mut span = span.clone();
     span.as_object_mut().unwrap().remove("underline_colour");
     span
 }
 
-/// Neighbours that now look the same as one span, and no default blanks at the end.
+/// Merges adjacent spans with the same attributes, and removes default blanks at the end.
 fn merged(spans: Vec<Value>) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     let attributes = |span: &Value| {
@@ -232,7 +234,7 @@ fn merged(spans: Vec<Value>) -> Vec<Value> {
     out
 }
 
-/// xterm.js has no UTF-8 and urxvt coding of mouse events, and names the others its own way.
+/// xterm.js does not support the UTF-8 and urxvt mouse encodings, and has other names for the rest.
 fn same_modes(shown: &Value, ours: &Value) -> Result<(), String> {
     let mut ours = ours.clone();
     ours.as_object_mut().unwrap().remove("alternate_scroll");

@@ -1,7 +1,7 @@
-//! The web app's terminal takes the width of every character from the session's own table; this test fails when they differ.
+//! Checks that the web app's table of character widths is the same as the session's.
 //!
-//! `BOWLINE_BLESS=1 cargo test -p bowline-session --test widths` writes the table anew.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+//! `BOWLINE_BLESS=1 cargo test -p bowline-session --test widths` updates the web app's table.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic fails the test")]
 
 use unicode_width::UnicodeWidthChar;
 
@@ -20,17 +20,17 @@ fn widths() -> Vec<(u32, u32, usize)> {
 }
 
 #[test]
-fn r29_the_web_app_has_the_sessions_table_of_widths() {
+fn r29_the_web_app_has_the_same_character_widths_as_the_session() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packages/web/src/terminal/widths.json");
     let now = format!("{}\n", serde_json::to_string(&widths()).unwrap());
     if std::env::var_os("BOWLINE_BLESS").is_some() {
-        std::fs::write(path, now).expect("the table is written");
+        std::fs::write(path, now).expect("cannot write widths.json");
         return;
     }
     let committed = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         committed == now,
-        "packages/web/src/terminal/widths.json differs from the session's table. Write it anew:\n\
+        "packages/web/src/terminal/widths.json differs from the session's table. To update it, run:\n\
          BOWLINE_BLESS=1 cargo test -p bowline-session --test widths"
     );
 }

@@ -1,9 +1,9 @@
-//! Seeded terminal output of every kind, for the tests of the screen.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+//! Seeded random terminal output and recordings, for the tests of the screen.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
 use bowline_proto::size::Size;
 
-/// A small seeded generator (SplitMix64): the same seed gives the same output everywhere.
+/// A small random number generator (SplitMix64): the same seed gives the same output everywhere.
 pub struct Rng(pub u64);
 
 impl Rng {
@@ -24,7 +24,6 @@ impl Rng {
     }
 }
 
-/// What happens to a terminal.
 #[derive(Clone)]
 pub enum Op {
     Output(Vec<u8>),
@@ -40,12 +39,12 @@ impl std::fmt::Debug for Op {
     }
 }
 
-/// Sizes small enough that everything wraps, scrolls and collides.
+/// A size small enough that everything wraps, scrolls and overlaps.
 pub fn small_size(rng: &mut Rng) -> Size {
     Size::new(2 + rng.below(18) as u32, 1 + rng.below(8) as u32).unwrap()
 }
 
-/// A piece of output: text, controls or one escape sequence, at times cut short.
+/// A piece of output: text, control characters or one escape sequence, sometimes cut short.
 pub fn output(rng: &mut Rng) -> Vec<u8> {
     let mut bytes = match rng.below(20) {
         0..=4 => text(rng),
@@ -234,7 +233,7 @@ fn string(rng: &mut Rng) -> Vec<u8> {
     format!("{}{}", rng.pick(&starts), rng.pick(&ends)).into_bytes()
 }
 
-/// Output of real programs at 80 x 24, by name.
+/// Recorded output of real programs at 80 x 24, by name.
 pub fn recordings() -> Vec<(String, Vec<u8>)> {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recordings");
     let mut all: Vec<_> = std::fs::read_dir(dir)
@@ -244,6 +243,6 @@ pub fn recordings() -> Vec<(String, Vec<u8>)> {
         .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), std::fs::read(path).unwrap()))
         .collect();
     all.sort();
-    assert!(all.len() >= 10, "recordings are missing");
+    assert!(all.len() >= 10, "recordings are missing in fixtures/recordings");
     all
 }
