@@ -126,7 +126,7 @@ fn r28_a_command_is_done_once() {
         let again = ask("one", "typed once\n").unwrap();
         assert_eq!(again, Reply::Accepted { id: "one".into(), seq, duplicate: true });
     }
-    assert!(ask("one", "something else\n").unwrap_err().to_string().contains("had this id"));
+    assert!(ask("one", "something else\n").unwrap_err().to_string().contains("already used this id"));
     ask("two", "the end\n").unwrap();
     world.wait_for_screen(&id, "the end");
     assert_eq!(world.run(&["log", &id]).matches("typed once").count(), 1);

@@ -61,7 +61,7 @@ enum StartError {
     Kind,
     #[error("the start of the session was cancelled")]
     Cancelled,
-    #[error("not enough space for the session's files in {path}: {source}")]
+    #[error("no space left for the session's files in {path}: {source}")]
     NoSpace { path: PathBuf, source: io::Error },
     #[error("cannot write the session's files in {path}: {source}")]
     Files { path: PathBuf, source: io::Error },
