@@ -157,6 +157,8 @@ impl Terminal {
     }
 
     pub(super) fn resize(&mut self, core: &mut Core, size: Size) {
+        // What was read so far was printed at the old size.
+        self.log_latest(core);
         let at = self.log.end();
         if self.pty.resize(size).is_err() {
             return;
