@@ -1,4 +1,4 @@
-//! The bodies of the HTTP API, as the gateway and its clients read and write them.
+//! The request and response bodies of the HTTP API.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,13 +23,13 @@ pub enum NewSession {
 }
 
 /// A program to start on a terminal.
-// The gateway writes it again, to tell a repeat of a request from another one with the same key, also after an upgrade. So the
-// order of the fields stays, new ones come last, and defaults are left out.
+// The gateway compares the serialised form to distinguish a repeated request from another one with the same
+// idempotency key, also after an upgrade. So fields keep their order, new ones come last, and defaults are left out.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct NewTerminal {
-    /// 1 to 64 of `A-Z a-z 0-9 . _ -`, and a letter or digit first.
+    /// 1 to 64 characters from `A-Z a-z 0-9 . _ -`, starting with a letter or digit.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(test, ts(optional))]
     pub name: Option<String>,
@@ -42,63 +42,62 @@ pub struct NewTerminal {
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(test, ts(optional))]
     pub cwd: Option<String>,
-    /// Variables beside those of a login.
+    /// Variables to add to the environment of a login.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<BTreeMap<String, String>>))]
     #[cfg_attr(test, ts(optional, type = "Record<string, string>"))]
     pub env: BTreeMap<String, String>,
-    /// The terminal's size; 80 columns and 24 rows if absent.
+    /// 80 columns and 24 rows if absent.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Size>))]
     #[cfg_attr(test, ts(optional, as = "Option<Size>"))]
     pub size: Option<Checked<Size>>,
-    /// What to do when a running session has the name; `fail` if absent.
+    /// What to do if a running session has the name; `fail` if absent.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<IfExists>))]
     #[cfg_attr(test, ts(optional, as = "Option<IfExists>"))]
     pub if_exists: IfExists,
-    /// Seconds without a viewer after which it ends; 0 for never.
+    /// End the session after this many seconds without a viewer; 0 for never.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>))]
     #[cfg_attr(test, ts(optional, as = "Option<u64>"))]
     pub detached_ttl: u64,
-    /// Bytes of output that it keeps; the server's setting if absent.
+    /// Bytes of output to keep in the log; the server's setting if absent.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(test, ts(optional))]
     pub log_size: Option<u64>,
-    /// Lines that it keeps above the screen; the server's setting if absent.
+    /// Lines to keep above the screen; the server's setting if absent.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(test, ts(optional))]
     pub scrollback: Option<u32>,
 }
 
-/// What to do when a running session has the name already.
+/// What to do if a running session already has the name.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum IfExists {
-    /// Refuse to start another one.
+    /// Refuse to start a session.
     #[default]
     Fail,
-    /// Take that one if it was started with the same command and directory, refuse otherwise.
+    /// Return the running session if its command and directory are the same, otherwise refuse.
     Return,
-    /// End that one and start afresh.
+    /// End the running session and start a new one.
     Restart,
 }
 
-/// A field that can be read with any value in it, so that a bad one is refused with a code of its own.
+/// A field that accepts any JSON value, so that an invalid one can be refused with a specific problem code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Checked<T> {
-    /// A value as it should be.
     Good(T),
-    /// A value that is not valid, as it came.
+    /// An invalid value, as received.
     Bad(Value),
 }
 
 impl<T: DeserializeOwned> Checked<T> {
-    /// The value, or what is wrong with it.
+    /// The value, or the error that explains why it is invalid.
     pub fn get(self) -> serde_json::Result<T> {
         match self {
             Checked::Good(value) => Ok(value),
@@ -116,38 +115,37 @@ pub struct SessionList {
     pub sessions: Vec<SessionInfo>,
 }
 
-/// What to change in a session.
+/// Changes to a session; absent fields stay as they are.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SessionChange {
-    /// A new name.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(test, ts(optional))]
     pub name: Option<String>,
-    /// Seconds without a viewer after which it ends; 0 for never.
+    /// End the session after this many seconds without a viewer; 0 for never.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(test, ts(optional))]
     pub detached_ttl: Option<u64>,
 }
 
-/// Which life of a session to restart.
+/// A request to restart an exited or lost session.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Restart {
-    /// The life that ended. If it is not the last one any more, the session stays as it is.
+    /// The epoch to replace. If the session has a newer one already, nothing is restarted.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(test, ts(optional))]
     pub epoch: Option<Epoch>,
 }
 
-/// Something for a session to do once.
+/// A command for a session, to be run exactly once.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct NewCommand {
-    /// Chosen by the caller, 1 to 64 bytes. A second command with the same id is a repeat.
+    /// 1 to 64 bytes, chosen by the caller. A second command with the same id is not run.
     pub id: String,
     /// `{"type":"input","text"}` or `{"type":"signal","name"}`.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
@@ -155,44 +153,41 @@ pub struct NewCommand {
     pub command: Value,
 }
 
-/// A command that a session accepted.
+/// The response to an accepted command.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct CommandAccepted {
     /// The command's id.
     pub id: String,
-    /// Its place in the session's events.
+    /// The number of the command in the session's journal.
     pub seq: u64,
-    /// Whether it is a repeat.
     pub status: CommandStatus,
 }
 
 impl CommandAccepted {
-    /// A command that was accepted, or had been before.
     pub fn new(id: String, seq: u64, duplicate: bool) -> CommandAccepted {
         let status = if duplicate { CommandStatus::Duplicate } else { CommandStatus::Accepted };
         CommandAccepted { id, seq, status }
     }
 }
 
-/// Whether a command was accepted now or before.
+/// Whether a command was accepted now or earlier.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum CommandStatus {
-    /// It was accepted now.
     Accepted,
-    /// It had been accepted before, so nothing was done.
+    /// The command had been accepted before and was not run again.
     Duplicate,
-    /// A status that a newer version knows.
+    /// A value added by a newer version.
     #[serde(other)]
     Unknown,
 }
 
-/// Text that opens something: a token, a code, a key.
-// It shows itself only to `reveal`, so that no log line holds it by accident.
+/// A secret, such as a token, a login code or a key.
+// Only `reveal` returns the text, so that it cannot end up in a log by accident.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -200,12 +195,10 @@ pub enum CommandStatus {
 pub struct Secret(String);
 
 impl Secret {
-    /// A secret of this text.
     pub fn new(text: String) -> Secret {
         Secret(text)
     }
 
-    /// The secret itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -217,35 +210,35 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A one-time code, from the fragment of a login link.
+/// A request to log a browser in.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Login {
-    /// It works once.
+    /// The one-time code from the fragment of a login link.
     pub code: Secret,
 }
 
-/// What a page keeps of its login; the cookie comes in a header.
+/// The response to a login. The cookie is in a header.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LoginReply {
-    /// To be sent as `Bowline-Key` with every call, and as `key` in the hello of a WebSocket.
+    /// Send it as `Bowline-Key` with every HTTP request, and as `key` in the hello of a WebSocket.
     pub key: Secret,
 }
 
-/// How much a caller may do; each scope includes those before it.
+/// What a caller may do. Each scope includes the ones before it.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum TokenScope {
-    /// Look: list sessions, read screens and logs, attach without typing.
+    /// List sessions, read screens and logs, and attach read-only.
     Read,
-    /// Also type, start, change and end sessions.
+    /// Also type into sessions, and start, change and end them.
     Write,
-    /// Also make and revoke tokens.
+    /// Also create and revoke tokens.
     Admin,
 }
 
@@ -271,43 +264,42 @@ impl FromStr for TokenScope {
     }
 }
 
-/// The text is not the name of a scope.
+/// A text is not the name of a scope.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a scope is read, write or admin")]
+#[error("not a scope: use read, write or admin")]
 pub struct BadScope;
 
-/// A token to make.
+/// A token to create.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct NewToken {
-    /// What it is for: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+    /// 1 to 64 characters from `A-Z a-z 0-9 . _ -`.
     pub name: String,
-    /// What it allows.
     pub scope: TokenScope,
-    /// Seconds for which it works; until it is revoked if absent.
+    /// Seconds until the token expires; it never expires if absent.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(test, ts(optional))]
     pub ttl: Option<u64>,
 }
 
-/// A token that was made.
+/// A new token.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TokenReply {
-    /// By which it is listed and revoked.
+    /// The id to list and revoke the token by.
     pub id: String,
-    /// Shown this once.
+    /// The server keeps only a hash, so this is the only time the token is shown.
     pub token: Secret,
 }
 
-/// Everything that can be revoked.
+/// All tokens and browser logins.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TokenList {
-    /// Tokens and browser logins, the oldest first.
+    /// Oldest first.
     pub tokens: Vec<TokenInfo>,
 }
 
@@ -316,34 +308,30 @@ pub struct TokenList {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TokenInfo {
-    /// By which it is revoked.
+    /// The id to revoke it by.
     pub id: String,
-    /// A token or a login.
     pub kind: TokenKind,
-    /// The token's name, or how the browser described itself.
+    /// The token's name, or the browser's description of itself.
     pub name: String,
-    /// What it allows.
     pub scope: TokenScope,
-    /// When it was made, RFC 3339 UTC.
+    /// RFC 3339 UTC.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub created: String,
-    /// When it ends by itself.
+    /// RFC 3339 UTC; null if it does not expire.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub expires: Option<String>,
-    /// When it was last used, to within a day.
+    /// When it was last used, RFC 3339 UTC, accurate to a day.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub used: Option<String>,
 }
 
-/// What can be revoked.
+/// Whether an entry is a token or a browser login.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum TokenKind {
-    /// A token that was made for a program.
     Token,
-    /// A browser that logged in.
     Login,
 }
 
@@ -352,9 +340,9 @@ pub enum TokenKind {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct CodeReply {
-    /// For the fragment of a login link: `URL/#login=CODE`. It works once.
+    /// Goes into the fragment of a login link: `URL/#login=CODE`. Works once.
     pub code: Secret,
-    /// Until when, RFC 3339 UTC.
+    /// RFC 3339 UTC.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub expires: String,
 }
@@ -364,9 +352,9 @@ pub struct CodeReply {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TicketReply {
-    /// To be sent as `?ticket=`, once.
+    /// Send it as `?ticket=`. Works once.
     pub ticket: Secret,
-    /// Until when, RFC 3339 UTC.
+    /// RFC 3339 UTC.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub expires: String,
 }
@@ -375,7 +363,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Null is as if the field were left out.
+/// Reads null as if the field were absent.
 fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(value: D) -> Result<T, D::Error> {
     Option::deserialize(value).map(Option::unwrap_or_default)
 }
@@ -387,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_field_is_read_and_says_what_is_wrong_when_it_is_used() {
+    fn a_bad_field_is_accepted_when_read_and_refused_when_used() {
         let terminal: NewTerminal = serde_json::from_value(json!({"size": "big"})).unwrap();
         assert!(terminal.size.unwrap().get().is_err());
         let size = json!({"cols": 100, "rows": 30});
@@ -396,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_terminal_is_written_without_its_defaults() {
+    fn a_new_terminal_is_serialised_without_its_defaults() {
         let written = |terminal: &NewTerminal| serde_json::to_value(terminal).unwrap();
         assert_eq!(written(&NewTerminal::default()), json!({}));
         let nulls = json!({
@@ -413,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn r48_scopes_include_each_other_and_are_written_as_words() {
+    fn r48_scopes_are_ordered_and_keep_their_names_in_text_and_json() {
         assert!(TokenScope::Read < TokenScope::Write && TokenScope::Write < TokenScope::Admin);
         for scope in [TokenScope::Read, TokenScope::Write, TokenScope::Admin] {
             assert_eq!(scope.to_string().parse(), Ok(scope));

@@ -1,29 +1,28 @@
-//! How long to wait before the next dial: doubling, capped, with jitter that is passed in.
+//! The delay before each connection attempt: it doubles up to a cap, with jitter that the caller passes in.
 
 use std::time::Duration;
 
-/// Jitter moves a delay by at most this share of it.
+/// Jitter changes a delay by at most this fraction.
 pub const JITTER: f64 = 0.2;
 
-/// When to dial again, and when to stop.
+/// When to dial again, and when to give up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
-    /// The first delay.
     pub base: Duration,
     /// The longest delay, before jitter.
     pub cap: Duration,
-    /// Failures in a row after which it gives up; none for never.
+    /// Consecutive failures after which to give up; `None` to retry for ever.
     pub tries: Option<u32>,
 }
 
 impl Backoff {
-    /// For programs: 1 s, at most 30 s, 6 tries.
+    /// For native programs.
     pub const NATIVE: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(30), tries: Some(6) };
-    /// For pages: 0.5 s, at most 10 s, 12 tries.
+    /// For web pages.
     pub const BROWSER: Backoff =
         Backoff { base: Duration::from_millis(500), cap: Duration::from_secs(10), tries: Some(12) };
 
-    /// The delay before try `n` (from 0), with jitter in [-1, 1]; none when the tries are used up.
+    /// The delay before retry `n`, counted from 0, with `jitter` in [-1, 1]; `None` when there are no retries left.
     pub fn delay(&self, n: u32, jitter: f64) -> Option<Duration> {
         if self.tries.is_some_and(|tries| n >= tries) {
             return None;
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_double_up_to_the_cap_and_end() {
+    fn delays_double_up_to_the_cap_and_then_stop() {
         let seconds = |n| Backoff::NATIVE.delay(n, 0.0).map(|delay| delay.as_secs());
         assert_eq!([0, 1, 2, 3, 4, 5, 6].map(seconds), [Some(1), Some(2), Some(4), Some(8), Some(16), Some(30), None]);
         let never = Backoff { tries: None, ..Backoff::NATIVE };

@@ -1,4 +1,4 @@
-//! The event stream: which sessions there are, told whole once and then by changes.
+//! The messages of the event stream: the list of sessions, sent whole once and then as changes.
 //!
 //! The same messages travel as JSON over a WebSocket and as the data of SSE events. Unknown ones are ignored.
 
@@ -9,85 +9,73 @@ use crate::ids::{ClientId, SessionId};
 use crate::problem::Code;
 use crate::session::SessionInfo;
 
-/// A message of the event stream, to the client.
+/// A message of the event stream to the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum BoardMessage {
-    /// The first message: the stream is open.
+    /// The first message on a stream.
     Welcome {
-        /// The client id that the stream was opened with, or one that was made for it.
+        /// The client id from the request, or a new one.
         client: ClientId,
-        /// One run of the gateway.
+        /// Changes when the gateway restarts.
         epoch: String,
         /// The gateway's version.
         version: String,
-        /// Milliseconds of silence after which a side pings.
+        /// Milliseconds of silence after which either side sends a ping.
         heartbeat: u64,
     },
-    /// Every session there is; what was known before is replaced.
+    /// All sessions; replaces everything received before.
     Board {
-        /// The sessions.
         sessions: Vec<SessionInfo>,
-        /// Approvals that wait.
+        /// Approvals that are waiting for an answer.
         #[serde(default)]
         #[cfg_attr(test, ts(type = "Array<unknown>"))]
         approvals: Vec<Value>,
     },
-    /// A session is new, or changed. (Boxed: it is far larger than the rest.)
-    Session {
-        /// As it is now.
-        session: Box<SessionInfo>,
-    },
+    /// A session is new or has changed. (Boxed because it is far larger than the others.)
+    Session { session: Box<SessionInfo> },
     /// A session was forgotten.
-    SessionGone {
-        /// Which.
-        id: SessionId,
-    },
-    /// Something was wrong with what the client sent.
+    SessionGone { id: SessionId },
+    /// The client sent something invalid.
     Error {
-        /// A problem code.
         code: Code,
-        /// For people.
+        /// An explanation for people.
         message: String,
     },
-    /// Are you there?
     Ping {
-        /// Comes back in the pong.
+        /// Returned in the pong.
         n: u64,
     },
-    /// I am.
     Pong {
-        /// From the ping.
+        /// Copied from the ping.
         n: u64,
     },
-    /// Something newer than this code.
+    /// A message type added by a newer version.
     #[serde(other)]
     #[cfg_attr(test, ts(skip))]
     Unknown,
 }
 
-/// A message of the event stream's WebSocket form, to the server.
+/// A message of the event stream to the server; only over a WebSocket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum BoardClientMessage {
-    /// The first message of a browser that is known by its cookie.
+    /// The first message of a browser that authenticates with its cookie.
     Hello {
-        /// Its origin key.
+        /// The browser's origin key.
         key: String,
     },
-    /// Are you there?
     Ping {
-        /// Comes back in the pong.
+        /// Returned in the pong.
         n: u64,
     },
-    /// I am.
     Pong {
-        /// From the ping.
+        /// Copied from the ping.
         n: u64,
     },
-    /// Something newer than this code.
+    /// A message type added by a newer version.
     #[serde(other)]
     #[cfg_attr(test, ts(skip))]
     Unknown,

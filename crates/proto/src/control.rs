@@ -1,7 +1,7 @@
-//! The owner's socket has a second use beside attaching: asking the session process to describe, show or end itself.
+//! Control requests: what a session's socket answers besides attaching, such as the session's status or its screen.
 //!
-//! A connection whose first text is one of these [`Request`]s is a control connection. Each request gets one
-//! [`Reply`] in order, except `status` with `follow`, which gets one now and one after each change.
+//! A connection whose first text message is a [`Request`] is a control connection. Each request gets one [`Reply`],
+//! in order; `status` with `follow` gets another one after each change.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,135 +11,126 @@ use crate::ids::SessionName;
 use crate::problem::Code;
 use crate::session::SessionInfo;
 
-/// The signals that a `signal` command sends; each is also taken with `SIG` in front.
+/// The signals that a `signal` command can send, without their `SIG` prefix.
 pub const SIGNALS: [&str; 11] = ["HUP", "INT", "QUIT", "KILL", "USR1", "USR2", "TERM", "CONT", "STOP", "TSTP", "WINCH"];
 
-/// The entry of [`SIGNALS`] that `name` means, with or without `SIG`.
+/// The entry of [`SIGNALS`] for `name`, which may have the `SIG` prefix.
 pub fn sendable_signal(name: &str) -> Option<&'static str> {
     let name = name.strip_prefix("SIG").unwrap_or(name);
-    SIGNALS.into_iter().find(|known| *known == name)
+    SIGNALS.into_iter().find(|signal| *signal == name)
 }
 
-/// What a control connection may ask.
+/// A request on a control connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Request {
-    /// Describe yourself.
+    /// Describe the session.
     Status {
-        /// And again after each change.
+        /// Send another reply after each change.
         #[serde(default)]
         follow: bool,
     },
     /// End the program and everything it started.
     End {
-        /// Milliseconds between SIGHUP and SIGKILL.
+        /// Milliseconds between SIGHUP and SIGKILL; the session's default if absent.
         #[serde(default)]
         grace_ms: Option<u64>,
     },
-    /// Change what may change.
+    /// Change the session's settings; absent fields stay as they are.
     Set {
-        /// A new name.
         #[serde(default)]
         name: Option<SessionName>,
         /// Seconds without a viewer after which the session ends; 0 for never.
         #[serde(default)]
         detached_ttl: Option<u64>,
     },
-    /// Show the screen.
     Screen {
-        /// In which form.
         format: ScreenFormat,
-        /// With this many lines of scrollback.
+        /// How many lines of scrollback to include.
         #[serde(default)]
         scrollback: u32,
     },
-    /// Read a part of the log: a degraded session has it in its memory only.
+    /// Read part of the log. A degraded session has its log only in memory.
     Log {
-        /// From here; the oldest byte kept if absent.
+        /// The first byte to read; the oldest one in the log if absent.
         #[serde(default)]
         from: Option<Offset>,
-        /// At most so many bytes; an answer may have fewer.
+        /// The most bytes to return; the reply may have fewer.
         max: u32,
     },
-    /// Do something once.
+    /// Do something exactly once.
     Command {
-        /// The command's id.
+        /// Chosen by the client.
         id: String,
-        /// What.
         command: Value,
     },
-    /// Something newer than this code; it gets `error`.
+    /// A request type added by a newer version; the reply is `error`.
     #[serde(other)]
     Unknown,
 }
 
-/// A way to show a screen.
+/// The format of a screen.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScreenFormat {
     /// Plain text.
     Text,
-    /// Text with colours.
+    /// Text with colours and attributes, as escape sequences.
     Ansi,
     /// Cells, cursor and modes.
     Json,
 }
 
-/// What a control connection gets.
+/// A reply on a control connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Reply {
-    /// The session as it is.
     Status {
-        /// The description.
         session: Box<SessionInfo>,
     },
-    /// Ending has begun; the lock is released when it is done.
+    /// The session is ending; its process releases the lock when it is done.
     Ending,
-    /// The change is made and durable.
+    /// The change is written to disk.
     Done,
-    /// The screen.
     Screen {
-        /// Text, ANSI (as a string; the emulator holds only valid characters) or a JSON value.
+        /// A string for the formats `text` and `ansi`, an object for `json`.
         screen: Value,
     },
-    /// A part of the log.
     Log {
-        /// The oldest byte kept.
+        /// The oldest byte in the log.
         start: Offset,
-        /// One past the newest.
+        /// One past the newest byte in the log.
         end: Offset,
-        /// The bytes as [`bytes_to_text`] writes them; none where none are kept.
+        /// Encoded with [`bytes_to_text`]; empty if the log has no bytes in the requested range.
         bytes: String,
     },
-    /// A command was taken.
+    /// The session accepted a command.
     Accepted {
-        /// Which.
+        /// The command's id.
         id: String,
-        /// Its place in the session's events.
+        /// The number of the command in the session's journal.
         seq: u64,
-        /// It had been taken before.
+        /// The command had been accepted before and was not run again.
         duplicate: bool,
     },
-    /// It could not be done.
+    /// The request failed.
     Error {
-        /// A problem code.
         code: Code,
-        /// For people.
+        /// An explanation for people.
         message: String,
     },
-    /// Something newer than this code.
+    /// A reply type added by a newer version.
     #[serde(other)]
     Unknown,
 }
 
-/// Bytes in a JSON text: a character each, U+0000 to U+00FF.
+/// Encodes bytes as text for JSON: one character per byte, U+0000 to U+00FF.
 pub fn bytes_to_text(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
 
-/// What [`bytes_to_text`] wrote; `None` where it did not.
+/// Reverses [`bytes_to_text`]; `None` if a character is above U+00FF.
 pub fn text_to_bytes(text: &str) -> Option<Vec<u8>> {
     text.chars().map(|char| u8::try_from(char).ok()).collect()
 }
@@ -149,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_survives_a_text() {
+    fn every_byte_survives_the_encoding_as_text() {
         let all: Vec<u8> = (0..=255).collect();
         let text = bytes_to_text(&all);
         let json = serde_json::to_string(&text).unwrap();

@@ -1,68 +1,66 @@
 //! Frames on the unix socket, and the binary payloads that every transport carries.
 //!
-//! A frame is a u32 big-endian length of the payload, one kind byte (0 text, 1 binary), and the payload.
-//! A binary payload is one byte that says what it is, then (for output and input) a u64 big-endian offset, then bytes.
+//! A frame is the length of its payload as a big-endian u32, a kind byte (0 text, 1 binary), and the payload.
+//! A binary payload is a kind byte, an offset as a big-endian u64 (for output and input only), and the data.
 
 use crate::Offset;
 
-/// The most payload that a frame may carry; a longer one is a protocol error.
+/// The longest payload of a frame, in bytes; a longer one is a protocol error.
 pub const MAX_PAYLOAD: usize = 1 << 20;
-/// Length and kind.
+/// The bytes of a frame's length and kind.
 pub const HEADER: usize = 5;
-/// Kind byte and offset of an output or input payload.
+/// The bytes of the kind and offset of an output or input payload.
 pub const BINARY_HEADER: usize = 9;
 
 const TEXT: u8 = 0;
 const BINARY: u8 = 1;
 
-/// One message as a transport delivers it.
+/// One message, as a transport delivers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// JSON.
     Text(&'a str),
-    /// A binary payload, see [`Binary`].
+    /// Decoded by [`Binary::decode`].
     Binary(&'a [u8]),
 }
 
 /// A binary payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binary<'a> {
-    /// 0x01, to the client: output from an offset.
+    /// 0x01, to the client: output, and the offset of its first byte.
     Output(Offset, &'a [u8]),
     /// 0x02, to the client: part of a snapshot.
     Snapshot(&'a [u8]),
-    /// 0x03, to the server: input at an offset of the client's own stream.
+    /// 0x03, to the server: input, and its offset in the input of this client.
     Input(Offset, &'a [u8]),
 }
 
-/// What is wrong with bytes that should be a frame.
+/// Why bytes are not a valid frame or payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The length is over [`MAX_PAYLOAD`].
     #[error("a frame of {0} bytes is over the limit of {MAX_PAYLOAD}")]
     TooLong(usize),
-    /// Neither text nor binary.
     #[error("unknown frame kind {0}")]
     Kind(u8),
-    /// Text that is not UTF-8.
     #[error("a text frame is not UTF-8")]
     NotUtf8,
-    /// A binary payload that is empty, cut off, or of an unknown kind.
+    /// A binary payload is empty, cut off, or of an unknown kind.
     #[error("a binary payload is malformed")]
     Binary,
 }
 
-/// What a frame begins with.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Text, or else binary.
+    /// True for text, false for binary.
     pub text: bool,
-    /// The length of the payload, at most [`MAX_PAYLOAD`].
+    /// The length of the payload in bytes, at most [`MAX_PAYLOAD`].
     pub len: usize,
 }
 
 impl Header {
-    /// Reads the header that `buf` begins with, or `None` when more bytes are needed.
+    /// Decodes the header at the start of `buf`; `None` if more bytes are needed.
     pub fn decode(buf: &[u8]) -> Result<Option<Header>, FrameError> {
         let Some([len @ .., kind]) = buf.first_chunk::<HEADER>() else { return Ok(None) };
         let len = u32::from_be_bytes(*len) as usize;
@@ -76,7 +74,7 @@ impl Header {
 }
 
 impl<'a> Frame<'a> {
-    /// Takes the first whole frame of `buf`: the frame and its length in `buf`, or `None` when more bytes are needed.
+    /// Decodes the frame at the start of `buf`, and returns it with its total length; `None` if more bytes are needed.
     pub fn decode(buf: &'a [u8]) -> Result<Option<(Frame<'a>, usize)>, FrameError> {
         let Some(Header { text, len }) = Header::decode(buf)? else { return Ok(None) };
         let Some(payload) = buf.get(HEADER..HEADER + len) else { return Ok(None) };
@@ -89,7 +87,6 @@ impl<'a> Frame<'a> {
 }
 
 impl<'a> Binary<'a> {
-    /// Reads a binary payload.
     pub fn decode(payload: &'a [u8]) -> Result<Binary<'a>, FrameError> {
         let (kind, rest) = payload.split_first().ok_or(FrameError::Binary)?;
         if *kind == 2 {
@@ -104,7 +101,7 @@ impl<'a> Binary<'a> {
         }
     }
 
-    /// The payload's bytes.
+    /// Appends the payload to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Binary::Output(offset, bytes) => encode_at(out, 1, *offset, bytes),
@@ -138,13 +135,13 @@ pub fn put_binary(out: &mut Vec<u8>, binary: &Binary<'_>) {
     out[start..start + 4].copy_from_slice(&len.to_be_bytes());
 }
 
-/// Appends a frame whose payload came whole from another transport.
+/// Appends a frame with a payload that is already encoded.
 pub fn put_payload(out: &mut Vec<u8>, text: bool, payload: &[u8]) {
     put_header(out, if text { TEXT } else { BINARY }, payload.len());
     out.extend_from_slice(payload);
 }
 
-/// Appends the frame header and binary header of `len` bytes of output; the caller appends the bytes themselves.
+/// Appends the headers for `len` bytes of output; the caller appends the bytes.
 pub fn put_output_header(out: &mut Vec<u8>, from: Offset, len: usize) {
     put_header(out, BINARY, BINARY_HEADER + len);
     out.push(1);
@@ -161,25 +158,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_survive_every_split() {
+    fn frames_decode_wherever_the_stream_is_split() {
         let mut wire = Vec::new();
         put_text(&mut wire, r#"{"type":"bell"}"#);
         put_binary(&mut wire, &Binary::Output(258, b"hi"));
         put_output_header(&mut wire, 258, 2);
         wire.extend_from_slice(b"hi");
         for cut in 0..wire.len() {
-            let (mut seen, mut buf, mut at) = (Vec::new(), wire[..cut].to_vec(), 0);
+            let (mut frames, mut buf, mut at) = (Vec::new(), wire[..cut].to_vec(), 0);
             for pass in 0..2 {
                 while let Some((frame, used)) = Frame::decode(&buf[at..]).unwrap() {
-                    seen.push(format!("{frame:?}"));
+                    frames.push(format!("{frame:?}"));
                     at += used;
                 }
                 if pass == 0 {
                     buf.extend_from_slice(&wire[cut..]);
                 }
             }
-            assert_eq!(seen.len(), 3, "cut at {cut}");
-            assert_eq!(seen[1], seen[2]);
+            assert_eq!(frames.len(), 3, "cut at {cut}");
+            assert_eq!(frames[1], frames[2]);
         }
     }
 

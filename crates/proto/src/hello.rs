@@ -1,4 +1,4 @@
-//! Reading the first message of an attach: the gateway and the session refuse the same things in the same words.
+//! Validates the first message of an attach, for the gateway and the session alike.
 
 use serde_json::{Map, Value};
 
@@ -7,31 +7,29 @@ use crate::config::TEXT;
 use crate::message::{ClientMessage, Hello, Theme, VERSION};
 use crate::problem::Code;
 
-/// Why a first message is refused.
+/// Why the first message of an attach is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadHello {
-    /// It is longer than [`TEXT`].
-    #[error("a hello of {0} bytes is too long")]
+    /// Longer than [`TEXT`].
+    #[error("the hello has {0} bytes, more than the limit of {TEXT}")]
     TooLong(usize),
-    /// It is not JSON.
-    #[error("not a hello: {0}")]
+    #[error("the hello is not valid JSON: {0}")]
     NotJson(String),
-    /// It is another message, or binary.
-    #[error("the first message is hello")]
+    /// Another message, or a binary one.
+    #[error("the first message must be a hello")]
     NotHello,
-    /// It is of another protocol version.
-    #[error("this end speaks version {VERSION}")]
+    #[error("unsupported protocol version; this server supports version {VERSION}")]
     Version,
-    /// A field is missing, or not what it must be.
-    #[error("bad hello: {0}")]
+    /// A field is missing or invalid.
+    #[error("invalid hello: {0}")]
     Field(String),
-    /// Colours end up in what the program reads, so they must be colours and nothing else.
-    #[error("theme colours are #rrggbb")]
+    /// The session writes these colours into replies that the program reads, so they must be nothing else.
+    #[error("theme colours must have the form #rrggbb")]
     Theme,
 }
 
 impl BadHello {
-    /// The close code and the problem code.
+    /// The close code and the problem code to refuse it with.
     pub fn codes(&self) -> (u16, Code) {
         match self {
             BadHello::Version => (close::NO_VERSION, Code::NoVersion),
@@ -42,7 +40,7 @@ impl BadHello {
     }
 }
 
-/// The fields of a hello as they came, with those that this version does not know.
+/// Parses a hello into its raw fields, including those that this version does not know.
 pub fn fields(text: &str) -> Result<Map<String, Value>, BadHello> {
     if text.len() > TEXT {
         return Err(BadHello::TooLong(text.len()));
@@ -50,14 +48,14 @@ pub fn fields(text: &str) -> Result<Map<String, Value>, BadHello> {
     match serde_json::from_str(text) {
         Ok(Value::Object(fields)) if fields.get("type").is_some_and(|kind| kind == "hello") => Ok(fields),
         Ok(_) => Err(BadHello::NotHello),
-        Err(why) => Err(BadHello::NotJson(why.to_string())),
+        Err(error) => Err(BadHello::NotJson(error.to_string())),
     }
 }
 
-/// A hello that this version understands.
+/// Parses and validates a hello of this version.
 pub fn read(text: &str) -> Result<Hello, BadHello> {
     let fields = fields(text)?;
-    // Looked at first, so that a hello of a later version is not called malformed.
+    // Checked first: a hello of a newer version may have other fields, and is not malformed.
     if fields.get("version").is_some_and(|version| version.is_number() && *version != VERSION) {
         return Err(BadHello::Version);
     }
@@ -65,7 +63,7 @@ pub fn read(text: &str) -> Result<Hello, BadHello> {
         Ok(ClientMessage::Hello(hello)) if hello.theme.as_ref().is_none_or(is_theme) => Ok(hello),
         Ok(ClientMessage::Hello(_)) => Err(BadHello::Theme),
         Ok(_) => Err(BadHello::NotHello),
-        Err(why) => Err(BadHello::Field(why.to_string())),
+        Err(error) => Err(BadHello::Field(error.to_string())),
     }
 }
 
@@ -91,26 +89,30 @@ mod tests {
     }
 
     #[test]
-    fn r52_a_first_message_is_a_hello_or_is_refused_with_a_reason() {
+    fn r52_a_first_message_that_is_no_valid_hello_is_refused_with_a_reason() {
         assert!(read(&hello(json!({"theme": {"fg": "#ffffff", "bg": "#000000"}}))).is_ok());
-        for (text, code, words) in [
-            ("{".to_owned(), 4400, "not a hello: "),
-            ("[]".to_owned(), 4400, "the first message is hello"),
-            (r#"{"type":"end"}"#.to_owned(), 4400, "the first message is hello"),
-            (hello(json!({"type": "ping"})), 4400, "the first message is hello"),
-            (hello(json!({"version": 2, "client": 7})), 4426, "this end speaks version 1"),
-            (hello(json!({"version": "x"})), 4400, "bad hello: "),
-            (hello(json!({"client": 7})), 4400, "bad hello: "),
-            (hello(json!({"theme": {"fg": "\u{1b}]0;x", "bg": "#000000"}})), 4400, "theme colours are #rrggbb"),
-            (hello(json!({"key": "x".repeat(TEXT)})), 4400, "a hello of "),
+        for (text, code, message) in [
+            ("{".to_owned(), 4400, "the hello is not valid JSON: "),
+            ("[]".to_owned(), 4400, "the first message must be a hello"),
+            (r#"{"type":"end"}"#.to_owned(), 4400, "the first message must be a hello"),
+            (hello(json!({"type": "ping"})), 4400, "the first message must be a hello"),
+            (hello(json!({"version": 2, "client": 7})), 4426, "unsupported protocol version"),
+            (hello(json!({"version": "x"})), 4400, "invalid hello: "),
+            (hello(json!({"client": 7})), 4400, "invalid hello: "),
+            (
+                hello(json!({"theme": {"fg": "\u{1b}]0;x", "bg": "#000000"}})),
+                4400,
+                "theme colours must have the form #rrggbb",
+            ),
+            (hello(json!({"key": "x".repeat(TEXT)})), 4400, "the hello has "),
         ] {
             let bad = read(&text).unwrap_err();
-            assert!(bad.codes().0 == code && bad.to_string().starts_with(words), "{text:.80}: {bad:?}");
+            assert!(bad.codes().0 == code && bad.to_string().starts_with(message), "{text:.80}: {bad:?}");
         }
     }
 
     #[test]
-    fn fields_of_a_later_version_pass() {
+    fn fields_of_a_newer_version_are_kept() {
         let fields = fields(&hello(json!({"version": 2, "later": [1]}))).unwrap();
         assert_eq!((&fields["version"], &fields["later"]), (&json!(2), &json!([1])));
     }

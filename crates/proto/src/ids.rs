@@ -1,28 +1,24 @@
-//! The names of things: sessions, epochs, clients. Each is checked once, where it enters.
+//! Ids and names of sessions, epochs and clients. Each is validated once, when it is parsed.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a string is not the id it should be.
+/// Why a string is not a valid id or name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadId {
-    /// Not 12 of `[a-z0-9]`.
-    #[error("a session id is 12 of a-z and 0-9")]
+    #[error("a session id must have 12 characters from a-z and 0-9")]
     SessionId,
-    /// Not a session name.
-    #[error("a name is 1 to 64 of A-Z a-z 0-9 . _ - and starts with a letter or digit")]
+    #[error("a name must have 1 to 64 characters from A-Z a-z 0-9 . _ - and start with a letter or digit")]
     SessionName,
-    /// Not 8 lower-case hex digits.
-    #[error("an epoch is 8 lower-case hex digits")]
+    #[error("an epoch must have 8 lower-case hex digits")]
     Epoch,
-    /// Not a UUID in lower case.
-    #[error("a client id is a UUID in lower case")]
+    #[error("a client id must be a UUID in lower case")]
     ClientId,
 }
 
-/// Declares a checked string type: `new` by `FromStr`, shown and serialised as the string.
+/// Declares a string type that is validated by `FromStr` and serialised as the string.
 macro_rules! checked_string {
     ($(#[$doc:meta])* $name:ident, $bad:expr, $check:expr) => {
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -33,7 +29,6 @@ macro_rules! checked_string {
         pub struct $name(String);
 
         impl $name {
-            /// The id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -69,14 +64,14 @@ macro_rules! checked_string {
 }
 
 checked_string! {
-    /// A session's id: 12 of `[a-z0-9]`, the name of its directory.
+    /// A session's id, and the name of its directory: 12 characters from `[a-z0-9]`.
     #[cfg_attr(feature = "openapi", schema(pattern = "^[a-z0-9]{12}$"))]
     SessionId, BadId::SessionId,
     |s| s.len() == 12 && s.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
 }
 
 checked_string! {
-    /// A session's name, chosen by its owner.
+    /// A session's name, chosen by the user.
     #[cfg_attr(feature = "openapi", schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))]
     SessionName, BadId::SessionName,
     |s| (1..=64).contains(&s.len())
@@ -85,14 +80,14 @@ checked_string! {
 }
 
 checked_string! {
-    /// One life of a session: it changes when the terminal is restarted.
+    /// Identifies one run of a session; a restart changes it.
     #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9a-f]{8}$"))]
     Epoch, BadId::Epoch,
     |s| s.len() == 8 && s.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 checked_string! {
-    /// One page load or program run of a viewer, kept over its reconnects.
+    /// Identifies one page load or one run of a client program; stays the same across reconnects.
     ClientId, BadId::ClientId,
     |s| s.len() == 36 && s.iter().enumerate().all(|(i, b)| match i {
         8 | 13 | 18 | 23 => *b == b'-',
@@ -101,7 +96,7 @@ checked_string! {
 }
 
 impl SessionId {
-    /// An id from 12 random bytes. (A byte modulo 36 favours some letters slightly; uniqueness is all that matters.)
+    /// Makes an id from 12 random bytes. (A byte modulo 36 is slightly biased, but ids only have to be unique.)
     pub fn from_random(random: [u8; 12]) -> SessionId {
         const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
         SessionId(random.iter().map(|b| char::from(LETTERS[usize::from(*b) % LETTERS.len()])).collect())
@@ -109,14 +104,14 @@ impl SessionId {
 }
 
 impl Epoch {
-    /// An epoch from 4 random bytes.
+    /// Makes an epoch from 4 random bytes.
     pub fn from_random(random: [u8; 4]) -> Epoch {
         Epoch(format!("{:08x}", u32::from_be_bytes(random)))
     }
 }
 
 impl ClientId {
-    /// A version 4 UUID from 16 random bytes.
+    /// Makes a version 4 UUID from 16 random bytes.
     pub fn from_random(random: [u8; 16]) -> ClientId {
         let n = u128::from_be_bytes(random);
         let n = n & !(0xf << 76) | (0x4 << 76);
@@ -130,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r28_names_are_checked() {
+    fn r28_names_are_validated() {
         for good in ["a", "build", "A.b_c-9", &"x".repeat(64)] {
             assert!(good.parse::<SessionName>().is_ok(), "{good}");
         }
@@ -140,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn random_ids_pass_their_own_check() {
+    fn random_ids_are_valid() {
         for seed in 0..=255u8 {
             let id = SessionId::from_random([seed; 12]);
             assert_eq!(id.as_str().parse(), Ok(id.clone()));

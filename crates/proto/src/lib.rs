@@ -1,18 +1,18 @@
-//! Bowline's shared language: what travels between a session and its viewers, and the rules both ends follow.
+//! The Bowline protocol: the messages between a session and its viewers, and the state machines at both ends.
 //!
-//! Nothing here touches a socket, a file or a clock. In the order that data walks:
+//! Nothing here touches a socket, a file or a clock. From the smallest types to the state machines:
 //!
-//! - [`ids`], [`size`]: what things are called and how large a terminal may be;
-//! - [`session`]: how a session is described;
-//! - [`message`]: the text messages of an attach; [`hello`]: how the first of them is read;
-//! - [`problem`]: why something is refused;
-//! - [`api`]: the bodies of the HTTP API;
+//! - [`ids`], [`size`]: checked ids, names and terminal sizes;
+//! - [`session`]: the description of a session;
+//! - [`message`]: the text messages of an attach; [`hello`]: how the first of them is validated;
+//! - [`problem`]: error codes, and the body of an HTTP error;
+//! - [`api`]: the request and response bodies of the HTTP API;
 //! - [`board`]: the messages of the event stream;
-//! - [`frame`]: how messages become bytes on a unix socket, and the binary payloads;
-//! - [`control`]: what else the owner's socket is asked;
-//! - [`link`]: the two machines that make a resumable conversation of disposable connections;
-//! - [`close`], [`backoff`]: what the end of a connection means, and how long to wait for the next;
-//! - [`config`]: every bound, and what happens on reaching it.
+//! - [`frame`]: the encoding of messages on a unix socket, and of binary payloads on every transport;
+//! - [`control`]: the requests that a session's socket answers besides attaching;
+//! - [`link`]: the two state machines that keep an exchange of messages going over unreliable connections;
+//! - [`close`], [`backoff`]: whether to reconnect after a connection ends, and how long to wait first;
+//! - [`config`]: every limit, and what happens when it is reached.
 
 pub mod api;
 pub mod backoff;
@@ -31,6 +31,7 @@ pub mod size;
 #[cfg(test)]
 mod wire;
 
-/// A position in a session's output (or in one client's input), in bytes since the session was created.
-/// It never wraps and goes on over restarts.
+/// A position in a session's output, in bytes since the session was created, or in one client's input.
+///
+/// An output offset never wraps, and it continues to grow when the session is restarted.
 pub type Offset = u64;

@@ -1,6 +1,7 @@
-//! The text messages of an attach, both ways.
+//! The text messages of an attach, in both directions.
 //!
-//! The protocol only grows: unknown fields are ignored, an unknown `type` becomes `Unknown` and is ignored too.
+//! The protocol only grows: unknown fields are ignored, and a message with an unknown `type` is read as `Unknown` and
+//! ignored.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,28 +12,27 @@ use crate::problem::Code;
 use crate::session::SessionInfo;
 use crate::size::Size;
 
-/// The protocol version that this code speaks.
+/// The protocol version that this crate implements.
 pub const VERSION: u32 = 1;
 
-/// A place in one life of a session.
+/// A position in the output of one epoch of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Cursor {
-    /// The life.
     pub epoch: Epoch,
-    /// The next byte wanted.
+    /// The first byte that the client does not have.
     pub offset: Offset,
 }
 
-/// What a viewer wants when it cannot keep up.
+/// What the server does when a viewer cannot keep up with the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Lag {
-    /// Skip ahead by a snapshot.
+    /// Skip ahead with a snapshot.
     #[default]
     Skip,
-    /// Stay behind in the log; a snapshot only when the log overtakes it.
+    /// Send every byte; skip only output that the log no longer has.
     Wait,
 }
 
@@ -40,41 +40,41 @@ pub enum Lag {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Hello {
-    /// [`VERSION`].
+    /// The protocol version.
     pub version: u32,
-    /// This run of this client.
+    /// Stays the same across reconnects.
     pub client: ClientId,
-    /// Counts this client's dials, from 1.
+    /// The number of this connection attempt, counted by the client from 1.
     pub conn: u64,
-    /// The client's id before a page reload: inherits size ownership, nothing else.
+    /// The client's id before a page reload; the new client inherits ownership of the size, nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub was: Option<ClientId>,
-    /// Where to go on; none for a fresh start.
+    /// Where to resume; null to start with a snapshot.
     #[serde(default)]
     pub cursor: Option<Cursor>,
-    /// The size of the client's own window, if it has one.
+    /// The size of the client's window, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub size: Option<Size>,
-    /// What to do when it cannot keep up.
+    /// What to do when the client cannot keep up.
     #[serde(default)]
     pub lag: Lag,
-    /// Lines of scrollback wanted in a whole snapshot.
+    /// Lines of scrollback to include in a snapshot of scope `all`.
     #[serde(default = "default_scrollback")]
     pub scrollback: u32,
-    /// Look only: never owns the size, never types.
+    /// Attach read-only: the client never types and never owns the size.
     #[serde(default)]
     pub observe: bool,
-    /// Answers for colour queries.
+    /// The colours to report to programs that query them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub theme: Option<Theme>,
-    /// A browser's origin key; the gateway takes it out.
+    /// A browser's origin key; the gateway removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub key: Option<String>,
-    /// What the gateway says the token allows; none on a local socket, which may do everything.
+    /// Set by the gateway from the caller's scope; absent on a local socket, whose clients may do everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub grant: Option<Grant>,
@@ -84,7 +84,7 @@ fn default_scrollback() -> u32 {
     1000
 }
 
-/// What a viewer may do, in the gateway's words.
+/// What the gateway allows a viewer to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Grant {
@@ -92,55 +92,49 @@ pub struct Grant {
     pub write: bool,
 }
 
-/// The viewer's colours, `#rrggbb`: what OSC 10 and 11 queries answer.
+/// The viewer's colours as `#rrggbb`, for replies to OSC 10 and 11 queries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Theme {
-    /// Text.
     pub fg: String,
-    /// Background.
     pub bg: String,
 }
 
-/// Text from a client.
+/// A text message from a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ClientMessage {
-    /// Who it is and where it goes on.
     Hello(Hello),
-    /// Output rendered up to this offset.
+    /// The client has rendered output.
     Ack {
-        /// The next byte that is not rendered.
+        /// The first byte that is not rendered.
         output: Offset,
     },
-    /// The size owner's window changed.
+    /// The client's window changed. The terminal follows if the client owns the size.
     Resize(Size),
-    /// Become the size owner, with this size.
+    /// Make this client the size owner, with this size.
     ClaimSize(Size),
-    /// Paint the visible screen again: something local covered it.
+    /// Send the visible screen again, because something local covered it.
     Repaint,
-    /// The client leaves for good, and gives up the size that it owns at once: what a WebSocket's close 1000 says.
+    /// The client detaches for good and gives up the size at once, as with a WebSocket close of 1000.
     Leave,
-    /// Do something once.
+    /// Do something exactly once.
     Command {
-        /// The command's id, chosen by the client.
+        /// Chosen by the client.
         id: String,
-        /// What to do.
         #[cfg_attr(test, ts(type = "unknown"))]
         command: Value,
     },
-    /// Are you there?
     Ping {
-        /// Comes back in the pong.
+        /// Returned in the pong.
         n: u64,
     },
-    /// I am.
     Pong {
-        /// From the ping.
+        /// Copied from the ping.
         n: u64,
     },
-    /// Something newer than this code.
+    /// A message type added by a newer version.
     #[serde(other)]
     #[cfg_attr(test, ts(skip))]
     Unknown,
@@ -151,14 +145,11 @@ pub enum ClientMessage {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TerminalCommand {
-    /// Type this.
-    Input {
-        /// The text.
-        text: String,
-    },
-    /// Send a signal to the program in the foreground.
+    /// Type this text.
+    Input { text: String },
+    /// Send a signal to the foreground process group.
     Signal {
-        /// Such as `INT`, also with `SIG` in front.
+        /// Such as `INT` or `SIGINT`.
         name: String,
     },
 }
@@ -167,46 +158,43 @@ pub enum TerminalCommand {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Attached {
-    /// The session as it is now.
     pub session: SessionInfo,
-    /// Its current life.
     pub epoch: Epoch,
-    /// Where output goes on.
+    /// Where output continues.
     pub offset: Offset,
-    /// How the resume went.
     pub verdict: Verdict,
-    /// Why a snapshot.
+    /// Only with the verdict `snapshot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub reason: Option<Reason>,
-    /// What the viewer will never see as bytes.
+    /// Output that the viewer does not get as bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub missed: Option<Missed>,
-    /// The snapshot that follows.
+    /// Only with the verdict `snapshot`; its parts follow this message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub snapshot: Option<SnapshotLength>,
-    /// The size in force at `offset`.
+    /// The terminal's size at `offset`.
     pub size: Size,
-    /// The number of this client's next input byte; none when it is not remembered.
+    /// The offset of the next input byte that the server expects; null if it does not remember this client.
     pub input: Option<Offset>,
-    /// What this viewer may do and is.
+    /// What this viewer may do, and whether it owns the size.
     pub you: You,
-    /// Milliseconds of silence after which a side pings.
+    /// Milliseconds of silence after which either side sends a ping.
     pub heartbeat: u64,
-    /// The most output in flight.
+    /// The most bytes of output that may be unacknowledged.
     pub window: u64,
 }
 
-/// How a resume went.
+/// The outcome of a resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The missed bytes follow.
+    /// Every byte after the cursor follows.
     Exact,
-    /// The state at `offset` follows, then bytes.
+    /// A snapshot at `offset` follows, then the bytes after it.
     Snapshot,
 }
 
@@ -219,7 +207,7 @@ pub enum Reason {
     Fresh,
     /// The log no longer has the bytes.
     Trimmed,
-    /// The cursor is of another life.
+    /// The cursor belongs to another epoch.
     Epoch,
     /// The cursor is past the end of the log.
     Ahead,
@@ -227,9 +215,9 @@ pub enum Reason {
     Lagging,
     /// The width changed, and emulators reflow differently.
     Resize,
-    /// The client asked for it.
+    /// The client requested it.
     Repaint,
-    /// A word of a later time.
+    /// A value added by a newer version.
     #[serde(other)]
     Unknown,
 }
@@ -239,9 +227,9 @@ pub enum Reason {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// The visible screen; scrollback is left alone.
+    /// The visible screen; the viewer keeps its scrollback.
     Screen,
-    /// Everything; the terminal is reset before it.
+    /// Everything; the viewer resets its terminal first.
     All,
 }
 
@@ -249,168 +237,151 @@ pub enum Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Missed {
-    /// The first byte.
     pub from: Offset,
-    /// One past the last.
+    /// Exclusive.
     pub to: Offset,
 }
 
-/// How long the snapshot is that follows.
+/// The length of the snapshot that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SnapshotLength {
-    /// Bytes, over all its parts.
+    /// The sum over all parts.
     pub bytes: u64,
 }
 
-/// What a viewer may do and is.
+/// What a viewer may do, and whether it owns the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct You {
-    /// May type.
+    /// May type, send commands and own the size.
     pub write: bool,
     /// Owns the size.
     pub size: bool,
 }
 
-/// One attached client, as the others see it.
+/// One attached client, as shown to the other clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Present {
-    /// Who.
     pub client: ClientId,
-    /// May type.
+    /// May type, send commands and own the size.
     pub write: bool,
     /// Owns the size.
     pub size: bool,
 }
 
-/// Text to a client.
+/// A text message to a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerMessage {
-    /// The answer to a hello. (Boxed: it is far larger than the rest.)
+    /// The answer to a hello. (Boxed because it is far larger than the others.)
     Attached(Box<Attached>),
-    /// The terminal has this size from here on.
+    /// The terminal has this size for all output that follows.
     Resize(Size),
-    /// Input taken from this client.
+    /// Input of this client was written to the terminal.
     Ack {
-        /// The number of its next input byte.
+        /// The first byte of this client's input that is not written.
         input: Offset,
     },
     /// A snapshot follows.
     Snapshot {
-        /// Why.
         reason: Reason,
-        /// How much of the terminal.
         scope: Scope,
-        /// What is skipped.
+        /// Output that the snapshot skips.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(test, ts(optional))]
         missed: Option<Missed>,
-        /// Where output goes on.
+        /// Where output continues after the snapshot.
         offset: Offset,
-        /// The size in force at `offset`.
+        /// The terminal's size at `offset`.
         size: Size,
-        /// The snapshot's length.
+        /// The length of the snapshot, over all parts.
         bytes: u64,
     },
-    /// The terminal's title (OSC 0, 2).
-    Title {
-        /// The new title.
-        title: String,
-    },
-    /// The shell's directory (OSC 7).
-    Cwd {
-        /// A path.
-        cwd: String,
-    },
-    /// A notification (OSC 9, 99, 777).
+    /// The terminal's title changed (OSC 0 or 2).
+    Title { title: String },
+    /// The shell's directory changed (OSC 7).
+    Cwd { cwd: String },
+    /// The program sent a notification (OSC 9, 99 or 777).
     Notify {
-        /// Its title, which may be empty.
+        /// May be empty.
         title: String,
-        /// Its text.
         body: String,
     },
-    /// A link was printed.
+    /// The program printed a link.
     Url {
         /// Normalised.
         url: String,
-        /// It looks like a login that waits for the user.
+        /// The link looks like a login that the program is waiting for.
         open: bool,
     },
-    /// The bell rang.
+    /// The program rang the bell.
     Bell,
-    /// Who is here.
+    /// The attached clients changed.
     Presence {
-        /// Everybody attached.
+        /// All attached clients, in the order in which they attached.
         clients: Vec<Present>,
     },
-    /// The program ended; this comes after the last byte.
+    /// The program ended. Sent after the last byte of output.
     Exit {
-        /// Its code, unless a signal ended it.
+        /// Null if a signal ended the program, or if the session was lost.
         code: Option<i32>,
-        /// The signal's name.
+        /// The signal's name, such as `SIGKILL`.
         signal: Option<String>,
         /// The end of the log.
         offset: Offset,
     },
     /// An agent event.
     Event {
-        /// Its number.
         seq: u64,
-        /// When, RFC 3339 UTC.
+        /// RFC 3339 UTC.
         at: String,
-        /// What.
         #[cfg_attr(test, ts(type = "unknown"))]
         event: Value,
     },
-    /// A command was taken.
+    /// The session accepted a command.
     Accepted {
-        /// The command.
+        /// The command's id.
         id: String,
-        /// Its place in the session's events.
+        /// The number of the command in the session's journal.
         seq: u64,
-        /// It had been taken before.
+        /// The command had been accepted before and was not run again.
         duplicate: bool,
     },
-    /// A command was refused, for good.
+    /// The session refused a command; sending it again would not help.
     Rejected {
-        /// The command.
+        /// The command's id.
         id: String,
-        /// A problem code.
         code: Code,
-        /// For people.
+        /// An explanation for people.
         message: String,
     },
-    /// Something was wrong with what the client sent.
+    /// The client sent something invalid.
     Error {
-        /// A problem code.
         code: Code,
-        /// For people.
+        /// An explanation for people.
         message: String,
-        /// A close follows.
+        /// The server closes the connection after this message.
         fatal: bool,
     },
-    /// Are you there?
     Ping {
-        /// Comes back in the pong.
+        /// Returned in the pong.
         n: u64,
     },
-    /// I am.
     Pong {
-        /// From the ping.
+        /// Copied from the ping.
         n: u64,
     },
-    /// The last message on a transport without close codes (the unix socket): what a WebSocket's close would say.
+    /// The last message on a transport without close codes, such as the unix socket.
     Close {
-        /// The close code.
+        /// The code that a WebSocket would be closed with.
         code: u16,
-        /// For people.
+        /// An explanation for people.
         reason: String,
     },
-    /// Something newer than this code.
+    /// A message type added by a newer version.
     #[serde(other)]
     #[cfg_attr(test, ts(skip))]
     Unknown,

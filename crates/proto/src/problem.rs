@@ -1,4 +1,4 @@
-//! Why something is refused: a code for programs, and the body that carries it over HTTP (RFC 9457).
+//! Problem codes, and the body of an HTTP error (RFC 9457).
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::Offset;
 
-/// Each code with its name in JSON and the HTTP status that goes with it.
-// The name is a `tt`: the derive of `ToSchema` does not see through a `literal`.
+/// Declares each code with its JSON name and its HTTP status.
+// The name is a `tt` because the derive of `ToSchema` cannot read a `literal`.
 macro_rules! codes {
     ($($(#[$doc:meta])+ $code:ident = $name:tt, $status:literal;)+) => {
-        /// A stable code for programs.
+        /// Why something was refused: a stable code for programs.
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[cfg_attr(test, derive(ts_rs::TS))]
         pub enum Code {
             $($(#[$doc])+ #[serde(rename = $name)] $code,)+
-            /// A code that a newer version knows.
+            /// A code added by a newer version.
             #[serde(other, rename = "unknown")]
             Unknown,
         }
 
         impl Code {
-            /// Every code but `Unknown`.
+            /// Every code except `Unknown`.
             pub const ALL: &[Code] = &[$(Code::$code),+];
 
-            /// Its name, as it is in JSON and in the header `Bowline-Code`.
+            /// The name used in JSON and in the `Bowline-Code` header.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Code::$code => $name,)+
@@ -33,7 +33,7 @@ macro_rules! codes {
                 }
             }
 
-            /// The HTTP status of a refusal with this code.
+            /// The HTTP status of a response with this code.
             pub fn status(self) -> u16 {
                 match self {
                     $(Code::$code => $status,)+
@@ -45,60 +45,60 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The request or message cannot be understood.
+    /// The request or message is malformed.
     BadRequest = "bad_request", 400;
-    /// Not a valid name or id.
+    /// The name or id is invalid.
     BadName = "bad_name", 400;
-    /// Not a size that a terminal can have.
+    /// The terminal size is out of range.
     BadSize = "bad_size", 400;
-    /// Input that does not follow on what came before it; only on an attach.
+    /// Input does not continue where the earlier input ended; only on an attach.
     InputHole = "input_hole", 400;
-    /// No valid token or login.
+    /// The request has no valid token or login.
     NotAuthenticated = "not_authenticated", 401;
     /// The token or login does not allow it, or another machine owns the session.
     NotAllowed = "not_allowed", 403;
-    /// A browser's page of another origin.
+    /// The request comes from a page of another origin.
     BadOrigin = "bad_origin", 403;
-    /// A `Host` that is not the gateway's.
+    /// The `Host` header does not name this gateway.
     BadHost = "bad_host", 403;
     /// No session has this id or name.
     UnknownSession = "unknown_session", 404;
-    /// Nothing is at this path, or no token has this id.
+    /// There is nothing at this path, or no token has this id.
     NotFound = "not_found", 404;
-    /// The path has no such method.
+    /// The path does not support this method.
     BadMethod = "bad_method", 405;
     /// The request took too long to arrive.
     TooSlow = "too_slow", 408;
-    /// A running session has the name.
+    /// A running session has this name.
     NameTaken = "name_taken", 409;
-    /// Another request or command had this id, or the session was started again.
+    /// The id was used for another request or command, or the session has been restarted.
     IdReused = "id_reused", 409;
     /// The session has ended.
     SessionGone = "session_gone", 410;
-    /// More than fits.
+    /// The request or message is too large.
     TooLarge = "too_large", 413;
-    /// Bytes that the log does not keep.
+    /// The log does not have the requested bytes.
     OutOfRange = "out_of_range", 416;
-    /// Not a directory that can be entered.
+    /// The working directory does not exist or cannot be entered.
     BadCwd = "bad_cwd", 422;
-    /// Not a program that can be run.
+    /// The program does not exist or cannot be run.
     NoProgram = "no_program", 422;
-    /// The ticket was used, or is too old.
+    /// The ticket was used already, has expired or is unknown.
     BadTicket = "bad_ticket", 425;
-    /// A version or a kind of session that this end does not know.
+    /// The protocol version or the kind of session is not supported.
     NoVersion = "no_version", 426;
-    /// Too many of something; try again later.
+    /// A limit on connections, attempts or queued work was reached; try again later.
     TooMany = "too_many", 429;
-    /// Something of Bowline's failed.
+    /// Bowline itself failed.
     Internal = "internal", 500;
-    /// The session or its files cannot be reached now.
+    /// The session or its files cannot be reached at the moment.
     Unreachable = "unreachable", 503;
     /// The disk is full.
     NoSpace = "no_space", 507;
 }
 
 impl Code {
-    /// The code of this name; [`Code::Unknown`] for one of a newer version.
+    /// The code with this name, or [`Code::Unknown`].
     pub fn from_name(name: &str) -> Code {
         Code::ALL.iter().copied().find(|code| code.name() == name).unwrap_or(Code::Unknown)
     }
@@ -110,36 +110,33 @@ impl fmt::Display for Code {
     }
 }
 
-/// The body of a refusal over HTTP. The code is also in the header `Bowline-Code`.
+/// The body of an HTTP error. The code is also in the `Bowline-Code` header.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Problem {
     /// Always `about:blank`.
     pub r#type: String,
-    /// The status in words.
+    /// The name of the HTTP status.
     pub title: String,
-    /// The HTTP status.
     pub status: u16,
-    /// For programs.
     pub code: Code,
-    /// For people.
+    /// An explanation for people.
     pub detail: String,
-    /// With `out_of_range`: what the log keeps.
+    /// Only with `out_of_range`: the bytes that the log has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub retained: Option<Retained>,
 }
 
-/// The part of a session's output that its log keeps.
+/// The part of a session's output that is still in its log.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Retained {
-    /// The oldest byte.
     #[cfg_attr(feature = "openapi", schema(value_type = u64))]
     pub from: Offset,
-    /// One past the newest.
+    /// Exclusive.
     #[cfg_attr(feature = "openapi", schema(value_type = u64))]
     pub to: Offset,
 }
@@ -149,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_json_agree_and_a_newer_code_is_unknown() {
+    fn names_match_the_json_and_a_newer_code_is_unknown() {
         for code in Code::ALL {
             assert_eq!(serde_json::to_value(code).unwrap(), code.name());
             assert_eq!(serde_json::from_value::<Code>(code.name().into()).unwrap(), *code);

@@ -1,4 +1,4 @@
-//! How a session is described: in lists, over HTTP and when a viewer attaches.
+//! The description of a session, as used in lists, over HTTP and in `attached`.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,112 +11,105 @@ use crate::size::Size;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SessionInfo {
-    /// Its id.
     pub id: SessionId,
-    /// Its name, if it was given one.
+    /// Null if the session was not given a name.
     pub name: Option<SessionName>,
-    /// Terminal or agent.
     pub kind: Kind,
-    /// Whether it lives.
     pub state: State,
-    /// How it ended; only when `exited`.
+    /// Only in the state `exited`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub exit: Option<ExitStatus>,
-    /// When it was created, RFC 3339 UTC.
+    /// When the session was created, RFC 3339 UTC.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub created: String,
-    /// When it last printed something; up to ten seconds old while it prints.
+    /// When the program last printed, RFC 3339 UTC; up to ten seconds out of date while it is printing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub active: Option<String>,
-    /// The last call for its owner in this life.
+    /// The last time the program called for the user in this epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub call: Option<Call>,
-    /// The machine that it belongs to, where that is not the one that describes it.
+    /// The machine that owns the session, if it is not the machine that sends this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub host: Option<String>,
-    /// Where it was started, or where it is now if its shell tells (OSC 7).
+    /// The directory that the shell last reported (OSC 7), or else the one the session was started in.
     pub cwd: String,
-    /// Its title; empty if it has none.
+    /// Empty if the program has not set one.
     #[serde(default)]
     pub title: String,
-    /// How many clients are attached.
+    /// The number of attached clients.
     #[serde(default)]
     pub clients: u32,
-    /// Its current life.
     pub epoch: Epoch,
-    /// The next position of a cursor: for a terminal, the end of its log in bytes.
+    /// The newest position that a cursor can have; for a terminal, the end of its log.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = u64))]
     pub offset: Offset,
-    /// The log could not be written to disk and goes on in memory.
+    /// The log could not be written to disk and continues in memory only.
     #[serde(default)]
     pub degraded: bool,
     /// The version of the session process.
     pub version: String,
-    /// What only a terminal has; the fields stand beside the others in JSON.
+    /// Only for a terminal. In JSON, its fields are at the same level as the others.
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", schema(value_type = OptionalTerminalInfo, inline))]
     #[cfg_attr(test, ts(skip))]
     pub terminal: Option<TerminalInfo>,
 }
 
-/// The part of a [`SessionInfo`] that only a terminal has.
+/// The fields of a [`SessionInfo`] that only a terminal has.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TerminalInfo {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// The terminal's size.
     pub size: Size,
 }
 
-/// [`TerminalInfo`] as OpenAPI sees it: fields that other kinds of sessions do not have.
+/// The OpenAPI schema of [`TerminalInfo`], with optional fields because other kinds of sessions do not have them.
 #[cfg(feature = "openapi")]
 #[derive(utoipa::ToSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 struct OptionalTerminalInfo {
-    /// A terminal's program and its arguments.
+    /// Only for a terminal: the program and its arguments.
     argv: Option<Vec<String>>,
-    /// A terminal's size.
+    /// Only for a terminal.
     size: Option<Size>,
 }
 
 impl SessionInfo {
-    /// The command line of a terminal as text; empty for other kinds.
+    /// The command line of a terminal, joined with spaces; empty for other kinds of sessions.
     pub fn command_line(&self) -> String {
         self.terminal.as_ref().map(|terminal| terminal.argv.join(" ")).unwrap_or_default()
     }
 }
 
-/// A program called for its owner.
+/// A request by the program for the user's attention.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Call {
-    /// When, RFC 3339 UTC. No two calls of a session have the same time.
+    /// RFC 3339 UTC; unique among the calls of a session.
     pub at: String,
-    /// How.
     pub kind: CallKind,
-    /// In which words; none for the bell.
+    /// The text of the notification; empty for the bell.
     pub text: String,
 }
 
-/// How a program calls.
+/// How a program calls for the user.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum CallKind {
-    /// By the bell.
     Bell,
-    /// By a notification (OSC 9, 99 or 777).
+    /// A notification (OSC 9, 99 or 777).
     Notify,
-    /// A word of a later time.
+    /// A value added by a newer version.
     #[serde(other)]
     Unknown,
 }
@@ -131,35 +124,34 @@ pub enum Kind {
     Terminal,
     /// A conversation with a coding agent.
     Agent,
-    /// A word of a later time.
+    /// A value added by a newer version.
     #[serde(other)]
     Unknown,
 }
 
-/// Whether a session lives.
+/// Whether a session is running.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Its process holds the lock.
+    /// The session process holds the lock.
     Running,
-    /// It ended, and its exit status is known.
+    /// The program ended, and its exit status is known.
     Exited,
-    /// Its process is gone without an exit status: killed, or the machine went down.
+    /// The session process ended without recording an exit status: it was killed, or the machine went down.
     Lost,
-    /// A word of a later time.
+    /// A value added by a newer version.
     #[serde(other)]
     Unknown,
 }
 
-/// How a program ended: a code or a signal; neither when nobody saw it.
+/// How a program ended: with a code or by a signal. Both are null if the status is not known.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ExitStatus {
-    /// The exit code, unless a signal ended it.
     pub code: Option<i32>,
-    /// The signal's name, such as `SIGKILL`.
+    /// Such as `SIGKILL`.
     pub signal: Option<String>,
 }

@@ -1,6 +1,6 @@
-//! The TypeScript client's types for messages and HTTP bodies are written from the ones here; this test fails when they differ.
+//! Generates the TypeScript types of messages and HTTP bodies, and tests that the committed files are up to date.
 //!
-//! `BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire` writes them anew.
+//! `BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire` regenerates them.
 
 use std::fmt::Write as _;
 
@@ -23,13 +23,13 @@ use crate::size::Size;
 
 const MESSAGES: &str = "\
 /**
- * The messages of the wire, as TypeScript types.
+ * The protocol messages, as TypeScript types.
  *
- * Written from the Rust types in crates/proto; do not edit. To write it anew:
+ * Generated from the Rust types in crates/proto; do not edit. To regenerate:
  *
  *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
  *
- * Offsets and counts are u64 on the wire and `number` here; what reads them refuses those past 2^53 - 1.
+ * Offsets and counts are u64 on the wire and `number` here; the reader refuses values above 2^53 - 1.
  */
 ";
 
@@ -37,20 +37,44 @@ const BODIES: &str = "\
 /**
  * The bodies of the HTTP API, as TypeScript types.
  *
- * Written from the Rust types in crates/proto; do not edit. To write it anew:
+ * Generated from the Rust types in crates/proto; do not edit. To regenerate:
  *
  *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
  */
 import type { Code, Epoch, SessionInfo, Size } from \"../core/wire.js\";
 ";
 
-/// One type, with its words.
+/// Appends the declaration of one type, with its doc comments.
 fn declare<T: TS>(out: &mut String) {
     let config = Config::new().with_large_int("number");
     let docs = T::docs().unwrap_or_default().replace("/**\n * ", "/** ").replace("\n */\n", " */\n");
-    // Each field has one line of words above it.
+    // A field has at most one line of documentation.
     let decl = T::decl(&config).replace(" \n/**\n * ", "\n  /** ").replace("\n */\n", " */\n  ").replace(", }", ",\n}");
-    writeln!(out, "\n{docs}export {decl}").expect("a string takes everything");
+    let decl = decl.lines().map(break_fields).collect::<Vec<_>>().join("\n");
+    // Links of rustdoc mean nothing in TypeScript.
+    let text = format!("\n{docs}export {decl}").replace("[`", "`").replace("`]", "`");
+    writeln!(out, "{text}").expect("writing to a string does not fail");
+}
+
+/// Starts a new line before each field in one line of a declaration.
+fn break_fields(line: &str) -> String {
+    if line.trim_start().starts_with("/**") {
+        return line.to_owned();
+    }
+    let is_name = |word: &str| {
+        let name = word.strip_suffix(':').unwrap_or_default();
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '?'))
+    };
+    let mut broken = String::new();
+    for (i, word) in line.split(' ').enumerate() {
+        match i {
+            0 => {}
+            _ if is_name(word) && broken.ends_with(['{', ',']) => broken.push_str("\n  "),
+            _ => broken.push(' '),
+        }
+        broken.push_str(word);
+    }
+    broken
 }
 
 fn messages() -> String {
@@ -61,7 +85,7 @@ fn messages() -> String {
     declare::<ClientId>(&mut out);
     declare::<Size>(&mut out);
     declare::<SessionInfo>(&mut out);
-    // A group that only some kinds have: one optional field in Rust, fields beside the others in JSON.
+    // `terminal` is flattened: its fields are at the same level as the others.
     let end = out.trim_end_matches([';', '\n']).len();
     out.replace_range(end.., " & Partial<TerminalInfo>;\n");
     declare::<TerminalInfo>(&mut out);
@@ -71,8 +95,8 @@ fn messages() -> String {
     declare::<State>(&mut out);
     declare::<ExitStatus>(&mut out);
     declare::<Code>(&mut out);
-    // Unlike other words, a code of a newer server keeps its name.
-    let end = out.rfind("\"unknown\"").expect("the last of the codes");
+    // Unlike other values, a code added by a newer server keeps its name.
+    let end = out.rfind("\"unknown\"").expect("`unknown` is the last code");
     out.replace_range(end.., "(string & {});\n");
     declare::<Cursor>(&mut out);
     declare::<Lag>(&mut out);
@@ -123,18 +147,18 @@ fn bodies() -> String {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "blessing is asked for from outside")]
-fn the_typescript_types_are_these() {
-    for (file, now) in [("core/wire.ts", messages()), ("api/bodies.ts", bodies())] {
+#[allow(clippy::disallowed_methods, reason = "the developer decides whether to regenerate the files")]
+fn the_typescript_types_are_up_to_date() {
+    for (file, generated) in [("core/wire.ts", messages()), ("api/bodies.ts", bodies())] {
         let path = format!("{}/../../packages/client/src/{file}", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("BOWLINE_BLESS").is_some() {
-            std::fs::write(path, now).expect("the types are written");
+            std::fs::write(path, generated).expect("the file is writable");
             continue;
         }
         let committed = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
-            committed == now,
-            "packages/client/src/{file} differs from the Rust types. Write it anew, and read the difference:\n\
+            committed == generated,
+            "packages/client/src/{file} differs from the Rust types. Regenerate it and review the difference:\n\
              BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire"
         );
     }

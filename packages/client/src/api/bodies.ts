@@ -1,7 +1,7 @@
 /**
  * The bodies of the HTTP API, as TypeScript types.
  *
- * Written from the Rust types in crates/proto; do not edit. To write it anew:
+ * Generated from the Rust types in crates/proto; do not edit. To regenerate:
  *
  *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
  */
@@ -12,27 +12,27 @@ export type NewSession = { "kind": "terminal" } & NewTerminal;
 
 /** A program to start on a terminal. */
 export type NewTerminal = {
-  /** 1 to 64 of `A-Z a-z 0-9 . _ -`, and a letter or digit first. */
+  /** 1 to 64 characters from `A-Z a-z 0-9 . _ -`, starting with a letter or digit. */
   name?: string,
   /** The program and its arguments; the login shell if empty. */
   argv?: Array<string>,
   /** An absolute path; the home directory if absent. */
   cwd?: string,
-  /** Variables beside those of a login. */
+  /** Variables to add to the environment of a login. */
   env?: Record<string, string>,
-  /** The terminal's size; 80 columns and 24 rows if absent. */
+  /** 80 columns and 24 rows if absent. */
   size?: Size,
-  /** What to do when a running session has the name; `fail` if absent. */
+  /** What to do if a running session has the name; `fail` if absent. */
   if_exists?: IfExists,
-  /** Seconds without a viewer after which it ends; 0 for never. */
+  /** End the session after this many seconds without a viewer; 0 for never. */
   detached_ttl?: number,
-  /** Bytes of output that it keeps; the server's setting if absent. */
+  /** Bytes of output to keep in the log; the server's setting if absent. */
   log_size?: number,
-  /** Lines that it keeps above the screen; the server's setting if absent. */
+  /** Lines to keep above the screen; the server's setting if absent. */
   scrollback?: number,
 };
 
-/** What to do when a running session has the name already. */
+/** What to do if a running session already has the name. */
 export type IfExists = "fail" | "return" | "restart";
 
 /** All sessions of a machine. */
@@ -41,140 +41,132 @@ export type SessionList = {
   sessions: Array<SessionInfo>,
 };
 
-/** What to change in a session. */
+/** Changes to a session; absent fields stay as they are. */
 export type SessionChange = {
-  /** A new name. */
   name?: string,
-  /** Seconds without a viewer after which it ends; 0 for never. */
+  /** End the session after this many seconds without a viewer; 0 for never. */
   detached_ttl?: number,
 };
 
-/** Which life of a session to restart. */
+/** A request to restart an exited or lost session. */
 export type Restart = {
-  /** The life that ended. If it is not the last one any more, the session stays as it is. */
+  /** The epoch to replace. If the session has a newer one already, nothing is restarted. */
   epoch?: Epoch,
 };
 
-/** Something for a session to do once. */
+/** A command for a session, to be run exactly once. */
 export type NewCommand = {
-  /** Chosen by the caller, 1 to 64 bytes. A second command with the same id is a repeat. */
+  /** 1 to 64 bytes, chosen by the caller. A second command with the same id is not run. */
   id: string,
   /** `{"type":"input","text"}` or `{"type":"signal","name"}`. */
   command: unknown,
 };
 
-/** A command that a session accepted. */
+/** The response to an accepted command. */
 export type CommandAccepted = {
   /** The command's id. */
   id: string,
-  /** Its place in the session's events. */
+  /** The number of the command in the session's journal. */
   seq: number,
-  /** Whether it is a repeat. */
   status: CommandStatus,
 };
 
-/** Whether a command was accepted now or before. */
+/** Whether a command was accepted now or earlier. */
 export type CommandStatus = "accepted" | "duplicate" | "unknown";
 
-/** Text that opens something: a token, a code, a key. */
+/** A secret, such as a token, a login code or a key. */
 export type Secret = string;
 
-/** A one-time code, from the fragment of a login link. */
+/** A request to log a browser in. */
 export type Login = {
-  /** It works once. */
+  /** The one-time code from the fragment of a login link. */
   code: Secret,
 };
 
-/** What a page keeps of its login; the cookie comes in a header. */
+/** The response to a login. The cookie is in a header. */
 export type LoginReply = {
-  /** To be sent as `Bowline-Key` with every call, and as `key` in the hello of a WebSocket. */
+  /** Send it as `Bowline-Key` with every HTTP request, and as `key` in the hello of a WebSocket. */
   key: Secret,
 };
 
-/** How much a caller may do; each scope includes those before it. */
+/** What a caller may do. Each scope includes the ones before it. */
 export type TokenScope = "read" | "write" | "admin";
 
-/** A token to make. */
+/** A token to create. */
 export type NewToken = {
-  /** What it is for: 1 to 64 of `A-Z a-z 0-9 . _ -`. */
+  /** 1 to 64 characters from `A-Z a-z 0-9 . _ -`. */
   name: string,
-  /** What it allows. */
   scope: TokenScope,
-  /** Seconds for which it works; until it is revoked if absent. */
+  /** Seconds until the token expires; it never expires if absent. */
   ttl?: number,
 };
 
-/** A token that was made. */
+/** A new token. */
 export type TokenReply = {
-  /** By which it is listed and revoked. */
+  /** The id to list and revoke the token by. */
   id: string,
-  /** Shown this once. */
+  /** The server keeps only a hash, so this is the only time the token is shown. */
   token: Secret,
 };
 
-/** Everything that can be revoked. */
+/** All tokens and browser logins. */
 export type TokenList = {
-  /** Tokens and browser logins, the oldest first. */
+  /** Oldest first. */
   tokens: Array<TokenInfo>,
 };
 
 /** A token or a browser login, without its secret. */
 export type TokenInfo = {
-  /** By which it is revoked. */
+  /** The id to revoke it by. */
   id: string,
-  /** A token or a login. */
   kind: TokenKind,
-  /** The token's name, or how the browser described itself. */
+  /** The token's name, or the browser's description of itself. */
   name: string,
-  /** What it allows. */
   scope: TokenScope,
-  /** When it was made, RFC 3339 UTC. */
+  /** RFC 3339 UTC. */
   created: string,
-  /** When it ends by itself. */
+  /** RFC 3339 UTC; null if it does not expire. */
   expires: string | null,
-  /** When it was last used, to within a day. */
+  /** When it was last used, RFC 3339 UTC, accurate to a day. */
   used: string | null,
 };
 
-/** What can be revoked. */
+/** Whether an entry is a token or a browser login. */
 export type TokenKind = "token" | "login";
 
 /** A code that logs one browser in. */
 export type CodeReply = {
-  /** For the fragment of a login link: `URL/#login=CODE`. It works once. */
+  /** Goes into the fragment of a login link: `URL/#login=CODE`. Works once. */
   code: Secret,
-  /** Until when, RFC 3339 UTC. */
+  /** RFC 3339 UTC. */
   expires: string,
 };
 
 /** A ticket for a WebSocket or event stream that can send neither cookie nor header. */
 export type TicketReply = {
-  /** To be sent as `?ticket=`, once. */
+  /** Send it as `?ticket=`. Works once. */
   ticket: Secret,
-  /** Until when, RFC 3339 UTC. */
+  /** RFC 3339 UTC. */
   expires: string,
 };
 
-/** The body of a refusal over HTTP. The code is also in the header `Bowline-Code`. */
+/** The body of an HTTP error. The code is also in the `Bowline-Code` header. */
 export type Problem = {
   /** Always `about:blank`. */
   type: string,
-  /** The status in words. */
+  /** The name of the HTTP status. */
   title: string,
-  /** The HTTP status. */
   status: number,
-  /** For programs. */
   code: Code,
-  /** For people. */
+  /** An explanation for people. */
   detail: string,
-  /** With `out_of_range`: what the log keeps. */
+  /** Only with `out_of_range`: the bytes that the log has. */
   retained?: Retained,
 };
 
-/** The part of a session's output that its log keeps. */
+/** The part of a session's output that is still in its log. */
 export type Retained = {
-  /** The oldest byte. */
   from: number,
-  /** One past the newest. */
+  /** Exclusive. */
   to: number,
 };

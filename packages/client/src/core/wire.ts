@@ -1,211 +1,198 @@
 /**
- * The messages of the wire, as TypeScript types.
+ * The protocol messages, as TypeScript types.
  *
- * Written from the Rust types in crates/proto; do not edit. To write it anew:
+ * Generated from the Rust types in crates/proto; do not edit. To regenerate:
  *
  *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
  *
- * Offsets and counts are u64 on the wire and `number` here; what reads them refuses those past 2^53 - 1.
+ * Offsets and counts are u64 on the wire and `number` here; the reader refuses values above 2^53 - 1.
  */
 
-/** A session's id: 12 of `[a-z0-9]`, the name of its directory. */
+/** A session's id, and the name of its directory: 12 characters from `[a-z0-9]`. */
 export type SessionId = string;
 
-/** A session's name, chosen by its owner. */
+/** A session's name, chosen by the user. */
 export type SessionName = string;
 
-/** One life of a session: it changes when the terminal is restarted. */
+/** Identifies one run of a session; a restart changes it. */
 export type Epoch = string;
 
-/** One page load or program run of a viewer, kept over its reconnects. */
+/** Identifies one page load or one run of a client program; stays the same across reconnects. */
 export type ClientId = string;
 
-/** Columns and rows of a terminal, always within the bounds of this module. */
-export type Size = { cols: number, rows: number,
+/** A terminal size: 2 to 1000 columns, 1 to 500 rows. */
+export type Size = {
+  cols: number,
+  rows: number,
 };
 
 /** A session as `ls`, `GET /v1/sessions` and `attached` describe it. */
 export type SessionInfo = {
-  /** Its id. */
   id: SessionId,
-  /** Its name, if it was given one. */
+  /** Null if the session was not given a name. */
   name: SessionName | null,
-  /** Terminal or agent. */
   kind: Kind,
-  /** Whether it lives. */
   state: State,
-  /** How it ended; only when `exited`. */
+  /** Only in the state `exited`. */
   exit?: ExitStatus,
-  /** When it was created, RFC 3339 UTC. */
+  /** When the session was created, RFC 3339 UTC. */
   created: string,
-  /** When it last printed something; up to ten seconds old while it prints. */
+  /** When the program last printed, RFC 3339 UTC; up to ten seconds out of date while it is printing. */
   active?: string,
-  /** The last call for its owner in this life. */
+  /** The last time the program called for the user in this epoch. */
   call?: Call,
-  /** The machine that it belongs to, where that is not the one that describes it. */
+  /** The machine that owns the session, if it is not the machine that sends this. */
   host?: string,
-  /** Where it was started, or where it is now if its shell tells (OSC 7). */
+  /** The directory that the shell last reported (OSC 7), or else the one the session was started in. */
   cwd: string,
-  /** Its title; empty if it has none. */
+  /** Empty if the program has not set one. */
   title: string,
-  /** How many clients are attached. */
+  /** The number of attached clients. */
   clients: number,
-  /** Its current life. */
   epoch: Epoch,
-  /** The next position of a cursor: for a terminal, the end of its log in bytes. */
+  /** The newest position that a cursor can have; for a terminal, the end of its log. */
   offset: number,
-  /** The log could not be written to disk and goes on in memory. */
+  /** The log could not be written to disk and continues in memory only. */
   degraded: boolean,
   /** The version of the session process. */
   version: string,
 } & Partial<TerminalInfo>;
 
-/** The part of a [`SessionInfo`] that only a terminal has. */
+/** The fields of a `SessionInfo` that only a terminal has. */
 export type TerminalInfo = {
   /** The program and its arguments. */
   argv: Array<string>,
-  /** The terminal's size. */
   size: Size,
 };
 
-/** A program called for its owner. */
+/** A request by the program for the user's attention. */
 export type Call = {
-  /** When, RFC 3339 UTC. No two calls of a session have the same time. */
+  /** RFC 3339 UTC; unique among the calls of a session. */
   at: string,
-  /** How. */
   kind: CallKind,
-  /** In which words; none for the bell. */
+  /** The text of the notification; empty for the bell. */
   text: string,
 };
 
-/** How a program calls. */
+/** How a program calls for the user. */
 export type CallKind = "bell" | "notify" | "unknown";
 
 /** What runs in a session. */
 export type Kind = "terminal" | "agent" | "unknown";
 
-/** Whether a session lives. */
+/** Whether a session is running. */
 export type State = "running" | "exited" | "lost" | "unknown";
 
-/** How a program ended: a code or a signal; neither when nobody saw it. */
+/** How a program ended: with a code or by a signal. Both are null if the status is not known. */
 export type ExitStatus = {
-  /** The exit code, unless a signal ended it. */
   code: number | null,
-  /** The signal's name, such as `SIGKILL`. */
+  /** Such as `SIGKILL`. */
   signal: string | null,
 };
 
-/** A stable code for programs. */
+/** Why something was refused: a stable code for programs. */
 export type Code = "bad_request" | "bad_name" | "bad_size" | "input_hole" | "not_authenticated" | "not_allowed" | "bad_origin" | "bad_host" | "unknown_session" | "not_found" | "bad_method" | "too_slow" | "name_taken" | "id_reused" | "session_gone" | "too_large" | "out_of_range" | "bad_cwd" | "no_program" | "bad_ticket" | "no_version" | "too_many" | "internal" | "unreachable" | "no_space" | (string & {});
 
-/** A place in one life of a session. */
+/** A position in the output of one epoch of a session. */
 export type Cursor = {
-  /** The life. */
   epoch: Epoch,
-  /** The next byte wanted. */
+  /** The first byte that the client does not have. */
   offset: number,
 };
 
-/** What a viewer wants when it cannot keep up. */
+/** What the server does when a viewer cannot keep up with the output. */
 export type Lag = "skip" | "wait";
 
 /** The first message of a client. */
 export type Hello = {
-  /** [`VERSION`]. */
+  /** The protocol version. */
   version: number,
-  /** This run of this client. */
+  /** Stays the same across reconnects. */
   client: ClientId,
-  /** Counts this client's dials, from 1. */
+  /** The number of this connection attempt, counted by the client from 1. */
   conn: number,
-  /** The client's id before a page reload: inherits size ownership, nothing else. */
+  /** The client's id before a page reload; the new client inherits ownership of the size, nothing else. */
   was?: ClientId,
-  /** Where to go on; none for a fresh start. */
+  /** Where to resume; null to start with a snapshot. */
   cursor: Cursor | null,
-  /** The size of the client's own window, if it has one. */
+  /** The size of the client's window, if it has one. */
   size?: Size,
-  /** What to do when it cannot keep up. */
+  /** What to do when the client cannot keep up. */
   lag: Lag,
-  /** Lines of scrollback wanted in a whole snapshot. */
+  /** Lines of scrollback to include in a snapshot of scope `all`. */
   scrollback: number,
-  /** Look only: never owns the size, never types. */
+  /** Attach read-only: the client never types and never owns the size. */
   observe: boolean,
-  /** Answers for colour queries. */
+  /** The colours to report to programs that query them. */
   theme?: Theme,
-  /** A browser's origin key; the gateway takes it out. */
+  /** A browser's origin key; the gateway removes it. */
   key?: string,
-  /** What the gateway says the token allows; none on a local socket, which may do everything. */
+  /** Set by the gateway from the caller's scope; absent on a local socket, whose clients may do everything. */
   grant?: Grant,
 };
 
-/** What a viewer may do, in the gateway's words. */
+/** What the gateway allows a viewer to do. */
 export type Grant = {
   /** May type, send commands and own the size. */
   write: boolean,
 };
 
-/** The viewer's colours, `#rrggbb`: what OSC 10 and 11 queries answer. */
+/** The viewer's colours as `#rrggbb`, for replies to OSC 10 and 11 queries. */
 export type Theme = {
-  /** Text. */
   fg: string,
-  /** Background. */
   bg: string,
 };
 
-/** Text from a client. */
+/** A text message from a client. */
 export type ClientMessage = { "type": "hello" } & Hello | { "type": "ack",
-  /** The next byte that is not rendered. */
+  /** The first byte that is not rendered. */
   output: number,
 } | { "type": "resize" } & Size | { "type": "claim_size" } & Size | { "type": "repaint" } | { "type": "leave" } | { "type": "command",
-  /** The command's id, chosen by the client. */
+  /** Chosen by the client. */
   id: string,
-  /** What to do. */
   command: unknown,
 } | { "type": "ping",
-  /** Comes back in the pong. */
+  /** Returned in the pong. */
   n: number,
 } | { "type": "pong",
-  /** From the ping. */
+  /** Copied from the ping. */
   n: number,
 };
 
 /** A command to a terminal. */
 export type TerminalCommand = { "type": "input",
-  /** The text. */
   text: string,
 } | { "type": "signal",
-  /** Such as `INT`, also with `SIG` in front. */
+  /** Such as `INT` or `SIGINT`. */
   name: string,
 };
 
 /** The server's answer to a hello. */
 export type Attached = {
-  /** The session as it is now. */
   session: SessionInfo,
-  /** Its current life. */
   epoch: Epoch,
-  /** Where output goes on. */
+  /** Where output continues. */
   offset: number,
-  /** How the resume went. */
   verdict: Verdict,
-  /** Why a snapshot. */
+  /** Only with the verdict `snapshot`. */
   reason?: Reason,
-  /** What the viewer will never see as bytes. */
+  /** Output that the viewer does not get as bytes. */
   missed?: Missed,
-  /** The snapshot that follows. */
+  /** Only with the verdict `snapshot`; its parts follow this message. */
   snapshot?: SnapshotLength,
-  /** The size in force at `offset`. */
+  /** The terminal's size at `offset`. */
   size: Size,
-  /** The number of this client's next input byte; none when it is not remembered. */
+  /** The offset of the next input byte that the server expects; null if it does not remember this client. */
   input: number | null,
-  /** What this viewer may do and is. */
+  /** What this viewer may do, and whether it owns the size. */
   you: You,
-  /** Milliseconds of silence after which a side pings. */
+  /** Milliseconds of silence after which either side sends a ping. */
   heartbeat: number,
-  /** The most output in flight. */
+  /** The most bytes of output that may be unacknowledged. */
   window: number,
 };
 
-/** How a resume went. */
+/** The outcome of a resume. */
 export type Verdict = "exact" | "snapshot";
 
 /** Why a snapshot is sent. */
@@ -216,162 +203,147 @@ export type Scope = "screen" | "all";
 
 /** A range of output that a viewer does not get as bytes. */
 export type Missed = {
-  /** The first byte. */
   from: number,
-  /** One past the last. */
+  /** Exclusive. */
   to: number,
 };
 
-/** How long the snapshot is that follows. */
+/** The length of the snapshot that follows. */
 export type SnapshotLength = {
-  /** Bytes, over all its parts. */
+  /** The sum over all parts. */
   bytes: number,
 };
 
-/** What a viewer may do and is. */
+/** What a viewer may do, and whether it owns the size. */
 export type You = {
-  /** May type. */
+  /** May type, send commands and own the size. */
   write: boolean,
   /** Owns the size. */
   size: boolean,
 };
 
-/** One attached client, as the others see it. */
+/** One attached client, as shown to the other clients. */
 export type Present = {
-  /** Who. */
   client: ClientId,
-  /** May type. */
+  /** May type, send commands and own the size. */
   write: boolean,
   /** Owns the size. */
   size: boolean,
 };
 
-/** Text to a client. */
+/** A text message to a client. */
 export type ServerMessage = { "type": "attached" } & Attached | { "type": "resize" } & Size | { "type": "ack",
-  /** The number of its next input byte. */
+  /** The first byte of this client's input that is not written. */
   input: number,
 } | { "type": "snapshot",
-  /** Why. */
   reason: Reason,
-  /** How much of the terminal. */
   scope: Scope,
-  /** What is skipped. */
+  /** Output that the snapshot skips. */
   missed?: Missed,
-  /** Where output goes on. */
+  /** Where output continues after the snapshot. */
   offset: number,
-  /** The size in force at `offset`. */
+  /** The terminal's size at `offset`. */
   size: Size,
-  /** The snapshot's length. */
+  /** The length of the snapshot, over all parts. */
   bytes: number,
 } | { "type": "title",
-  /** The new title. */
   title: string,
 } | { "type": "cwd",
-  /** A path. */
   cwd: string,
 } | { "type": "notify",
-  /** Its title, which may be empty. */
+  /** May be empty. */
   title: string,
-  /** Its text. */
   body: string,
 } | { "type": "url",
   /** Normalised. */
   url: string,
-  /** It looks like a login that waits for the user. */
+  /** The link looks like a login that the program is waiting for. */
   open: boolean,
 } | { "type": "bell" } | { "type": "presence",
-  /** Everybody attached. */
+  /** All attached clients, in the order in which they attached. */
   clients: Array<Present>,
 } | { "type": "exit",
-  /** Its code, unless a signal ended it. */
+  /** Null if a signal ended the program, or if the session was lost. */
   code: number | null,
-  /** The signal's name. */
+  /** The signal's name, such as `SIGKILL`. */
   signal: string | null,
   /** The end of the log. */
   offset: number,
 } | { "type": "event",
-  /** Its number. */
   seq: number,
-  /** When, RFC 3339 UTC. */
+  /** RFC 3339 UTC. */
   at: string,
-  /** What. */
   event: unknown,
 } | { "type": "accepted",
-  /** The command. */
+  /** The command's id. */
   id: string,
-  /** Its place in the session's events. */
+  /** The number of the command in the session's journal. */
   seq: number,
-  /** It had been taken before. */
+  /** The command had been accepted before and was not run again. */
   duplicate: boolean,
 } | { "type": "rejected",
-  /** The command. */
+  /** The command's id. */
   id: string,
-  /** A problem code. */
   code: Code,
-  /** For people. */
+  /** An explanation for people. */
   message: string,
 } | { "type": "error",
-  /** A problem code. */
   code: Code,
-  /** For people. */
+  /** An explanation for people. */
   message: string,
-  /** A close follows. */
+  /** The server closes the connection after this message. */
   fatal: boolean,
 } | { "type": "ping",
-  /** Comes back in the pong. */
+  /** Returned in the pong. */
   n: number,
 } | { "type": "pong",
-  /** From the ping. */
+  /** Copied from the ping. */
   n: number,
 } | { "type": "close",
-  /** The close code. */
+  /** The code that a WebSocket would be closed with. */
   code: number,
-  /** For people. */
+  /** An explanation for people. */
   reason: string,
 };
 
-/** A message of the event stream, to the client. */
+/** A message of the event stream to the client. */
 export type BoardMessage = { "type": "welcome",
-  /** The client id that the stream was opened with, or one that was made for it. */
+  /** The client id from the request, or a new one. */
   client: ClientId,
-  /** One run of the gateway. */
+  /** Changes when the gateway restarts. */
   epoch: string,
   /** The gateway's version. */
   version: string,
-  /** Milliseconds of silence after which a side pings. */
+  /** Milliseconds of silence after which either side sends a ping. */
   heartbeat: number,
 } | { "type": "board",
-  /** The sessions. */
   sessions: Array<SessionInfo>,
-  /** Approvals that wait. */
+  /** Approvals that are waiting for an answer. */
   approvals: Array<unknown>,
 } | { "type": "session",
-  /** As it is now. */
   session: SessionInfo,
 } | { "type": "session_gone",
-  /** Which. */
   id: SessionId,
 } | { "type": "error",
-  /** A problem code. */
   code: Code,
-  /** For people. */
+  /** An explanation for people. */
   message: string,
 } | { "type": "ping",
-  /** Comes back in the pong. */
+  /** Returned in the pong. */
   n: number,
 } | { "type": "pong",
-  /** From the ping. */
+  /** Copied from the ping. */
   n: number,
 };
 
-/** A message of the event stream's WebSocket form, to the server. */
+/** A message of the event stream to the server; only over a WebSocket. */
 export type BoardClientMessage = { "type": "hello",
-  /** Its origin key. */
+  /** The browser's origin key. */
   key: string,
 } | { "type": "ping",
-  /** Comes back in the pong. */
+  /** Returned in the pong. */
   n: number,
 } | { "type": "pong",
-  /** From the ping. */
+  /** Copied from the ping. */
   n: number,
 };
