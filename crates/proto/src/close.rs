@@ -1,124 +1,121 @@
-//! Why a connection ended, and what that means for the next one: the close codes and the classifier.
+//! Close codes, and what the end of a connection means for reconnecting.
 
 use std::time::Duration;
 
-use crate::config::LONGEST_PATIENCE;
+use crate::config::MAX_RETRY_AFTER;
 
-/// The session exited, or the client asked.
+/// The session exited, or the client closed the connection.
 pub const NORMAL: u16 = 1000;
-/// The server is going away.
+/// The server is shutting down.
 pub const GOING: u16 = 1001;
-/// Protocol error.
 pub const PROTOCOL: u16 = 1002;
-/// No close frame came: the network, or a crash.
+/// The connection ended without a close frame.
 pub const ABNORMAL: u16 = 1006;
-/// Policy: more than was allowed.
+/// The client exceeded a limit.
 pub const POLICY: u16 = 1008;
-/// Too big.
+/// A message was too long.
 pub const TOO_BIG: u16 = 1009;
-/// Something failed inside.
+/// The server failed.
 pub const INTERNAL: u16 = 1011;
-/// Overload: later.
+/// The server is overloaded; try again later.
 pub const LATER: u16 = 1013;
-/// Malformed request, hello or name.
+/// A request, hello or name is malformed.
 pub const MALFORMED: u16 = 4400;
 /// Not authenticated, or the token was revoked.
 pub const NOT_AUTHENTICATED: u16 = 4401;
-/// Not allowed.
 pub const NOT_ALLOWED: u16 = 4403;
-/// No such session.
+/// There is no such session.
 pub const UNKNOWN: u16 = 4404;
-/// No hello in time, or silence.
+/// No hello arrived in time, or the client was silent for too long.
 pub const SILENT: u16 = 4408;
 /// The same client attached again on a newer connection.
 pub const SUPERSEDED: u16 = 4409;
 /// The session was forgotten.
 pub const FORGOTTEN: u16 = 4410;
-/// The ticket is spent, expired or unknown.
+/// The ticket was used already, has expired or is unknown.
 pub const TICKET: u16 = 4425;
-/// No common protocol version.
+/// The client and the server have no protocol version in common.
 pub const NO_VERSION: u16 = 4426;
 /// Too many connections or attempts.
 pub const TOO_MANY: u16 = 4429;
 
-/// How a connection, or the attempt to make one, ended.
+/// How a connection, or an attempt to make one, ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// A close code, with its reason.
+    /// With a close code.
     Code {
-        /// The code.
         code: u16,
-        /// The reason, possibly empty.
+        /// May be empty.
         reason: String,
-        /// `exit` had come, or the client itself asked for the close: what makes 1000 an end.
+        /// `exit` was received, or the client itself closed the connection. Only then does 1000 end the link.
         done: bool,
     },
-    /// The upgrade was refused with an HTTP status.
+    /// With an HTTP status instead of an upgrade.
     Refused {
-        /// The status.
         status: u16,
-        /// It carried `Bowline-Code`: the refusal is ours, not some proxy's.
+        /// The response has a `Bowline-Code` header, so it comes from a gateway and not from a proxy.
         ours: bool,
-        /// `Retry-After`.
+        /// From the `Retry-After` header.
         retry_after: Option<Duration>,
     },
-    /// The transport failed without either.
+    /// Without a close code or an HTTP status.
     Failed,
 }
 
-/// What the end of a connection means for the next one.
+/// What the end of a connection means for reconnecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Over, and well.
+    /// The link ended normally.
     Ended,
-    /// A resend would fail again.
+    /// Another attempt would fail in the same way.
     Permanent(Permanent),
-    /// Permanent until a new login.
+    /// Another attempt fails until the user logs in again.
     NeedsLogin,
-    /// A newer connection of the same client took over; this one ends quietly.
+    /// A newer connection of the same client took over.
     Superseded,
-    /// Fetch another ticket, then retry.
+    /// Fetch a new ticket, then retry.
     FetchTicket,
     /// Retry.
     Transient {
-        /// Not sooner than this, at most [`LONGEST_PATIENCE`].
+        /// The shortest wait, at most [`MAX_RETRY_AFTER`].
         not_before: Option<Duration>,
     },
 }
 
-/// Which permanent failure.
+/// A failure that another attempt cannot fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permanent {
-    /// What was sent is wrong, or too much.
+    /// The client sent something malformed, or too much.
     Protocol,
-    /// Not allowed.
     NotAllowed,
     /// There is no such session.
     Unknown,
     /// The session was forgotten.
     Gone,
-    /// No common protocol version.
+    /// The client and the server have no protocol version in common.
     Version,
-    /// Another refusal of ours.
+    /// Any other refusal by the gateway or the session.
     Other,
 }
 
-/// Sorts the end of a connection. Pure; the retry policy is the caller's.
+/// Classifies the end of a connection. The caller decides when to retry.
 pub fn classify(closed: &Closed) -> Class {
     match closed {
         Closed::Code { code: NORMAL, done: true, .. } => Class::Ended,
         Closed::Code { code, reason, .. } => match *code {
             PROTOCOL | 1003 | 1007 | POLICY | TOO_BIG => Class::Permanent(Permanent::Protocol),
-            4400..=4499 => of_status(*code - 4000, retry_after(reason)),
+            4400..=4499 => classify_status(*code - 4000, retry_after(reason)),
             _ => transient(None),
         },
-        Closed::Refused { status: status @ 400..=499, ours: true, retry_after } => of_status(*status, *retry_after),
+        Closed::Refused { status: status @ 400..=499, ours: true, retry_after } => {
+            classify_status(*status, *retry_after)
+        }
         Closed::Refused { retry_after, .. } => transient(*retry_after),
         Closed::Failed => transient(None),
     }
 }
 
-fn of_status(status: u16, not_before: Option<Duration>) -> Class {
+fn classify_status(status: u16, not_before: Option<Duration>) -> Class {
     match status {
         400 => Class::Permanent(Permanent::Protocol),
         401 => Class::NeedsLogin,
@@ -134,12 +131,11 @@ fn of_status(status: u16, not_before: Option<Duration>) -> Class {
     }
 }
 
-/// Whoever answers may ask for patience, but not for any amount of it.
 fn transient(not_before: Option<Duration>) -> Class {
-    Class::Transient { not_before: not_before.map(|wait| wait.min(LONGEST_PATIENCE)) }
+    Class::Transient { not_before: not_before.map(|wait| wait.min(MAX_RETRY_AFTER)) }
 }
 
-/// `retry_after=SECONDS`, anywhere in a close reason.
+/// Finds `retry_after=SECONDS` anywhere in a close reason.
 fn retry_after(reason: &str) -> Option<Duration> {
     let (_, rest) = reason.split_once("retry_after=")?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;

@@ -1,4 +1,4 @@
-//! Every bound of the link, in one place: what it limits, and what happens when it is reached.
+//! Every limit of the link: what it bounds, and what happens when it is reached.
 
 use std::time::Duration;
 
@@ -6,96 +6,96 @@ use crate::ids::{ClientId, Epoch};
 use crate::message::{Cursor, Grant, Lag, Theme};
 use crate::size::Size;
 
-/// Output that a viewer has been sent and has not acknowledged. Reaching it pauses that viewer's output, nobody else's.
+/// Unacknowledged bytes of output to one viewer. Reaching it pauses the output to that viewer only.
 pub const WINDOW: u64 = 1 << 20;
-/// The least that may be in flight to a viewer, however slow; also the longest output frame and snapshot part.
+/// The least output that may be in flight to a viewer, however slow it is; also the longest output frame and snapshot
+/// part.
 pub const CHUNK: usize = 32 << 10;
-/// How far back "what it acknowledged lately" looks, and how long a viewer may stay behind before it is `lagging`.
+/// The period over which a viewer's speed is measured, and how long a viewer may stay behind before it is `lagging`.
 pub const PACE: Duration = Duration::from_millis(500);
-/// Windows of output that a `skip` viewer may be behind the screen; past it, a `lagging` snapshot.
+/// How many windows a `skip` viewer may be behind the screen; past that it gets a `lagging` snapshot.
 pub const LAG_WINDOWS: u64 = 2;
-/// Up to this many viewers hear at once who comes and goes.
+/// Up to this many viewers are sent each change of presence at once.
 pub const CROWD: usize = 16;
-/// In a larger crowd, a viewer hears of all comings and goings of this long together: each list names everybody, so that a
-/// list for each of them would be quadratic.
+/// With more viewers, changes of presence are collected for this long. Each list names every viewer, so sending one
+/// per change would cost quadratic time.
 pub const PRESENCE_EVERY: Duration = Duration::from_secs(1);
-/// Silence after which a side pings.
+/// After this much silence, a side sends a ping.
 pub const HEARTBEAT: Duration = Duration::from_secs(20);
-/// A connection without a hello for this long is closed 4408.
+/// A connection without a hello for this long is closed with 4408.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(10);
-/// How long an acknowledgement of input waits for output to travel with.
+/// How long an acknowledgement of input waits for output to be sent with.
 pub const ACK_DELAY: Duration = Duration::from_millis(5);
-/// How long a dropped client keeps the size; then it passes to the writer that has been attached longest.
+/// How long a disconnected client keeps the size; then it passes to the writer that has been attached longest.
 pub const OWNER_GRACE: Duration = Duration::from_secs(60);
-/// How long a viewer waits for a snapshot; then it is closed 1013 and resumes by its cursor.
+/// How long a viewer waits for a snapshot; then it is closed with 1013, and resumes from its cursor.
 pub const SNAPSHOT_WITHIN: Duration = Duration::from_secs(10);
-/// How often a snapshot of the wrong size is asked for again; then it is sent as it is, and a `resize` follows.
+/// How often a snapshot of the wrong size is requested again; then it is sent as it is, and a `resize` follows.
 pub const SNAPSHOT_RETRIES: u8 = 3;
-/// Input received and not yet written, per client; more is closed 1008.
+/// Bytes of input of one client that are received and not written; more is closed with 1008.
 pub const INPUT_WINDOW: u64 = 64 << 10;
-/// The longest input frame; a longer one is closed 1009.
+/// The longest input frame, in bytes; a longer one is closed with 1009.
 pub const INPUT_FRAME: usize = 16 << 10;
-/// Input waiting for the terminal, over all clients; more is closed 1013, and resent after a reconnect.
+/// Bytes of input queued for the terminal, over all clients; more is closed with 1013, and resent after a reconnect.
 pub const INPUT_QUEUE: usize = 4 << 20;
-/// Clients whose input position is remembered after they left; the one longest away is forgotten, and told `input: null`.
+/// Detached clients whose input offset is remembered. Past that, the client that detached first is forgotten, and gets
+/// `input: null` when it attaches again.
 pub const CLIENTS: usize = 256;
-/// Viewers at a time; another one is closed 4429 at its hello.
+/// Viewers attached at the same time; another one is closed with 4429 at its hello.
 pub const VIEWERS: usize = 1024;
-/// Changes of size remembered; past it, the oldest goes, and the log counts as trimmed up to it.
+/// Changes of size that are remembered. Past that, the oldest is dropped, and the log counts as trimmed up to it.
 pub const RESIZES: usize = 4096;
-/// Mistakes forgiven on a connection, each with an `error`; one more is closed 4400.
+/// Invalid messages tolerated on a connection, each answered with an `error`; one more is closed with 4400.
 pub const MISTAKES: u32 = 16;
-/// Notices (notifications, links, command answers) waiting for a viewer; past it the oldest goes, and an `error` counts them.
+/// Notices (notifications, links, command answers) queued for a viewer. Past that, the oldest is dropped, and an
+/// `error` says how many were.
 pub const NOTICES: usize = 64;
-/// Commands without an answer on a connection; another one is rejected `too_many`.
+/// Unanswered commands on a connection; another one is rejected with `too_many`.
 pub const COMMANDS: usize = 64;
-/// The longest text message; a longer one gets `error too_large` and counts as a mistake.
+/// The longest text message, in bytes; a longer one gets `error too_large` and counts as a mistake.
 pub const TEXT: usize = 128 << 10;
-/// The longest command id; a longer one is a mistake on an attach, and `bad_request` elsewhere.
+/// The longest command id, in bytes; a longer one is a mistake on an attach, and `bad_request` elsewhere.
 pub const COMMAND_ID: usize = 64;
 
-/// The viewer acknowledges output each time it has rendered this much...
+/// A viewer acknowledges output when it has rendered this many more bytes...
 pub const RENDERED_EVERY: u64 = 16 << 10;
-/// ...and when it has rendered nothing more for this long.
+/// ...or this long after rendering output that it has not acknowledged.
 pub const RENDERED_IDLE: Duration = Duration::from_millis(20);
-/// Typed bytes a client keeps: unacknowledged, typed offline, or waiting for the user's decision. Input that does not fit whole
-/// is refused to the caller.
+/// Typed bytes that a client keeps: unacknowledged, typed offline, or unsent. Input that does not fit whole is
+/// refused.
 pub const OUTBOX: usize = 8 << 20;
-/// Longest absence after which kept input is still sent by itself; later it is reported unsent.
+/// The longest time without a connection after which kept input is sent automatically; later it is reported unsent.
 pub const UNSENT_AFTER: Duration = Duration::from_secs(30);
-/// Unacknowledged input and silence for this long start a probe.
+/// After this long with unacknowledged input and without receiving anything, the client sends a probe.
 pub const PROBE_AFTER: Duration = Duration::from_secs(3);
-/// A probe unanswered for this long ends the connection.
+/// A probe that is unanswered for this long ends the connection.
 pub const PROBE_WITHIN: Duration = Duration::from_secs(2);
-/// A hello without `attached` for this long ends the connection.
+/// A hello that is not answered by `attached` for this long ends the connection.
 pub const ATTACHED_WITHIN: Duration = Duration::from_secs(15);
-/// Received and not yet polled; past it the connection is dropped, for the other end ignores the window.
+/// Bytes received and not yet polled by the caller; past that, the server ignores the window, and the connection is
+/// dropped.
 pub const UNPOLLED: usize = 64 << 20;
-/// Being attached this long makes a connection good: the next failure starts at the first backoff step.
+/// After being attached for this long, the next failure starts again at the first backoff delay.
 pub const GOOD_AFTER: Duration = Duration::from_secs(10);
-/// A dial that is neither open nor failed after this long has failed.
+/// A dial that has neither opened nor failed after this long counts as failed.
 pub const DIAL_WITHIN: Duration = Duration::from_secs(15);
-/// The longest wait that the other end may ask for with `Retry-After` or `retry_after`; more counts as this much.
-pub const LONGEST_PATIENCE: Duration = Duration::from_secs(300);
-/// How often a page that nobody looks at may dial.
+/// The longest wait accepted from `Retry-After` or `retry_after`; a longer one is shortened to this.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
+/// The shortest time between two dials of a hidden page.
 pub const HIDDEN_EVERY: Duration = Duration::from_secs(60);
-/// Asleep this long, an open connection is not probed but dialled again.
+/// After a sleep of at least this long, an open connection is replaced without probing it.
 pub const LONG_SLEEP: Duration = Duration::from_secs(45);
 
-/// Death is this many quarters of a heartbeat without a word.
-const DEATH_QUARTERS: u32 = 9;
-
-/// 2.25 heartbeats: the silence that means death.
-pub fn death(heartbeat: Duration) -> Duration {
-    heartbeat * DEATH_QUARTERS / 4
+/// The silence after which a connection counts as dead: 2.25 heartbeats.
+pub fn silence_limit(heartbeat: Duration) -> Duration {
+    heartbeat * 9 / 4
 }
 
-/// What one life of a session is, and how it treats its viewers.
+/// The settings of a session's end of the link, for one epoch.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// The life.
     pub epoch: Epoch,
-    /// The size in force at the start of the log, unless an earlier [`handle_resized`] says otherwise.
+    /// The size at the start of the log, unless an earlier [`handle_resized`] says otherwise.
     ///
     /// [`handle_resized`]: crate::link::Server::handle_resized
     pub size: Size,
@@ -120,7 +120,7 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// The ordinary bounds.
+    /// The default limits.
     pub fn new(epoch: Epoch, size: Size) -> ServerConfig {
         ServerConfig {
             epoch,
@@ -138,28 +138,18 @@ impl ServerConfig {
     }
 }
 
-/// Who a viewer is and what it wants.
+/// The settings of a viewer's end of the link. See [`Hello`](crate::message::Hello) for the fields that it sends.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// This run of this client.
     pub client: ClientId,
-    /// Its id before a page reload.
     pub was: Option<ClientId>,
-    /// Where to go on from; none for a fresh start.
     pub cursor: Option<Cursor>,
-    /// The size of its window, if it has one.
     pub size: Option<Size>,
-    /// What it wants when it cannot keep up.
     pub lag: Lag,
-    /// Lines of scrollback in a whole snapshot.
     pub scrollback: u32,
-    /// Look only.
     pub observe: bool,
-    /// Answers for colour queries.
     pub theme: Option<Theme>,
-    /// A browser's origin key.
     pub key: Option<String>,
-    /// What a gateway lets this viewer do.
     pub grant: Option<Grant>,
     /// See [`OUTBOX`].
     pub outbox: usize,
@@ -170,7 +160,7 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// A viewer without a window, with the ordinary bounds.
+    /// A viewer without a window, with the default limits.
     pub fn new(client: ClientId) -> ClientConfig {
         ClientConfig {
             client,

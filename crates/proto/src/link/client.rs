@@ -1,12 +1,12 @@
-//! A viewer's end of the link: where it is in the output, what it typed, and what it owes the server.
+//! A viewer's end of the link: its position in the output, its input, and the messages it has to send.
 
 mod commands;
 mod event;
 mod hello;
-mod place;
-mod pulse;
+mod liveness;
+mod output_acks;
+mod position;
 mod receiving;
-mod rendered;
 mod sending;
 
 use std::time::Duration;
@@ -16,9 +16,9 @@ use serde_json::Value;
 use self::commands::Commands;
 use self::event::Events;
 pub use self::event::{ClientEvent, ClientState, ClientTransmit};
-use self::place::Place;
-use self::pulse::{Context, Pulse};
-use self::rendered::Rendered;
+use self::liveness::{Context, Liveness};
+use self::output_acks::OutputAcks;
+use self::position::Position;
 use super::outbox::{NotTaken, Outbox};
 use crate::Offset;
 use crate::close;
@@ -26,39 +26,37 @@ use crate::config::ClientConfig;
 use crate::message::{Cursor, Lag, You};
 use crate::size::Size;
 
-/// A viewer's end of its link, over all its connections.
+/// A viewer's end of its link, across all its connections.
 #[derive(Debug)]
 pub struct Client {
     config: ClientConfig,
     state: ClientState,
     dials: u64,
-    place: Place,
-    pulse: Pulse,
-    rendered: Rendered,
+    position: Position,
+    liveness: Liveness,
+    acks: OutputAcks,
     outbox: Outbox,
     commands: Commands,
     events: Events,
     you: You,
-    /// Since when there is nobody to send input to. A sleep counts, also when the loss is noticed only after it.
-    away: Option<Duration>,
-    /// The hello of this connection is to be sent.
-    hello: bool,
-    resize: Option<Size>,
-    claim: bool,
-    repaint: bool,
-    giving_up: Option<(u16, &'static str)>,
-    /// Nothing more is read from this connection.
-    deaf: bool,
+    /// Since when input could not reach the server. Includes a sleep, even if the loss is noticed only afterwards.
+    offline_since: Option<Duration>,
+    hello_pending: bool,
+    pending_resize: Option<Size>,
+    claim_pending: bool,
+    repaint_pending: bool,
+    pending_close: Option<(u16, &'static str)>,
+    /// There is no connection, or it is about to be closed: frames are ignored and no messages are sent.
+    inactive: bool,
     now: Duration,
 }
 
 impl Client {
-    /// A viewer that is not connected yet.
     pub fn new(config: ClientConfig) -> Client {
         Client {
-            place: Place::new(config.cursor.clone()),
-            pulse: Pulse::new(),
-            rendered: Rendered::new(config.rendered_every, 0),
+            position: Position::new(config.cursor.clone()),
+            liveness: Liveness::new(),
+            acks: OutputAcks::new(config.rendered_every, 0),
             outbox: Outbox::new(config.outbox),
             commands: Commands::default(),
             events: Events::default(),
@@ -66,19 +64,19 @@ impl Client {
             config,
             state: ClientState::Detached,
             dials: 0,
-            away: None,
-            hello: false,
-            resize: None,
-            claim: false,
-            repaint: false,
-            giving_up: None,
-            deaf: true,
+            offline_since: None,
+            hello_pending: false,
+            pending_resize: None,
+            claim_pending: false,
+            repaint_pending: false,
+            pending_close: None,
+            inactive: true,
             now: Duration::ZERO,
         }
     }
 
-    /// A transport is open: say hello on it. What earlier connections brought and was not polled is dropped, for
-    /// the cursor asks for it again.
+    /// A transport is open. The client sends its hello on it, and drops the unpolled output of earlier connections,
+    /// which the server sends again.
     pub fn handle_connected(&mut self, now: Duration) {
         self.tick(now);
         if self.state == ClientState::Ended {
@@ -87,33 +85,34 @@ impl Client {
         self.disconnect();
         self.events.drop_stream();
         self.dials += 1;
-        self.pulse.handle_connected(self.now);
-        (self.hello, self.deaf, self.resize) = (true, false, None);
-        self.become_state(ClientState::Greeting);
+        self.liveness.handle_connected(self.now);
+        (self.hello_pending, self.inactive, self.pending_resize) = (true, false, None);
+        self.set_state(ClientState::Greeting);
     }
 
-    /// The transport is gone.
+    /// The transport was closed.
     pub fn handle_disconnected(&mut self, now: Duration) {
         self.tick(now);
         self.disconnect();
         if self.state != ClientState::Ended {
-            self.become_state(ClientState::Detached);
+            self.set_state(ClientState::Detached);
         }
     }
 
     fn disconnect(&mut self) {
         if self.state == ClientState::Attached {
-            self.away = Some(self.now.min(self.pulse.answer_due(self.outbox.waiting())));
+            self.offline_since = Some(self.now.min(self.liveness.loss_bound(self.outbox.unacked_since())));
         }
-        self.outbox.disconnected();
-        self.place.handle_disconnected();
-        self.pulse.handle_disconnected();
+        self.outbox.handle_disconnected();
+        self.position.handle_disconnected();
+        self.liveness.handle_disconnected();
         self.commands.handle_disconnected();
-        self.rendered = Rendered::new(self.config.rendered_every, 0);
-        (self.hello, self.deaf, self.repaint, self.giving_up) = (false, true, false, None);
+        self.acks = OutputAcks::new(self.config.rendered_every, 0);
+        (self.hello_pending, self.inactive, self.repaint_pending, self.pending_close) = (false, true, false, None);
     }
 
-    /// Keys were typed. They are kept until the server has written them, all of them or none.
+    /// The user typed. The bytes are kept until the server has written them; they are accepted all together or not at
+    /// all.
     pub fn handle_input(&mut self, bytes: &[u8], now: Duration) -> Result<(), NotTaken> {
         self.tick(now);
         if self.state == ClientState::Ended {
@@ -123,48 +122,48 @@ impl Client {
             return Err(NotTaken::ReadOnly);
         }
         if self.state != ClientState::Attached && self.outbox.is_empty() {
-            self.away.get_or_insert(now);
+            self.offline_since.get_or_insert(now);
         }
         if self.outbox.push(bytes) { Ok(()) } else { Err(NotTaken::Full) }
     }
 
-    /// How many typed bytes the server has not written, as far as is known. Those that wait for a decision do not count.
+    /// The number of typed bytes that the server has not confirmed as written; unsent bytes do not count.
     pub fn input_waiting(&self) -> usize {
-        self.outbox.waiting_bytes()
+        self.outbox.len()
     }
 
-    /// How many more typed bytes can be kept.
+    /// How many more typed bytes fit.
     pub fn input_room(&self) -> usize {
         self.outbox.room()
     }
 
-    /// The terminal took everything up to here.
+    /// The terminal has rendered everything before `offset`.
     pub fn handle_rendered(&mut self, offset: Offset) {
         if self.state != ClientState::Attached {
             return;
         }
-        self.rendered.handle_rendered(offset, self.now);
+        self.acks.handle_rendered(offset, self.now);
     }
 
-    /// The window has this size now; the terminal follows only on the server's word.
+    /// The window has this size now. The terminal changes only when the server sends [`ClientEvent::Resize`].
     pub fn handle_resize(&mut self, size: Size) {
         self.config.size = Some(size);
-        // Said after `attached`, if the hello is out already.
-        self.resize = Some(size).filter(|_| !self.hello);
+        // A hello that is not sent yet has the new size.
+        self.pending_resize = Some(size).filter(|_| !self.hello_pending);
     }
 
-    /// Ask to be the one whose window decides.
+    /// Requests ownership of the size, with this size.
     pub fn claim_size(&mut self, size: Size) {
         self.config.size = Some(size);
-        self.claim = true;
+        self.claim_pending = true;
     }
 
-    /// Ask for the visible screen again.
+    /// Requests a snapshot of the visible screen.
     pub fn repaint(&mut self) {
-        self.repaint = self.state == ClientState::Attached;
+        self.repaint_pending = self.state == ClientState::Attached;
     }
 
-    /// Give a command. It is repeated on the next connection until it is answered.
+    /// Sends a command. It is repeated on each new connection until it is answered.
     pub fn command(&mut self, id: String, command: Value, now: Duration) -> Result<(), NotTaken> {
         self.tick(now);
         if self.state == ClientState::Ended {
@@ -174,87 +173,87 @@ impl Client {
             return Err(NotTaken::Full);
         }
         if self.state != ClientState::Attached {
-            self.away.get_or_insert(self.now);
+            self.offline_since.get_or_insert(self.now);
         }
         Ok(())
     }
 
-    /// Type what was reported unsent after all: what the last [`ClientEvent::Unsent`] had, and nothing else. Once the session
-    /// is over, it stays unsent.
+    /// Sends the bytes of the last [`ClientEvent::Unsent`] after all, and no others. Does nothing once the session has
+    /// ended.
     pub fn send_unsent(&mut self, now: Duration) {
         self.tick(now);
         if self.state == ClientState::Ended {
             return;
         }
         if self.state != ClientState::Attached {
-            self.away.get_or_insert(self.now);
+            self.offline_since.get_or_insert(self.now);
         }
         self.outbox.send_unsent();
     }
 
-    /// Forget what was reported unsent.
+    /// Discards the bytes of the last [`ClientEvent::Unsent`].
     pub fn discard_unsent(&mut self) {
         self.outbox.discard_unsent();
     }
 
-    /// The user left, or reconnecting ended for good. What is not written is reported unsent.
+    /// The user detached, or reconnecting ended for good. Bytes that are not confirmed as written are reported unsent.
     pub fn handle_ended(&mut self, now: Duration) {
         self.tick(now);
         self.end();
     }
 
-    /// The machine slept, or the page was hidden: a connection that seems open is not believed.
+    /// The machine slept, or the page was hidden: checks whether the connection still works.
     pub fn handle_wake(&mut self, now: Duration) {
         let slept = now.saturating_sub(self.now);
         self.tick(now);
-        if !self.deaf
-            && let Some(reason) = self.pulse.handle_wake(slept, self.now)
+        if !self.inactive
+            && let Some(reason) = self.liveness.handle_wake(slept, self.now)
         {
-            self.give_up(close::SILENT, reason);
+            self.close_connection(close::SILENT, reason);
         }
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Duration) {
         self.tick(now);
-        if !self.deaf
-            && let Some(reason) = self.pulse.handle_timeout(self.now, self.pulse_context())
+        if !self.inactive
+            && let Some(reason) = self.liveness.handle_timeout(self.now, self.liveness_context())
         {
-            self.give_up(close::SILENT, reason);
+            self.close_connection(close::SILENT, reason);
         }
     }
 
-    /// When [`handle_timeout`](Client::handle_timeout) is to be called, at the latest.
+    /// When to call [`handle_timeout`](Client::handle_timeout), at the latest.
     pub fn poll_timeout(&self) -> Option<Duration> {
-        let ack = self.rendered.poll_timeout(self.now);
-        let pulse = self.pulse.poll_timeout(self.pulse_context());
-        (!self.deaf).then(|| ack.map_or(pulse, |ack| ack.min(pulse)))
+        let ack = self.acks.poll_timeout(self.now);
+        let liveness = self.liveness.poll_timeout(self.liveness_context());
+        (!self.inactive).then(|| ack.map_or(liveness, |ack| ack.min(liveness)))
     }
 
-    fn pulse_context(&self) -> Context {
-        Context { greeting: self.state == ClientState::Greeting, waiting: self.outbox.waiting() }
+    fn liveness_context(&self) -> Context {
+        Context { greeting: self.state == ClientState::Greeting, unacked_since: self.outbox.unacked_since() }
     }
 
-    /// What happened, oldest first. The cursor follows what this returns, so the caller must apply each of them.
+    /// The next event, oldest first. The cursor advances with the events returned, so the caller must apply each one.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         let Some(event) = self.events.pop() else {
             return self.outbox.poll_unsent().map(ClientEvent::Unsent);
         };
-        let repainted = self.config.lag == Lag::Skip;
+        let expect_repaint = self.config.lag == Lag::Skip;
         match &event {
             ClientEvent::Attached(attached) if attached.snapshot.is_none() => {
-                self.given(attached.offset);
-                self.place.handle_resized(attached.size, repainted);
-                // The screen that was to follow a change of width may have been lost with the old connection.
-                self.repaint |= self.place.is_unpainted() && self.state == ClientState::Attached;
+                self.mark_polled(attached.offset);
+                self.position.handle_resized(attached.size, expect_repaint);
+                // The snapshot that follows a change of width may have been lost with the old connection.
+                self.repaint_pending |= self.position.needs_repaint() && self.state == ClientState::Attached;
             }
-            ClientEvent::SnapshotBegin { size, .. } => self.place.handle_paint(*size),
+            ClientEvent::SnapshotBegin { size, .. } => self.position.begin_snapshot(*size),
             ClientEvent::SnapshotEnd { offset } => {
-                self.place.handle_painted();
-                self.given(*offset);
+                self.position.end_snapshot();
+                self.mark_polled(*offset);
             }
-            ClientEvent::Resize(size) => self.place.handle_resized(*size, repainted),
-            ClientEvent::Output { offset, bytes } => self.given(offset + bytes.len() as u64),
+            ClientEvent::Resize(size) => self.position.handle_resized(*size, expect_repaint),
+            ClientEvent::Output { offset, bytes } => self.mark_polled(offset + bytes.len() as u64),
             ClientEvent::Attached(_)
             | ClientEvent::SnapshotPart(_)
             | ClientEvent::Exit { .. }
@@ -267,23 +266,22 @@ impl Client {
         Some(event)
     }
 
-    /// The caller has been given everything up to here.
-    fn given(&mut self, offset: Offset) {
-        self.place.handle_polled(offset);
-        self.rendered.handle_polled(offset);
+    /// The caller has polled everything before `offset`.
+    fn mark_polled(&mut self, offset: Offset) {
+        self.position.handle_polled(offset);
+        self.acks.handle_polled(offset);
     }
 
-    /// Where the viewer is.
+    /// The position from which a new link could resume.
     pub fn cursor(&self) -> Option<&Cursor> {
-        self.place.cursor()
+        self.position.cursor()
     }
 
-    /// The state of the link.
     pub fn state(&self) -> ClientState {
         self.state
     }
 
-    /// What this viewer may do and is, as far as it knows.
+    /// What this viewer may do, and whether it owns the size, according to the server's last message.
     pub fn you(&self) -> You {
         self.you
     }
@@ -292,28 +290,28 @@ impl Client {
         self.now = self.now.max(now);
     }
 
-    fn become_state(&mut self, state: ClientState) {
+    fn set_state(&mut self, state: ClientState) {
         if self.state != state {
             self.state = state;
             self.events.push(ClientEvent::StateChanged(state));
         }
     }
 
-    fn give_up(&mut self, code: u16, reason: &'static str) {
-        self.giving_up = Some((code, reason));
-        self.deaf = true;
+    fn close_connection(&mut self, code: u16, reason: &'static str) {
+        self.pending_close = Some((code, reason));
+        self.inactive = true;
     }
 
     fn end(&mut self) {
         if self.state != ClientState::Ended {
-            self.deaf = true;
-            self.become_state(ClientState::Ended);
-            self.outbox.take_all();
+            self.inactive = true;
+            self.set_state(ClientState::Ended);
+            self.outbox.withdraw_all();
             self.drop_commands();
         }
     }
 
     fn drop_commands(&mut self) {
-        self.commands.take_all().for_each(|id| self.events.push(ClientEvent::CommandUnsent { id }));
+        self.commands.drain().for_each(|id| self.events.push(ClientEvent::CommandUnsent { id }));
     }
 }

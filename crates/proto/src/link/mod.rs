@@ -1,8 +1,8 @@
-//! The link: the resumable conversation between a session and its viewers, as two machines without IO.
+//! The link: the resumable exchange of messages between a session and its viewers, as two state machines without IO.
 //!
-//! [`Server`] is the session's end and serves all viewers of one life; [`Client`] is a viewer's end. Both take
-//! facts by `handle_*` and give work by `poll_*`. After any `handle_*`, the driver polls until there is nothing
-//! more (transmits only while the connection's own buffer has room), then waits until `poll_timeout`.
+//! [`Server`] is the session's end and serves all viewers of one epoch; [`Client`] is one viewer's end. A driver
+//! reports what happened with `handle_*` and gets the resulting work from `poll_*`. After each `handle_*` it polls
+//! until nothing is left (transmits only while the connection's buffer has room), then waits until `poll_timeout`.
 
 mod client;
 mod outbox;

@@ -1,4 +1,6 @@
-//! What was typed and is not known to be written: sent once, resent from where the server says, or given back.
+//! The bytes that a client typed and that the server has not confirmed as written.
+//!
+//! Each byte is sent once, resent from the offset that the server expects, or reported unsent.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,46 +10,45 @@ use bytes::{Buf, Bytes, BytesMut};
 use crate::Offset;
 use crate::config::{INPUT_FRAME, INPUT_WINDOW};
 
-/// Why typed bytes were not taken.
+/// Why input or a command was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
-    /// There is no room for all of them until the server takes some, or the user decides about what is unsent.
+    /// There is no room until the server confirms earlier bytes or commands, or the user decides about unsent bytes.
     #[error("too much input is waiting to be sent")]
     Full,
-    /// This viewer may not type.
-    #[error("this viewer may not type")]
+    #[error("this viewer is read-only")]
     ReadOnly,
-    /// The session is over.
-    #[error("the session is over")]
+    #[error("the session has ended")]
     Ended,
 }
 
-/// Everything typed that is not sent by itself: the user decides about all of it at once.
+/// All typed bytes that are not sent automatically. The user sends or discards them together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unsent {
-    /// The bytes, oldest first.
+    /// Oldest first.
     pub bytes: Bytes,
-    /// This many of them had been sent, and may or may not have been typed.
+    /// How many of the bytes were sent once without a confirmation, so the program may have read them.
     pub doubtful: usize,
 }
 
-/// A client's input stream from the first byte that is not known to be written.
+/// A client's input, from the first byte that the server has not confirmed as written.
 #[derive(Debug)]
 pub(super) struct Outbox {
     limit: usize,
-    /// Written by the server.
+    /// The server has written everything before this offset.
     acked: Offset,
-    /// From `acked` on.
-    kept: BytesMut,
+    /// The bytes from `acked` on.
+    buffer: BytesMut,
     /// The next byte to send on this connection.
     next: Offset,
-    /// One past the last byte that was ever sent.
-    high: Offset,
-    /// Since when the oldest byte in flight waits.
-    waiting: Option<Duration>,
-    /// Reported unsent, and not decided about.
+    /// One past the last byte ever sent.
+    max_sent: Offset,
+    /// Since when the oldest byte in flight has been unacknowledged.
+    unacked_since: Option<Duration>,
+    /// Reported unsent; the user has not decided yet.
     reported: Unsent,
-    /// To be reported, oldest first, none empty: a decision is never about these, for the user has not seen them.
+    /// To be reported, oldest first, none empty. A decision never applies to these, because the user has not seen
+    /// them.
     unreported: VecDeque<Unsent>,
 }
 
@@ -56,32 +57,36 @@ impl Outbox {
         Outbox {
             limit,
             acked: 0,
-            kept: BytesMut::new(),
+            buffer: BytesMut::new(),
             next: 0,
-            high: 0,
-            waiting: None,
+            max_sent: 0,
+            unacked_since: None,
             reported: Unsent::default(),
             unreported: VecDeque::new(),
         }
     }
 
-    /// Keeps the bytes. False when they do not all fit; then none is kept, so that no tail is sent without its head.
+    /// Adds all the bytes, or returns false and adds none, so that no tail is sent without its head.
     pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
         let fits = bytes.len() <= self.room();
         if fits {
-            self.kept.extend_from_slice(bytes);
+            self.buffer.extend_from_slice(bytes);
         }
         fits
     }
 
-    /// How many bytes are not known to be written.
-    pub(super) fn waiting_bytes(&self) -> usize {
-        self.kept.len()
+    /// The number of bytes that are not confirmed; unsent bytes do not count.
+    pub(super) fn len(&self) -> usize {
+        self.buffer.len()
     }
 
-    /// How many more bytes can be kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// How many more bytes fit.
     pub(super) fn room(&self) -> usize {
-        self.limit.saturating_sub(self.kept.len() + self.undecided())
+        self.limit.saturating_sub(self.buffer.len() + self.undecided())
     }
 
     fn undecided(&self) -> usize {
@@ -89,7 +94,7 @@ impl Outbox {
     }
 
     fn end(&self) -> Offset {
-        self.acked + self.kept.len() as u64
+        self.acked + self.buffer.len() as u64
     }
 
     /// The next frame to send.
@@ -101,74 +106,74 @@ impl Outbox {
         }
         let (at, start) = (self.next, (self.next - self.acked) as usize);
         self.next += len as u64;
-        self.high = self.high.max(self.next);
-        self.waiting.get_or_insert(now);
-        Some((at, Bytes::copy_from_slice(&self.kept[start..start + len])))
+        self.max_sent = self.max_sent.max(self.next);
+        self.unacked_since.get_or_insert(now);
+        Some((at, Bytes::copy_from_slice(&self.buffer[start..start + len])))
     }
 
-    /// The server has written up to here. False when that was never sent.
-    pub(super) fn ack(&mut self, offset: Offset, now: Duration) -> bool {
-        if offset > self.high {
+    /// The server has written everything before `offset`. Returns false if that much was never sent.
+    pub(super) fn handle_ack(&mut self, offset: Offset, now: Duration) -> bool {
+        if offset > self.max_sent {
             return false;
         }
         if offset > self.acked {
-            self.kept.advance((offset - self.acked) as usize);
+            self.buffer.advance((offset - self.acked) as usize);
             self.acked = offset;
             self.next = self.next.max(offset);
-            self.waiting = (self.next > offset).then_some(now);
+            self.unacked_since = (self.next > offset).then_some(now);
         }
         true
     }
 
-    /// Since when something in flight waits for its ack.
-    pub(super) fn waiting(&self) -> Option<Duration> {
-        self.waiting
+    /// Since when the oldest byte in flight has been unacknowledged.
+    pub(super) fn unacked_since(&self) -> Option<Duration> {
+        self.unacked_since
     }
 
-    /// The connection is gone: what was in flight may be sent again.
-    pub(super) fn disconnected(&mut self) {
-        self.waiting = None;
+    pub(super) fn handle_disconnected(&mut self) {
+        self.unacked_since = None;
     }
 
-    /// A new connection, where the server wants the byte `input` next. With `hold`, what it does not have is not sent.
+    /// Continues on a new connection, on which the server expects `input` next. With `hold`, the bytes that the server
+    /// does not have are reported unsent instead of sent.
     pub(super) fn resume(&mut self, input: Option<Offset>, hold: bool) {
         match input {
-            Some(input) if (self.acked..=self.high).contains(&input) => {
+            Some(input) if (self.acked..=self.max_sent).contains(&input) => {
                 self.next = input;
                 if hold {
-                    // What the server does not have, it has not typed.
-                    self.high = input;
-                    self.take_from(input);
+                    // The server did not receive these bytes, so none of them is doubtful.
+                    self.max_sent = input;
+                    self.withdraw_from(input);
                 }
             }
-            // It does not know this stream: nobody can say which of the bytes in flight were typed.
+            // The server has forgotten this client: it is unknown which of the bytes in flight were written.
             input => {
-                if hold || self.high > self.acked {
-                    self.take_all();
+                if hold || self.max_sent > self.acked {
+                    self.withdraw_all();
                 }
                 let start = input.unwrap_or(0);
-                (self.acked, self.next, self.high) = (start, start, start);
+                (self.acked, self.next, self.max_sent) = (start, start, start);
             }
         }
     }
 
-    /// Takes back everything from `offset` on, to be reported.
-    fn take_from(&mut self, offset: Offset) {
-        let bytes = self.kept.split_off((offset - self.acked) as usize).freeze();
-        let doubtful = self.high.saturating_sub(offset) as usize;
-        self.high = self.high.min(offset);
+    /// Withdraws everything from `offset` on, to be reported unsent.
+    fn withdraw_from(&mut self, offset: Offset) {
+        let bytes = self.buffer.split_off((offset - self.acked) as usize).freeze();
+        let doubtful = self.max_sent.saturating_sub(offset) as usize;
+        self.max_sent = self.max_sent.min(offset);
         self.next = self.next.min(offset);
         if !bytes.is_empty() {
             self.unreported.push_back(Unsent { bytes, doubtful });
         }
     }
 
-    /// Takes back everything that is not known to be written.
-    pub(super) fn take_all(&mut self) {
-        self.take_from(self.acked);
+    /// Withdraws everything that is not confirmed, to be reported unsent.
+    pub(super) fn withdraw_all(&mut self) {
+        self.withdraw_from(self.acked);
     }
 
-    /// All that is to be decided about, if there is more of it than was reported before.
+    /// All unsent bytes, if there are more than were reported before.
     pub(super) fn poll_unsent(&mut self) -> Option<Unsent> {
         let more = self.unreported.pop_front()?;
         self.reported.bytes = [&self.reported.bytes[..], &more.bytes].concat().into();
@@ -176,19 +181,15 @@ impl Outbox {
         Some(self.reported.clone())
     }
 
-    /// The user wants what was reported to be typed now.
+    /// The user wants the reported bytes to be sent.
     pub(super) fn send_unsent(&mut self) {
         let unsent = std::mem::take(&mut self.reported);
-        self.kept.extend_from_slice(&unsent.bytes);
+        self.buffer.extend_from_slice(&unsent.bytes);
     }
 
-    /// The user does not.
+    /// The user discards the reported bytes.
     pub(super) fn discard_unsent(&mut self) {
         self.reported = Unsent::default();
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.kept.is_empty()
     }
 }
 
@@ -199,14 +200,14 @@ mod tests {
     const NOW: Duration = Duration::ZERO;
 
     #[test]
-    fn r16_a_decision_is_about_what_was_reported_and_nothing_else() {
+    fn r16_a_decision_applies_only_to_the_bytes_that_were_reported() {
         let mut outbox = Outbox::new(100);
         outbox.push(b"ab");
         outbox.resume(Some(0), true);
         assert_eq!(outbox.poll_unsent().map(|unsent| unsent.bytes), Some("ab".into()));
         outbox.push(b"cd");
         outbox.resume(Some(0), true);
-        // "ab" is on the screen, "cd" is not yet.
+        // The user has seen "ab", and not yet "cd".
         outbox.send_unsent();
         assert_eq!(outbox.pop(NOW), Some((0, "ab".into())));
         assert_eq!(outbox.poll_unsent().map(|unsent| unsent.bytes), Some("cd".into()));
@@ -215,16 +216,16 @@ mod tests {
     }
 
     #[test]
-    fn r16_a_later_report_has_the_earlier_bytes_too_and_all_of_them_count() {
+    fn r16_a_later_report_includes_the_earlier_bytes_and_all_of_them_take_room() {
         let mut outbox = Outbox::new(4);
         outbox.push(b"ab");
         outbox.resume(Some(0), true);
         assert_eq!(outbox.poll_unsent(), Some(Unsent { bytes: "ab".into(), doubtful: 0 }));
-        assert!(!outbox.push(b"cde"), "what waits for a decision takes room");
-        assert_eq!((outbox.pop(NOW), outbox.room()), (None, 2), "what does not fit whole is refused whole");
+        assert!(!outbox.push(b"cde"), "undecided bytes take room");
+        assert_eq!((outbox.pop(NOW), outbox.room()), (None, 2), "input that does not fit is refused as a whole");
         assert!(outbox.push(b"cd"));
         assert_eq!(outbox.pop(NOW), Some((0, "cd".into())));
-        outbox.take_all();
+        outbox.withdraw_all();
         assert_eq!(outbox.poll_unsent(), Some(Unsent { bytes: "abcd".into(), doubtful: 2 }));
     }
 }

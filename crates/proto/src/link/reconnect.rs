@@ -1,4 +1,4 @@
-//! Who dials, and when: one machine owns the connection's whole life, so nobody else reopens sockets.
+//! Decides when to dial, and tracks each connection from the dial to its end. Nothing else opens connections.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,60 +7,55 @@ use crate::backoff::Backoff;
 use crate::close::{Class, Closed, Permanent, classify};
 use crate::config::{DIAL_WITHIN, GOOD_AFTER, HIDDEN_EVERY};
 
-/// What a user sees of the connection.
+/// The state of the connection, as shown to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The first dial.
+    /// The first dial is under way.
     Connecting,
     /// Attached.
     Open,
-    /// Lost; the next dial is at `at`, or under way when that is past.
+    /// The connection was lost. The next dial is at `at`, or under way once that has passed.
     Reconnecting {
-        /// Which try this is, from 1.
+        /// Counted from 1.
         attempt: u32,
-        /// When it is made.
         at: Duration,
     },
-    /// The tries are used up; a wake starts again.
+    /// All attempts failed; a wake starts over.
     Offline,
-    /// Over: the session exited, the user left, or a newer connection took over.
+    /// The session exited, the user detached, or a newer connection took over.
     Ended,
-    /// A new login is needed, and then a [`redial`](Reconnector::redial).
+    /// The user must log in again, then call [`redial`](Reconnector::redial).
     NeedsLogin,
-    /// It will never work.
+    /// Another attempt cannot succeed.
     Gone(Permanent),
 }
 
-/// What the driver is to do.
+/// What the driver must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Dial; give the generation back with everything that this dial leads to.
+    /// Open a connection. Pass `generation` with every report about it.
     Dial {
-        /// This dial.
         generation: u64,
-        /// Fetch another ticket first.
+        /// Fetch a new ticket first.
         fresh_ticket: bool,
     },
-    /// This dial or its connection is superseded: close it. Whatever it still does is ignored.
-    Drop {
-        /// Which.
-        generation: u64,
-    },
-    /// The status changed: show it.
+    /// Abort this dial or close its connection. Later reports about it are ignored.
+    Drop { generation: u64 },
+    /// Show the new status.
     Show(Status),
 }
 
-/// The reconnecting machine.
+/// The state machine that decides when to dial.
 #[derive(Debug)]
 pub struct Reconnector {
     backoff: Backoff,
     status: Status,
     generation: u64,
     phase: Phase,
-    /// Failures since the last good connection.
+    /// Failures since the last connection that lasted for [`GOOD_AFTER`].
     failures: u32,
     fresh_ticket: bool,
-    /// The server asked not to be dialled before, not even on a wake.
+    /// The server requested no dial before this time, not even on a wake.
     not_before: Duration,
     hidden: bool,
     actions: VecDeque<Action>,
@@ -68,20 +63,26 @@ pub struct Reconnector {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is under way.
     Idle,
-    /// A dial since then.
+    /// Since this time.
     Dialling(Duration),
-    /// Open, and not attached yet.
+    /// The transport is open, but not attached yet.
     Opened,
-    /// Attached since then.
+    /// Since this time.
     Attached(Duration),
-    /// The next dial is then.
+    /// For the next dial, at this time.
     Waiting(Duration),
 }
 
+impl Phase {
+    /// Whether a dial is under way or a connection is open.
+    fn is_active(self) -> bool {
+        matches!(self, Phase::Dialling(_) | Phase::Opened | Phase::Attached(_))
+    }
+}
+
 impl Reconnector {
-    /// A machine that has not dialled.
+    /// Does not dial until [`start`](Reconnector::start).
     pub fn new(backoff: Backoff) -> Reconnector {
         Reconnector {
             backoff,
@@ -110,7 +111,7 @@ impl Reconnector {
         }
     }
 
-    /// The server attached us.
+    /// The server answered the hello with `attached`.
     pub fn handle_attached(&mut self, generation: u64, now: Duration) {
         if generation == self.generation && matches!(self.phase, Phase::Dialling(_) | Phase::Opened) {
             self.phase = Phase::Attached(now);
@@ -118,20 +119,19 @@ impl Reconnector {
         }
     }
 
-    /// A dial failed, or its connection ended. `jitter` is in [-1, 1].
+    /// The dial failed, or its connection ended. `jitter` is in [-1, 1].
     pub fn handle_closed(&mut self, generation: u64, closed: &Closed, jitter: f64, now: Duration) {
-        let live = matches!(self.phase, Phase::Dialling(_) | Phase::Opened | Phase::Attached(_));
-        if generation != self.generation || !live {
+        if generation != self.generation || !self.phase.is_active() {
             return;
         }
-        // A server that accepts and closes does not earn a fresh budget.
+        // A server that accepts connections only to close them does not reset the count.
         if matches!(self.phase, Phase::Attached(since) if now.saturating_sub(since) >= GOOD_AFTER) {
             self.failures = 0;
         }
         self.phase = Phase::Idle;
         match classify(closed) {
             Class::Ended | Class::Superseded => self.show(Status::Ended),
-            Class::Permanent(why) => self.show(Status::Gone(why)),
+            Class::Permanent(failure) => self.show(Status::Gone(failure)),
             Class::NeedsLogin => self.show(Status::NeedsLogin),
             Class::FetchTicket => {
                 self.fresh_ticket = true;
@@ -139,7 +139,7 @@ impl Reconnector {
             }
             Class::Transient { not_before } => {
                 self.retry(not_before, jitter, now);
-                // A page in between does not know when the server is back; the user may.
+                // A proxy does not know when the server is back, so the user may try earlier.
                 if matches!(closed, Closed::Refused { ours: false, .. }) {
                     self.not_before = now;
                 }
@@ -162,7 +162,7 @@ impl Reconnector {
         self.show(Status::Reconnecting { attempt: self.failures.max(1), at });
     }
 
-    /// Nobody looks: no more than a try a minute, until a wake.
+    /// The page was hidden: dial at most once per [`HIDDEN_EVERY`] until a wake.
     pub fn handle_hidden(&mut self, now: Duration) {
         self.hidden = true;
         if let Phase::Waiting(at) = self.phase {
@@ -170,9 +170,10 @@ impl Reconnector {
         }
     }
 
-    /// Online, visible, resumed, or the user asked: the tries start again, and a dial is made at once, unless one is
-    /// under way or the server asked for patience. An open connection is left alone; whether it lives is for the
-    /// link's probe.
+    /// The network is back, the page is visible, the machine resumed, or the user wants to retry.
+    ///
+    /// Resets the count of failures and dials at once, unless a dial is under way or the server requested a longer
+    /// wait. An open connection is kept; the link probes whether it still works.
     pub fn handle_wake(&mut self, now: Duration) {
         self.hidden = false;
         if self.generation == 0 || matches!(self.status, Status::Ended | Status::Gone(_) | Status::NeedsLogin) {
@@ -185,12 +186,13 @@ impl Reconnector {
         }
     }
 
-    /// Dial afresh, whatever is under way: after a new login, after a long sleep, or on the user's word.
+    /// Drops any current connection and dials at once: after a new login, after a long sleep, or at the user's
+    /// request.
     pub fn redial(&mut self, now: Duration) {
         if matches!(self.status, Status::Ended | Status::Gone(_)) {
             return;
         }
-        if matches!(self.phase, Phase::Dialling(_) | Phase::Opened | Phase::Attached(_)) {
+        if self.phase.is_active() {
             self.actions.push_back(Action::Drop { generation: self.generation });
         }
         self.failures = 0;
@@ -199,9 +201,9 @@ impl Reconnector {
         self.dial(now);
     }
 
-    /// The session exited, or the user left.
+    /// The session exited, or the user detached.
     pub fn handle_ended(&mut self) {
-        if matches!(self.phase, Phase::Dialling(_) | Phase::Opened | Phase::Attached(_)) {
+        if self.phase.is_active() {
             self.actions.push_back(Action::Drop { generation: self.generation });
         }
         self.phase = Phase::Idle;
@@ -222,7 +224,7 @@ impl Reconnector {
         }
     }
 
-    /// When [`handle_timeout`](Reconnector::handle_timeout) is to be called.
+    /// When to call [`handle_timeout`](Reconnector::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Duration> {
         match self.phase {
             Phase::Waiting(at) => Some(at),
@@ -231,17 +233,15 @@ impl Reconnector {
         }
     }
 
-    /// What to do next.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// The status as a user sees it.
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// The dial that counts.
+    /// The number of the latest dial; reports about earlier ones are ignored.
     pub fn generation(&self) -> u64 {
         self.generation
     }

@@ -1,4 +1,4 @@
-//! Commands on their way: each is repeated on the next connection until it is answered.
+//! Unanswered commands: each is sent again on every new connection until it is answered.
 
 use std::collections::VecDeque;
 
@@ -7,48 +7,47 @@ use serde_json::Value;
 use crate::config::COMMANDS;
 use crate::message::ClientMessage;
 
-/// The commands without an answer, oldest first.
+/// The queue of unanswered commands, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Commands {
-    waiting: VecDeque<(String, Value)>,
-    /// How many of them this connection has carried.
-    carried: usize,
+    unanswered: VecDeque<(String, Value)>,
+    /// How many of them were sent on this connection.
+    sent: usize,
 }
 
 impl Commands {
-    /// Keeps a command. False when no more can be kept.
+    /// Returns false if [`COMMANDS`] are unanswered already.
     pub(super) fn push(&mut self, id: String, command: Value) -> bool {
-        let fits = self.waiting.len() < COMMANDS;
+        let fits = self.unanswered.len() < COMMANDS;
         if fits {
-            self.waiting.push_back((id, command));
+            self.unanswered.push_back((id, command));
         }
         fits
     }
 
-    /// The next to send.
     pub(super) fn poll_transmit(&mut self) -> Option<ClientMessage> {
-        let (id, command) = self.waiting.get(self.carried)?.clone();
-        self.carried += 1;
+        let (id, command) = self.unanswered.get(self.sent)?.clone();
+        self.sent += 1;
         Some(ClientMessage::Command { id, command })
     }
 
-    /// It was accepted or rejected.
+    /// The server accepted or rejected a command.
     pub(super) fn handle_answer(&mut self, id: &str) {
-        if let Some(at) = self.waiting.iter().position(|(other, _)| other == id) {
-            self.waiting.remove(at);
-            self.carried -= usize::from(at < self.carried);
+        if let Some(at) = self.unanswered.iter().position(|(other, _)| other == id) {
+            self.unanswered.remove(at);
+            self.sent -= usize::from(at < self.sent);
         }
     }
 
-    /// The connection is gone: all that wait are sent again.
+    /// All unanswered commands are sent again on the next connection.
     pub(super) fn handle_disconnected(&mut self) {
-        self.carried = 0;
+        self.sent = 0;
     }
 
-    /// Takes all of them back, and returns their ids.
-    pub(super) fn take_all(&mut self) -> impl Iterator<Item = String> {
-        self.carried = 0;
-        self.waiting.drain(..).map(|(id, _)| id)
+    /// Removes all commands, and returns their ids.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = String> {
+        self.sent = 0;
+        self.unanswered.drain(..).map(|(id, _)| id)
     }
 }
 
@@ -64,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_answered_is_sent_again() {
+    fn unanswered_commands_are_sent_again() {
         let mut commands = Commands::default();
         for id in ["a", "b", "c"] {
             assert!(commands.push(id.to_owned(), Value::Null));
@@ -75,12 +74,12 @@ mod tests {
         assert_eq!((next(&mut commands), next(&mut commands)), (Some("c".into()), None));
         commands.handle_disconnected();
         assert_eq!(next(&mut commands), Some("b".into()));
-        assert_eq!(commands.take_all().collect::<Vec<_>>(), ["b", "c"]);
+        assert_eq!(commands.drain().collect::<Vec<_>>(), ["b", "c"]);
         assert_eq!(next(&mut commands), None);
     }
 
     #[test]
-    fn they_are_bounded() {
+    fn the_queue_is_bounded() {
         let mut commands = Commands::default();
         assert!((0..COMMANDS).all(|n| commands.push(n.to_string(), Value::Null)));
         assert!(!commands.push("more".to_owned(), Value::Null));

@@ -1,4 +1,4 @@
-//! What a viewer is told and what its connection is given: the vocabulary between the client machine and its driver.
+//! The interface between [`Client`] and its driver: events for the viewer, and frames for its connection.
 
 use std::collections::VecDeque;
 
@@ -12,110 +12,95 @@ use crate::message::{Attached, ClientMessage, Missed, Reason, Scope, ServerMessa
 use crate::session::ExitStatus;
 use crate::size::Size;
 
-/// What a viewer's connection is to carry.
+/// Something for the driver to do with a viewer's connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientTransmit {
-    /// A text message.
+    /// Send a text message.
     Text(ClientMessage),
-    /// A 0x03 payload.
+    /// Send a 0x03 payload.
     Input {
-        /// Its place in this client's input.
+        /// The position of the first byte in this client's input.
         offset: Offset,
-        /// What was typed.
         bytes: Bytes,
     },
-    /// Give this connection up: close it, then call [`Client::handle_disconnected`] and dial again.
-    Close {
-        /// The close code.
-        code: u16,
-        /// For people and logs.
-        reason: &'static str,
-    },
+    /// Close the connection, call [`Client::handle_disconnected`] and dial again.
+    Close { code: u16, reason: &'static str },
 }
 
-/// What the viewer is to show or to know, in the order in which it is to be applied.
+/// Something for the viewer to apply or show. Events must be applied in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientEvent {
-    /// The server answered the hello. The terminal has `size` from here on; for a snapshot, its parts follow.
+    /// The server answered the hello. Give the terminal the new size; with the verdict `snapshot`,
+    /// [`SnapshotBegin`](ClientEvent::SnapshotBegin) follows.
     Attached(Box<Attached>),
     /// A snapshot begins. Give the terminal this size; with [`Scope::All`], reset it first.
     SnapshotBegin {
-        /// Why.
         reason: Reason,
-        /// How much of the terminal.
         scope: Scope,
-        /// What is never seen as bytes.
+        /// Output that the viewer does not get as bytes.
         missed: Option<Missed>,
-        /// Where output goes on.
+        /// Where output continues after the snapshot.
         offset: Offset,
-        /// The size in force there.
+        /// The terminal's size at `offset`.
         size: Size,
-        /// Its length.
+        /// The length of the snapshot, over all parts.
         bytes: u64,
     },
-    /// Bytes of a snapshot, for the terminal.
+    /// Bytes of a snapshot to write to the terminal.
     SnapshotPart(Bytes),
-    /// A snapshot is whole. Call [`Client::handle_rendered`] with the offset once the terminal took it.
+    /// The snapshot is complete. Call [`Client::handle_rendered`] with `offset` once the terminal has rendered it.
     SnapshotEnd {
-        /// Where output goes on.
         offset: Offset,
     },
-    /// Output, for the terminal.
+    /// Output to write to the terminal.
     Output {
-        /// The place of its first byte.
+        /// The offset of the first byte.
         offset: Offset,
-        /// The bytes.
         bytes: Bytes,
     },
-    /// The terminal has this size from here on.
+    /// The terminal has this size for all output that follows.
     Resize(Size),
     /// The program ended; there is no more output.
     Exit {
-        /// How.
         status: ExitStatus,
         /// The end of the output.
         offset: Offset,
     },
-    /// The server said, on a transport without close codes, with which one it closes this connection.
+    /// The server is about to close this connection, with the code that a WebSocket would be closed with.
     Closing {
-        /// The close code.
         code: u16,
-        /// For people and logs.
         reason: String,
     },
-    /// Titles, notifications, presence, answers to commands, errors.
+    /// Any other message: a title, a notification, presence, an answer to a command, an error.
     Message(ServerMessage),
-    /// Typed bytes that were not sent: the session is another, or too much time has passed. Nothing is done with
-    /// them until [`Client::send_unsent`] or [`Client::discard_unsent`]. Comes again, with all of them, when there are
-    /// more.
+    /// Typed bytes are not sent automatically, because the epoch changed or the viewer was offline for too long. They
+    /// are kept until [`Client::send_unsent`] or [`Client::discard_unsent`]. If more bytes become unsent, the event is
+    /// repeated with all of them.
     Unsent(Unsent),
-    /// A command that was not resent, for the same reasons. It may have been taken.
+    /// A command was not resent, for the same reasons. The session may have run it.
     CommandUnsent {
-        /// The command's id.
         id: String,
     },
-    /// The state changed.
     StateChanged(ClientState),
 }
 
-/// Where a viewer's link is.
+/// The state of a viewer's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientState {
     /// No connection.
     Detached,
     /// Connected, waiting for `attached`.
     Greeting,
-    /// Attached.
     Attached,
-    /// The session ended, or the user left: no more connections.
+    /// The session ended, or the user detached; there are no more connections.
     Ended,
 }
 
-/// Events that the caller has not polled, oldest first.
+/// The queue of events that the caller has not polled.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     queue: VecDeque<ClientEvent>,
-    /// The output and snapshot bytes in them.
+    /// The output and snapshot bytes in the queue.
     bytes: usize,
 }
 
@@ -131,13 +116,13 @@ impl Events {
         Some(event)
     }
 
-    /// Drops what belongs to one connection's stream, and comes again on the next.
+    /// Drops the events that belong to one connection; the next connection delivers their content again.
     pub(super) fn drop_stream(&mut self) {
         self.queue.retain(|event| !event.is_stream());
         self.bytes = 0;
     }
 
-    /// The output and snapshot bytes that were not polled.
+    /// The output and snapshot bytes in the queue.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,9 +1,9 @@
-//! The hello of one dial: who a viewer is, where it goes on, and its window as it is now.
+//! Builds the hello of one connection from the configuration and the current cursor.
 
 use crate::config::ClientConfig;
 use crate::message::{Cursor, Hello, VERSION};
 
-/// The hello of dial number `conn`.
+/// The hello of connection number `conn`.
 pub(super) fn make_hello(config: &ClientConfig, conn: u64, cursor: Option<&Cursor>) -> Hello {
     Hello {
         version: VERSION,

@@ -1,28 +1,28 @@
-//! What the server says: output by its place, snapshots whole, and everything else passed on.
+//! Handles frames from the server: checks that output and snapshots continue the position, and queues events.
 
-use crate::problem::Code;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::rendered::Rendered;
+use super::output_acks::OutputAcks;
 use super::{Client, ClientEvent, ClientState};
 use crate::Offset;
 use crate::close;
 use crate::config::UNPOLLED;
 use crate::frame::{Binary, Frame};
 use crate::message::{Attached, Reason, Scope, ServerMessage};
+use crate::problem::Code;
 use crate::session::ExitStatus;
 
 impl Client {
-    /// A frame came in. One that makes no sense ends the connection; the cursor resumes on the next.
+    /// A frame arrived. An invalid one closes the connection; the next connection resumes from the cursor.
     pub fn handle_frame(&mut self, frame: Frame<'_>, now: Duration) {
         self.tick(now);
-        if self.deaf {
+        if self.inactive {
             return;
         }
-        self.pulse.handle_heard(self.now);
-        let read = match frame {
+        self.liveness.handle_received(self.now);
+        let result = match frame {
             Frame::Text(text) => match serde_json::from_str(text) {
                 Ok(message) => self.read_message(message),
                 Err(_) => Err("a malformed message"),
@@ -33,39 +33,39 @@ impl Client {
                 Ok(Binary::Input(..)) | Err(_) => Err("a malformed payload"),
             },
         };
-        let bounded = if self.events.bytes() > UNPOLLED { Err("more than the window") } else { Ok(()) };
-        if let Err(reason) = read.and(bounded) {
-            self.give_up(close::MALFORMED, reason);
+        let bounded = if self.events.bytes() > UNPOLLED { Err("more output than the window allows") } else { Ok(()) };
+        if let Err(reason) = result.and(bounded) {
+            self.close_connection(close::MALFORMED, reason);
         }
     }
 
     fn read_message(&mut self, message: ServerMessage) -> Result<(), &'static str> {
         let attached = self.state == ClientState::Attached;
-        let in_order = attached && !self.place.is_painting();
+        let in_order = attached && !self.position.in_snapshot();
         match message {
             ServerMessage::Attached(attached) => return self.read_attached(attached),
-            ServerMessage::Ping { n } => self.pulse.handle_ping(n),
+            ServerMessage::Ping { n } => self.liveness.handle_ping(n),
             ServerMessage::Pong { .. } | ServerMessage::Unknown => {}
             ServerMessage::Resize(size) if in_order => self.events.push(ClientEvent::Resize(size)),
             ServerMessage::Snapshot { reason, scope, missed, offset, size, bytes } if attached => {
-                self.place.handle_snapshot(offset, bytes)?;
+                self.position.handle_snapshot(offset, bytes)?;
                 self.events.push(ClientEvent::SnapshotBegin { reason, scope, missed, offset, size, bytes });
-                self.end_snapshot();
+                self.finish_snapshot();
             }
             ServerMessage::Ack { input } => {
-                if attached && !self.outbox.ack(input, self.now) {
-                    return Err("an ack of what was never sent");
+                if attached && !self.outbox.handle_ack(input, self.now) {
+                    return Err("an acknowledgement of input that was never sent");
                 }
             }
             ServerMessage::Exit { code, signal, offset } if in_order => {
-                if offset != self.place.next() {
+                if offset != self.position.next() {
                     return Err("an exit before the last byte");
                 }
                 self.events.push(ClientEvent::Exit { status: ExitStatus { code, signal }, offset });
                 self.end();
             }
             ServerMessage::Resize(_) | ServerMessage::Snapshot { .. } | ServerMessage::Exit { .. } => {
-                return Err("out of order");
+                return Err("a message out of order");
             }
             ServerMessage::Accepted { ref id, .. } | ServerMessage::Rejected { ref id, .. } => {
                 self.commands.handle_answer(id);
@@ -78,7 +78,7 @@ impl Client {
                 self.events.push(ClientEvent::Message(message));
             }
             ServerMessage::Error { code, .. } => {
-                // The server lost track of this stream; `attached` on the next connection says where it is.
+                // The next `attached` says which offset the server expects.
                 let hole = code == Code::InputHole;
                 self.events.push(ClientEvent::Message(message));
                 if hole {
@@ -86,7 +86,7 @@ impl Client {
                 }
             }
             ServerMessage::Close { code, reason } => {
-                self.deaf = true;
+                self.inactive = true;
                 self.events.push(ClientEvent::Closing { code, reason });
             }
             ServerMessage::Title { .. }
@@ -103,52 +103,53 @@ impl Client {
         if self.state != ClientState::Greeting {
             return Err("attached twice");
         }
-        let another = self.place.handle_attached(&attached)?;
-        let late = self.away.take().is_some_and(|since| self.now.saturating_sub(since) > self.config.unsent_after);
-        // What was meant for another life is not typed into this one.
-        if another {
-            self.outbox.take_all();
+        let epoch_changed = self.position.handle_attached(&attached)?;
+        let offline = self.offline_since.take().map_or(Duration::ZERO, |since| self.now.saturating_sub(since));
+        let late = offline > self.config.unsent_after;
+        // Input meant for one epoch must not be typed into another.
+        if epoch_changed {
+            self.outbox.withdraw_all();
         }
         self.outbox.resume(attached.input, late);
         self.you = attached.you;
-        self.pulse.handle_heartbeat(Duration::from_millis(attached.heartbeat));
-        self.rendered = Rendered::new(self.config.rendered_every, attached.offset);
-        self.become_state(ClientState::Attached);
+        self.liveness.handle_heartbeat(Duration::from_millis(attached.heartbeat));
+        self.acks = OutputAcks::new(self.config.rendered_every, attached.offset);
+        self.set_state(ClientState::Attached);
         let (offset, size, missed) = (attached.offset, attached.size, attached.missed);
         let (reason, snapshot) = (attached.reason.unwrap_or(Reason::Fresh), attached.snapshot);
         self.events.push(ClientEvent::Attached(attached));
         if let Some(length) = snapshot {
-            self.place.handle_snapshot(offset, length.bytes)?;
+            self.position.handle_snapshot(offset, length.bytes)?;
             let (scope, bytes) = (Scope::All, length.bytes);
             self.events.push(ClientEvent::SnapshotBegin { reason, scope, missed, offset, size, bytes });
-            self.end_snapshot();
+            self.finish_snapshot();
         }
-        if another || late {
+        if epoch_changed || late {
             self.drop_commands();
         }
         Ok(())
     }
 
     fn read_part(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
-        self.place.handle_part(bytes.len())?;
+        self.position.handle_part(bytes.len())?;
         self.events.push(ClientEvent::SnapshotPart(Bytes::copy_from_slice(bytes)));
-        self.end_snapshot();
+        self.finish_snapshot();
         Ok(())
     }
 
-    fn end_snapshot(&mut self) {
-        if let Some(offset) = self.place.poll_painted() {
-            self.rendered.handle_snapshot(offset);
+    fn finish_snapshot(&mut self) {
+        if let Some(offset) = self.position.poll_snapshot() {
+            self.acks.handle_snapshot(offset);
             self.events.push(ClientEvent::SnapshotEnd { offset });
         }
     }
 
     fn read_output(&mut self, offset: Offset, bytes: &[u8]) -> Result<(), &'static str> {
         if self.state != ClientState::Attached {
-            return Err("a hole in the output");
+            return Err("output before attached");
         }
-        if let Some((offset, fresh)) = self.place.handle_output(offset, bytes)? {
-            self.events.push(ClientEvent::Output { offset, bytes: Bytes::copy_from_slice(fresh) });
+        if let Some((offset, new)) = self.position.handle_output(offset, bytes)? {
+            self.events.push(ClientEvent::Output { offset, bytes: Bytes::copy_from_slice(new) });
         }
         Ok(())
     }

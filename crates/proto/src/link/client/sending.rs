@@ -1,4 +1,4 @@
-//! What a viewer's connection carries next: the hello, then what is urgent, then what was typed.
+//! Chooses what a viewer sends next: the hello first, then pings and other messages, then input.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use super::{Client, ClientState, ClientTransmit};
 use crate::message::ClientMessage;
 
 impl Client {
-    /// What the connection is to carry next.
+    /// The next frame to send, or the request to close the connection.
     pub fn poll_transmit(&mut self, now: Duration) -> Option<ClientTransmit> {
         self.tick(now);
-        if let Some((code, reason)) = self.giving_up.take() {
+        if let Some((code, reason)) = self.pending_close.take() {
             return Some(ClientTransmit::Close { code, reason });
         }
-        if self.deaf {
+        if self.inactive {
             return None;
         }
         if let Some(text) = self.next_text() {
@@ -27,27 +27,27 @@ impl Client {
     }
 
     fn next_text(&mut self) -> Option<ClientMessage> {
-        if std::mem::take(&mut self.hello) {
-            return Some(ClientMessage::Hello(make_hello(&self.config, self.dials, self.place.cursor())));
+        if std::mem::take(&mut self.hello_pending) {
+            return Some(ClientMessage::Hello(make_hello(&self.config, self.dials, self.position.cursor())));
         }
-        if let Some(beat) = self.pulse.poll_transmit() {
-            return Some(beat);
+        if let Some(message) = self.liveness.poll_transmit() {
+            return Some(message);
         }
         if self.state != ClientState::Attached {
             return None;
         }
         if let Some(size) = self.config.size
-            && std::mem::take(&mut self.claim)
+            && std::mem::take(&mut self.claim_pending)
         {
-            self.resize = None;
+            self.pending_resize = None;
             return Some(ClientMessage::ClaimSize(size));
         }
-        if let Some(size) = self.resize.take() {
+        if let Some(size) = self.pending_resize.take() {
             return Some(ClientMessage::Resize(size));
         }
-        if std::mem::take(&mut self.repaint) {
+        if std::mem::take(&mut self.repaint_pending) {
             return Some(ClientMessage::Repaint);
         }
-        self.rendered.poll_transmit(self.now).or_else(|| self.commands.poll_transmit())
+        self.acks.poll_transmit(self.now).or_else(|| self.commands.poll_transmit())
     }
 }

@@ -1,41 +1,41 @@
-//! One transport connection: is the other end there, what must it hear first, and who is it.
+//! One connection to the server: when it was last heard from, its queued errors, and its viewer after the hello.
 
-use crate::problem::Code;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::input_queue::Serial;
 use super::stream::Stream;
-use super::typing::Serial;
 use crate::Offset;
-use crate::config::{MISTAKES, NOTICES, death};
+use crate::config::{MISTAKES, NOTICES, silence_limit};
 use crate::ids::ClientId;
 use crate::message::{ServerMessage, Theme};
+use crate::problem::Code;
 use crate::size::Size;
 
-/// A connection, from its opening to its close.
+/// A connection, from its start to its close.
 #[derive(Debug)]
 pub(super) struct Conn {
     opened: Duration,
-    heard: Duration,
-    pinged: Option<Duration>,
+    last_received: Duration,
+    last_ping: Option<Duration>,
     pings: u64,
-    /// Only the newest ping is answered: its pong says all that the earlier ones would.
-    pub(super) pong: Option<u64>,
+    /// Only the newest ping is answered.
+    pub(super) pending_pong: Option<u64>,
     errors: VecDeque<ServerMessage>,
     mistakes: u32,
-    end: End,
-    /// The viewer behind it, from a good hello to the close.
+    close_state: CloseState,
+    /// From a valid hello to the close.
     pub(super) viewer: Option<Viewer>,
 }
 
 #[derive(Debug)]
-enum End {
+enum CloseState {
     Open,
     Closing { code: u16, reason: String },
     Closed,
 }
 
-/// A client that said hello.
+/// An attached client.
 #[derive(Debug)]
 pub(super) struct Viewer {
     pub(super) serial: Serial,
@@ -45,49 +45,49 @@ pub(super) struct Viewer {
     pub(super) window: Option<Size>,
     pub(super) theme: Option<Theme>,
     pub(super) scrollback: u32,
-    /// The order in which viewers came.
+    /// Viewers are numbered in the order in which they attached.
     pub(super) rank: u64,
-    /// `attached` has been sent.
+    /// `attached` was sent.
     pub(super) announced: bool,
-    /// What `attached` says about its input.
+    /// The value of `input` in `attached`.
     pub(super) input: Option<Offset>,
     pub(super) stream: Stream,
-    pub(super) owed: Owed,
-    /// Commands without an answer.
-    pub(super) commands: usize,
-    /// It was told about the hole in its input.
-    pub(super) hole_told: bool,
+    pub(super) pending: PendingMessages,
+    pub(super) unanswered_commands: usize,
+    /// The viewer was sent an error for the current hole in its input.
+    pub(super) hole_reported: bool,
 }
 
-/// What a viewer is to be told beside its output.
+/// The messages to send to a viewer besides its output.
 #[derive(Debug, Default)]
-pub(super) struct Owed {
+pub(super) struct PendingMessages {
     pub(super) title: bool,
     pub(super) cwd: bool,
     pub(super) bell: bool,
-    /// Who is here, at this time.
+    /// When to send the list of attached clients.
     pub(super) presence: Option<Duration>,
-    /// Written input is to be acknowledged, at this time or with output.
+    /// When to acknowledge written input, unless output is sent earlier.
     pub(super) ack: Option<Duration>,
-    /// Output is on its way: an ack may travel with it.
-    pub(super) sending: bool,
+    /// The last frame was output, so an acknowledgement can be sent with it.
+    pub(super) sent_output: bool,
     pub(super) notices: VecDeque<ServerMessage>,
-    pub(super) dropped: u64,
+    pub(super) dropped_notices: u64,
 }
 
-impl Owed {
-    pub(super) fn notice(&mut self, notice: ServerMessage) {
+impl PendingMessages {
+    /// Queues a notice; past [`NOTICES`] the oldest one is dropped.
+    pub(super) fn push_notice(&mut self, notice: ServerMessage) {
         if self.notices.len() >= NOTICES {
             self.notices.pop_front();
-            self.dropped += 1;
+            self.dropped_notices += 1;
         }
         self.notices.push_back(notice);
     }
 
     pub(super) fn next_notice(&mut self) -> Option<ServerMessage> {
-        match std::mem::take(&mut self.dropped) {
+        match std::mem::take(&mut self.dropped_notices) {
             0 => self.notices.pop_front(),
-            n => Some(error(Code::TooMany, format!("{n} notices were dropped"), false)),
+            n => Some(error(Code::TooMany, format!("{n} notices were dropped because the viewer was too slow"), false)),
         }
     }
 }
@@ -96,58 +96,58 @@ impl Conn {
     pub(super) fn new(now: Duration) -> Conn {
         Conn {
             opened: now,
-            heard: now,
-            pinged: None,
+            last_received: now,
+            last_ping: None,
             pings: 0,
-            pong: None,
+            pending_pong: None,
             errors: VecDeque::new(),
             mistakes: 0,
-            end: End::Open,
+            close_state: CloseState::Open,
             viewer: None,
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.end, End::Open)
+        matches!(self.close_state, CloseState::Open)
     }
 
-    pub(super) fn heard(&mut self, now: Duration) {
-        self.heard = self.heard.max(now);
+    pub(super) fn handle_received(&mut self, now: Duration) {
+        self.last_received = self.last_received.max(now);
     }
 
-    /// Tells the other end about a problem; the same words are not queued twice.
-    pub(super) fn complain(&mut self, code: Code, message: String, fatal: bool) {
+    /// Queues an error for the client, unless it is the same as the last one in the queue.
+    pub(super) fn push_error(&mut self, code: Code, message: String, fatal: bool) {
         let error = error(code, message, fatal);
         if self.errors.back() != Some(&error) && self.errors.len() <= MISTAKES as usize {
             self.errors.push_back(error);
         }
     }
 
-    /// Counts a mistake. False when it was one too many.
-    pub(super) fn forgive(&mut self, code: Code, message: String) -> bool {
+    /// Reports a mistake to the client. Returns false if it has made more than [`MISTAKES`].
+    pub(super) fn record_mistake(&mut self, code: Code, message: String) -> bool {
         self.mistakes += 1;
-        let forgiven = self.mistakes <= MISTAKES;
-        self.complain(code, message, !forgiven);
-        forgiven
+        let tolerated = self.mistakes <= MISTAKES;
+        self.push_error(code, message, !tolerated);
+        tolerated
     }
 
-    /// The first close counts.
+    /// Does nothing if the connection is closing already.
     pub(super) fn close(&mut self, code: u16, reason: &str) {
         if self.is_open() {
-            self.end = End::Closing { code, reason: reason.to_owned() };
+            self.close_state = CloseState::Closing { code, reason: reason.to_owned() };
         }
     }
 
-    /// What goes ahead of everything.
+    /// The next message to send before all others: a pong or an error.
     pub(super) fn next_urgent(&mut self) -> Option<ServerMessage> {
-        self.pong.take().map(|n| ServerMessage::Pong { n }).or_else(|| self.errors.pop_front())
+        self.pending_pong.take().map(|n| ServerMessage::Pong { n }).or_else(|| self.errors.pop_front())
     }
 
     pub(super) fn next_close(&mut self) -> Option<(u16, String)> {
-        match std::mem::replace(&mut self.end, End::Closed) {
-            End::Closing { code, reason } => Some((code, reason)),
-            end @ (End::Open | End::Closed) => {
-                self.end = end;
+        match std::mem::replace(&mut self.close_state, CloseState::Closed) {
+            CloseState::Closing { code, reason } => Some((code, reason)),
+            state @ (CloseState::Open | CloseState::Closed) => {
+                self.close_state = state;
                 None
             }
         }
@@ -157,20 +157,20 @@ impl Conn {
         if now < self.ping_at(heartbeat) {
             return None;
         }
-        self.pinged = Some(now);
+        self.last_ping = Some(now);
         self.pings += 1;
         Some(ServerMessage::Ping { n: self.pings })
     }
 
-    /// When silence calls for a ping.
+    /// When to send a ping, unless something is received.
     pub(super) fn ping_at(&self, heartbeat: Duration) -> Duration {
-        self.pinged.map_or(self.heard, |pinged| pinged.max(self.heard)) + heartbeat
+        self.last_ping.map_or(self.last_received, |ping| ping.max(self.last_received)) + heartbeat
     }
 
-    /// When this connection is over unless something is heard.
-    pub(super) fn dead_at(&self, heartbeat: Duration, hello_within: Duration) -> Duration {
+    /// When to close the connection, unless something is received.
+    pub(super) fn expires_at(&self, heartbeat: Duration, hello_within: Duration) -> Duration {
         match self.viewer {
-            Some(_) => self.heard + death(heartbeat),
+            Some(_) => self.last_received + silence_limit(heartbeat),
             None => self.opened + hello_within,
         }
     }

@@ -1,55 +1,55 @@
-//! How much may be in flight to one viewer: its own speed decides.
+//! Limits how much output is in flight to one viewer, according to how fast it acknowledges.
 
 use std::time::Duration;
 
 use crate::Offset;
 use crate::config::PACE;
 
-/// Buckets in which the last [`PACE`] is counted.
+/// The number of buckets that cover the last [`PACE`].
 const BUCKETS: usize = 10;
 
-/// Counts what is in flight to a viewer and how fast it acknowledges.
+/// What is in flight to a viewer, and how fast it acknowledges.
 #[derive(Debug)]
 pub(super) struct Flow {
     window: u64,
-    least: u64,
+    min_allowance: u64,
     acked: Offset,
-    /// A snapshot on its way: its offset, and its bytes plus all that was in flight before it.
+    /// An unacknowledged snapshot: its offset, and its bytes plus all that was in flight before it.
     snapshot: Option<(Offset, u64)>,
-    pace: Pace,
+    ack_rate: AckRate,
 }
 
 impl Flow {
-    pub(super) fn new(window: u64, least: u64, at: Offset) -> Flow {
-        Flow { window, least, acked: at, snapshot: None, pace: Pace::default() }
+    pub(super) fn new(window: u64, min_allowance: u64, at: Offset) -> Flow {
+        Flow { window, min_allowance, acked: at, snapshot: None, ack_rate: AckRate::default() }
     }
 
-    /// A snapshot at `offset` follows output that ended at `sent`.
-    pub(super) fn jump(&mut self, sent: Offset, offset: Offset, bytes: u64) {
+    /// A snapshot at `offset` follows the output before `sent`.
+    pub(super) fn begin_snapshot(&mut self, sent: Offset, offset: Offset, bytes: u64) {
         self.snapshot = Some((offset, self.in_flight(sent) + bytes));
     }
 
-    /// The viewer rendered up to `offset`, which is not past what it was sent.
+    /// The viewer has rendered everything before `offset`, which must not be past what was sent.
     pub(super) fn ack(&mut self, offset: Offset, now: Duration) {
         let counted = match self.snapshot {
             Some((at, bytes)) if offset >= at => {
                 self.snapshot = None;
                 bytes + (offset - at)
             }
-            // Before the snapshot came what was in flight before it.
+            // This acknowledges output that was in flight before the snapshot.
             Some((at, bytes)) => {
-                let fresh = offset.saturating_sub(self.acked).min(bytes);
-                self.snapshot = Some((at, bytes - fresh));
-                fresh
+                let new = offset.saturating_sub(self.acked).min(bytes);
+                self.snapshot = Some((at, bytes - new));
+                new
             }
             None => offset.saturating_sub(self.acked),
         };
         self.acked = self.acked.max(offset);
-        self.pace.add(counted, now);
+        self.ack_rate.add(counted, now);
     }
 
-    /// A snapshot was sent and its offset is not acknowledged.
-    pub(super) fn is_painting(&self) -> bool {
+    /// Whether a snapshot was sent and is not acknowledged.
+    pub(super) fn snapshot_in_flight(&self) -> bool {
         self.snapshot.is_some()
     }
 
@@ -60,27 +60,27 @@ impl Flow {
         }
     }
 
-    /// The most that may be in flight now.
+    /// The most bytes that may be in flight now.
     pub(super) fn allowance(&self, now: Duration) -> u64 {
-        self.pace.lately(now).max(self.least).min(self.window)
+        self.ack_rate.recent(now).max(self.min_allowance).min(self.window)
     }
 }
 
-/// Bytes per slice of time, over the last [`PACE`].
+/// The acknowledged bytes of the last [`PACE`], counted per slice of time.
 #[derive(Debug, Default)]
-struct Pace {
+struct AckRate {
     buckets: [u64; BUCKETS],
-    /// The slice that the newest bucket counts.
+    /// The slice of the newest bucket.
     slice: u64,
 }
 
-impl Pace {
+impl AckRate {
     fn slice(now: Duration) -> u64 {
         (now.as_nanos() * BUCKETS as u128 / PACE.as_nanos()) as u64
     }
 
     fn add(&mut self, bytes: u64, now: Duration) {
-        let slice = Pace::slice(now).max(self.slice);
+        let slice = AckRate::slice(now).max(self.slice);
         if slice - self.slice >= BUCKETS as u64 {
             self.buckets = [0; BUCKETS];
         } else {
@@ -93,8 +93,8 @@ impl Pace {
         *bucket = bucket.saturating_add(bytes);
     }
 
-    fn lately(&self, now: Duration) -> u64 {
-        let oldest = (Pace::slice(now) + 1).saturating_sub(BUCKETS as u64);
+    fn recent(&self, now: Duration) -> u64 {
+        let oldest = (AckRate::slice(now) + 1).saturating_sub(BUCKETS as u64);
         let first = (self.slice + 1).saturating_sub(BUCKETS as u64).max(oldest);
         (first..=self.slice).fold(0, |sum, slice| sum.saturating_add(self.buckets[slice as usize % BUCKETS]))
     }
@@ -107,7 +107,7 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
-    fn r25_allowance_follows_the_viewers_speed() {
+    fn r25_the_allowance_follows_the_speed_of_the_viewer() {
         let mut flow = Flow::new(1 << 20, 32 << 10, 0);
         assert_eq!(flow.allowance(MS(0)), 32 << 10);
         for step in 1..=20 {
@@ -123,12 +123,12 @@ mod tests {
     #[test]
     fn a_snapshot_counts_until_its_offset_is_acknowledged() {
         let mut flow = Flow::new(1 << 20, 32 << 10, 100);
-        flow.jump(150, 9000, 5000);
+        flow.begin_snapshot(150, 9000, 5000);
         assert_eq!(flow.in_flight(9000), 5050);
         flow.ack(150, MS(1));
         assert_eq!(flow.in_flight(9010), 5010);
         flow.ack(9000, MS(2));
-        assert!(!flow.is_painting());
+        assert!(!flow.snapshot_in_flight());
         assert_eq!(flow.in_flight(9010), 10);
     }
 }

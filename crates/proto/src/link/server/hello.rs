@@ -1,6 +1,6 @@
-//! The first message of a connection: who is it, may it, and whose size rules now.
+//! Attaches a viewer after its hello, and applies the size owner's window and colours.
 
-use super::conn::{Owed, Viewer};
+use super::conn::{PendingMessages, Viewer};
 use super::stream::Stream;
 use super::{ConnId, Server, ServerEvent};
 use crate::close;
@@ -9,7 +9,7 @@ use crate::message::Hello;
 use crate::problem::Code;
 
 impl Server {
-    pub(super) fn greet(&mut self, id: ConnId, text: &str) {
+    pub(super) fn read_hello(&mut self, id: ConnId, text: &str) {
         match hello::read(text) {
             Ok(hello) => self.attach(id, hello),
             Err(bad) => self.refuse_hello(id, &bad),
@@ -21,38 +21,39 @@ impl Server {
         self.refuse(id, code, problem, bad.to_string());
     }
 
-    /// Says why, then closes.
+    /// Sends a fatal error, then closes the connection.
     pub(super) fn refuse(&mut self, id: ConnId, code: u16, problem: Code, message: String) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
-        conn.complain(problem, message, true);
+        conn.push_error(problem, message, true);
         self.close(id, code, problem.name());
     }
 
     fn attach(&mut self, id: ConnId, hello: Hello) {
-        let known = self.typing.find(&hello.client);
-        let (last_dial, earlier) = known.map_or((0, None), |known| (known.conn, known.attached));
+        let record = self.input.find(&hello.client);
+        let (last_dial, earlier) = record.map_or((0, None), |record| (record.dial, record.attached));
         let granted = hello.grant.is_none_or(|grant| grant.write);
-        if !granted && known.is_some_and(|known| known.writer) {
-            // Everybody here sees everybody's id. Whoever may only look must not push a writer out with it.
-            return self.refuse(id, close::NOT_ALLOWED, Code::NotAllowed, "this client id is a writer's".to_owned());
+        if !granted && record.is_some_and(|record| record.writer) {
+            // Presence shows every client id to every viewer. A read-only viewer must not use one to replace a writer.
+            let message = "this client id belongs to a viewer that may write".to_owned();
+            return self.refuse(id, close::NOT_ALLOWED, Code::NotAllowed, message);
         }
         if hello.conn < last_dial {
-            return self.close(id, close::SUPERSEDED, "a newer connection of this client is here");
+            return self.close(id, close::SUPERSEDED, "this client has attached on a newer connection");
         }
-        // Whoever comes again takes its own place.
+        // A client that is attached already does not count twice.
         if earlier.is_none() && self.clients() as usize >= self.config.viewers {
             return self.close(id, close::TOO_MANY, "too many viewers; retry_after=5");
         }
         if let Some(earlier) = earlier {
             self.close(earlier, close::SUPERSEDED, "the same client attached again");
         }
-        let serial = self.typing.attach(&hello.client, hello.conn, id, granted);
-        let known = self.typing.get(serial);
-        let received = known.map_or(0, |known| known.received);
-        let input = known.filter(|known| !known.forgotten).map(|known| known.received);
+        let serial = self.input.attach(&hello.client, hello.conn, id, granted);
+        let record = self.input.get(serial);
+        let received = record.map_or(0, |record| record.received);
+        let input = record.filter(|record| !record.forgotten).map(|record| record.received);
         let write = !hello.observe && granted;
-        let stream = Stream::new(&self.config, &self.tape, hello.lag, hello.cursor.as_ref(), self.now);
-        self.ranks += 1;
+        let stream = Stream::new(&self.config, &self.output, hello.lag, hello.cursor.as_ref(), self.now);
+        self.last_rank += 1;
         let viewer = Viewer {
             serial,
             client: hello.client.clone(),
@@ -60,43 +61,43 @@ impl Server {
             window: hello.size,
             theme: hello.theme,
             scrollback: hello.scrollback,
-            rank: self.ranks,
+            rank: self.last_rank,
             announced: false,
             input,
             stream,
-            owed: Owed {
+            pending: PendingMessages {
                 title: self.title.is_some(),
                 cwd: self.cwd.is_some(),
-                // What was written while the client was away.
+                // Input may have been written while the client was detached.
                 ack: (received > 0).then_some(self.now),
                 presence: Some(self.now),
-                ..Owed::default()
+                ..PendingMessages::default()
             },
-            commands: 0,
-            hole_told: false,
+            unanswered_commands: 0,
+            hole_reported: false,
         };
         if let Some(conn) = self.conns.get_mut(&id) {
             conn.viewer = Some(viewer);
         }
         if !write && self.owner.is(&hello.client) {
-            // It came back to look only.
-            self.pass_size();
-        } else if write && hello.size.is_some() && self.owner.arrive(&hello.client, hello.was.as_ref()) {
-            self.follow_owner();
+            // The owner reconnected read-only.
+            self.pass_size_on();
+        } else if write && hello.size.is_some() && self.owner.attach(&hello.client, hello.was.as_ref()) {
+            self.apply_owner_size();
         }
-        self.changed();
+        self.presence_changed();
     }
 
-    /// The terminal takes the owner's size and colours, if both are here.
-    pub(super) fn follow_owner(&mut self) {
-        if self.tape.exit.is_some() {
+    /// Requests the owner's size and colours for the terminal, if the owner is attached.
+    pub(super) fn apply_owner_size(&mut self) {
+        if self.output.exit.is_some() {
             return;
         }
         let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
         let Some(owner) = viewers.into_iter().find(|viewer| self.owner.is(&viewer.client)) else { return };
         let (window, theme) = (owner.window, owner.theme.clone());
-        if let Some(size) = window.filter(|size| *size != self.asked.unwrap_or(self.tape.size())) {
-            self.asked = Some(size);
+        if let Some(size) = window.filter(|size| *size != self.requested_size.unwrap_or(self.output.size())) {
+            self.requested_size = Some(size);
             self.events.push_back(ServerEvent::Resize(size));
         }
         if let Some(theme) = theme
@@ -107,13 +108,13 @@ impl Server {
         }
     }
 
-    /// The owner is no more: the writer here longest has the size.
-    pub(super) fn pass_size(&mut self) {
+    /// Makes the writer with a window that has been attached longest the size owner.
+    pub(super) fn pass_size_on(&mut self) {
         let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
         let writers = viewers.filter(|viewer| viewer.write && viewer.window.is_some());
         let next = writers.min_by_key(|viewer| viewer.rank).map(|viewer| viewer.client.clone());
         self.owner.pass(next.as_ref());
-        self.follow_owner();
-        self.changed();
+        self.apply_owner_size();
+        self.presence_changed();
     }
 }

@@ -1,14 +1,14 @@
-//! The session's end of the link: all viewers of one life of a session.
+//! The session's end of the link: it serves all viewers of one epoch.
 
 mod conn;
 mod flow;
 mod hello;
+mod input_queue;
+mod output_index;
 mod owner;
 mod reading;
 mod sending;
 mod stream;
-mod tape;
-mod typing;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -17,9 +17,9 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use self::conn::Conn;
-use self::owner::Owner;
-use self::tape::Tape;
-use self::typing::Typing;
+use self::input_queue::InputQueue;
+use self::output_index::OutputIndex;
+use self::owner::SizeOwner;
 use crate::Offset;
 use crate::close;
 use crate::config::{ACK_DELAY, CROWD, PRESENCE_EVERY, ServerConfig};
@@ -27,192 +27,171 @@ use crate::message::{Scope, ServerMessage, Theme};
 use crate::session::{ExitStatus, SessionInfo};
 use crate::size::Size;
 
-/// One transport connection, numbered by the driver and never used again.
+/// A connection. The driver numbers them, and never uses a number twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u64);
 
-/// The terminal at one place of its output, as bytes that paint it.
+/// The state of the terminal at one offset, as bytes that restore it.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// How far the screen had come.
     pub offset: Offset,
-    /// Its size there.
+    /// The terminal's size at `offset`.
     pub size: Size,
     /// Escape sequences.
     pub bytes: Bytes,
 }
 
-/// What a connection is to carry.
+/// Something for the driver to do with a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transmit {
-    /// A text message.
+    /// Send a text message.
     Text(ServerMessage),
-    /// Output to be read from the log: a 0x01 payload. A driver that cannot read it ends the
-    /// connection, and the viewer resumes on the next.
-    Output {
-        /// The first byte.
-        from: Offset,
-        /// How many.
-        len: usize,
-    },
-    /// A 0x02 payload.
+    /// Read this range from the log, and send it as a 0x01 payload. If the driver cannot read it, it must close the
+    /// connection; the viewer then resumes on the next one.
+    Output { from: Offset, len: usize },
+    /// Send a 0x02 payload.
     SnapshotPart(Bytes),
-    /// The last thing on this connection. What was handed out before it goes out first.
-    Close {
-        /// The close code.
-        code: u16,
-        /// For people and logs.
-        reason: String,
-    },
+    /// Close the connection, after everything before this has been sent.
+    Close { code: u16, reason: String },
 }
 
-/// What the driver is to do or to know.
+/// Something for the driver to do or to record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerEvent {
-    /// Resize the terminal; answer with [`Server::handle_resized`].
+    /// Resize the terminal, then call [`Server::handle_resized`].
     Resize(Size),
-    /// Make a snapshot; answer with [`Server::handle_snapshot`]. It is asked for after the screen was told all
-    /// that the server was told, so a screen that works in order makes one that is new enough.
+    /// Make a snapshot, then call [`Server::handle_snapshot`].
+    ///
+    /// The driver must first give the emulator all output and resizes that it has reported here, so that the snapshot
+    /// is new enough.
     NeedSnapshot {
-        /// For whom; at most one is outstanding for each connection.
+        /// Has at most one snapshot request at a time.
         conn: ConnId,
-        /// How much of the terminal.
         scope: Scope,
-        /// Lines of scrollback, when it is the whole.
+        /// Lines of scrollback to include, with [`Scope::All`].
         scrollback: u32,
     },
-    /// The size owner's colours.
+    /// The size owner's colours changed.
     Theme(Theme),
-    /// A command of a viewer that may write; answer with [`Server::handle_command_done`].
-    Command {
-        /// Whose.
-        conn: ConnId,
-        /// The command's id.
-        id: String,
-        /// What to do.
-        command: Value,
-    },
-    /// This many clients are attached now.
+    /// Run a command of a viewer that may write, then call [`Server::handle_command_done`].
+    Command { conn: ConnId, id: String, command: Value },
+    /// The number of attached clients changed.
     ClientsChanged(u32),
-    /// A connection is being closed. Its [`Transmit::Close`] waits to be polled; one that has no room for it is
-    /// to be cut after a moment.
-    Closing {
-        /// Which.
-        conn: ConnId,
-        /// The close code.
-        code: u16,
-    },
+    /// A connection is closing, and its [`Transmit::Close`] can be polled. If the connection has no room for it, the
+    /// driver should cut the connection after a short time.
+    Closing { conn: ConnId, code: u16 },
 }
 
-/// The input queue is full: the terminal does not read.
+/// The input queue is full, because the program does not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the terminal does not read its input, and no more of it can be kept")]
+#[error("the program does not read its input, and the queue is full")]
 pub struct InputFull;
 
-/// The session's end of all its links.
+/// The session's end of the links to all its viewers.
 #[derive(Debug)]
 pub struct Server {
     config: ServerConfig,
     info: SessionInfo,
-    tape: Tape,
+    output: OutputIndex,
     conns: BTreeMap<ConnId, Conn>,
-    typing: Typing,
-    owner: Owner,
-    /// The size asked of the terminal and not confirmed.
-    asked: Option<Size>,
+    input: InputQueue,
+    owner: SizeOwner,
+    /// The size requested for the terminal and not yet confirmed.
+    requested_size: Option<Size>,
     theme: Option<Theme>,
     title: Option<String>,
     cwd: Option<String>,
-    ranks: u64,
-    /// How many clients the driver knows of.
-    counted: u32,
+    last_rank: u64,
+    /// The number of clients last reported to the driver.
+    reported_clients: u32,
     events: VecDeque<ServerEvent>,
     now: Duration,
 }
 
 impl Server {
-    /// The end of a session that nobody is attached to.
     pub fn new(config: ServerConfig, info: SessionInfo) -> Server {
         Server {
-            tape: Tape::new(config.size, config.resizes),
-            typing: Typing::new(config.clients),
+            output: OutputIndex::new(config.size, config.resizes),
+            input: InputQueue::new(config.clients),
             config,
             info,
             conns: BTreeMap::new(),
-            owner: Owner::default(),
-            asked: None,
+            owner: SizeOwner::default(),
+            requested_size: None,
             theme: None,
             title: None,
             cwd: None,
-            ranks: 0,
-            counted: 0,
+            last_rank: 0,
+            reported_clients: 0,
             events: VecDeque::new(),
             now: Duration::ZERO,
         }
     }
 
-    /// A transport connection was accepted. How many may be open is for the driver to bound: only what says hello is a
-    /// viewer, and counts here.
+    /// A connection was accepted. The driver limits the number of open connections; the server counts a connection as
+    /// a viewer only after its hello.
     pub fn handle_open(&mut self, conn: ConnId, now: Duration) {
         self.tick(now);
         self.conns.insert(conn, Conn::new(now));
     }
 
-    /// A transport connection is gone.
+    /// A connection was closed or lost.
     pub fn handle_closed(&mut self, conn: ConnId, now: Duration) {
         self.tick(now);
         self.detach(conn);
         self.conns.remove(&conn);
     }
 
-    /// The log retains this range now. Call it before viewers are polled for what it holds.
+    /// The log has this range now. Must be called before connections are polled for output in it.
     pub fn handle_log(&mut self, start: Offset, end: Offset) {
-        self.tape.retain(start, end);
+        self.output.retain(start, end);
     }
 
-    /// The emulator has come this far.
+    /// The emulator has processed everything before `offset`.
     pub fn handle_screen(&mut self, offset: Offset) {
-        self.tape.screen_at(offset);
+        self.output.set_screen(offset);
     }
 
-    /// The terminal has this size from this offset on. Also tells of earlier changes, when a log is opened again.
+    /// The terminal has this size from `at` on. Also reports earlier changes of size, when a log is opened again.
     pub fn handle_resized(&mut self, at: Offset, size: Size) {
-        if self.asked == Some(size) {
-            self.asked = None;
+        if self.requested_size == Some(size) {
+            self.requested_size = None;
         }
-        self.tape.resized(at, size);
+        self.output.record_resize(at, size);
     }
 
-    /// The snapshot that was asked for. It is dropped when the connection is gone or no longer needs it.
+    /// A requested snapshot is ready. It is dropped if the connection is closed or no longer needs it.
     pub fn handle_snapshot(&mut self, conn: ConnId, snapshot: Snapshot) {
         if let Some(viewer) = self.conns.get_mut(&conn).and_then(|conn| conn.viewer.as_mut()) {
-            viewer.stream.snapshot(snapshot, &self.tape);
+            viewer.stream.handle_snapshot(snapshot, &self.output);
         }
     }
 
-    /// The session's description changed. Its size, offset, epoch and number of clients are filled in here.
+    /// The session's description changed. The server fills in the size, offset, epoch and number of clients itself.
     pub fn handle_info(&mut self, info: SessionInfo) {
         self.info = info;
     }
 
-    /// Something for everybody attached: a title, a directory, a notification, a link, the bell, an agent's event.
-    /// Only the last title, directory and bell are kept for a viewer that has not read them.
+    /// Sends a title, directory, notification, link, bell or agent event to all viewers. Other messages are ignored.
+    ///
+    /// For a viewer that does not read, only the last title, directory and bell are kept, and at most
+    /// [`NOTICES`](crate::config::NOTICES) others.
     pub fn handle_notice(&mut self, notice: ServerMessage) {
         let viewers = self.conns.values_mut().filter_map(|conn| conn.viewer.as_mut());
         match &notice {
             ServerMessage::Title { title } => {
                 self.title = Some(title.clone());
-                viewers.for_each(|viewer| viewer.owed.title = true);
+                viewers.for_each(|viewer| viewer.pending.title = true);
             }
             ServerMessage::Cwd { cwd } => {
                 self.cwd = Some(cwd.clone());
-                viewers.for_each(|viewer| viewer.owed.cwd = true);
+                viewers.for_each(|viewer| viewer.pending.cwd = true);
             }
-            ServerMessage::Bell => viewers.for_each(|viewer| viewer.owed.bell = true),
+            ServerMessage::Bell => viewers.for_each(|viewer| viewer.pending.bell = true),
             ServerMessage::Notify { .. } | ServerMessage::Url { .. } | ServerMessage::Event { .. } => {
-                viewers.for_each(|viewer| viewer.owed.notice(notice.clone()));
+                viewers.for_each(|viewer| viewer.pending.push_notice(notice.clone()));
             }
-            // The rest is for the server itself to say.
+            // Only the server itself sends these.
             ServerMessage::Attached(_)
             | ServerMessage::Resize(_)
             | ServerMessage::Ack { .. }
@@ -229,37 +208,38 @@ impl Server {
         }
     }
 
-    /// A command's `accepted` or `rejected`, for the connection that gave it.
+    /// Sends the `accepted` or `rejected` of a command to the connection that sent the command.
     pub fn handle_command_done(&mut self, conn: ConnId, answer: ServerMessage) {
         if let Some(viewer) = self.conns.get_mut(&conn).and_then(|conn| conn.viewer.as_mut()) {
-            viewer.commands = viewer.commands.saturating_sub(1);
-            viewer.owed.notice(answer);
+            viewer.unanswered_commands = viewer.unanswered_commands.saturating_sub(1);
+            viewer.pending.push_notice(answer);
         }
     }
 
-    /// The program ended and its output is read to the end: each viewer gets all of it, then `exit`, then close 1000.
+    /// The program ended, and its output is in the log to the last byte. Each viewer gets all of it, then `exit`, then
+    /// a close with 1000.
     pub fn handle_exit(&mut self, exit: ExitStatus) {
-        self.tape.exit = Some(exit);
-        self.typing.clear();
+        self.output.exit = Some(exit);
+        self.input.clear();
     }
 
-    /// Input that is of no client's stream, such as a command's text: queued behind what was typed before it.
+    /// Queues input that is not part of a client's stream, such as the text of a command.
     pub fn handle_typed(&mut self, bytes: &[u8]) -> Result<(), InputFull> {
-        if self.typing.type_in(bytes) { Ok(()) } else { Err(InputFull) }
+        if self.input.push_other(bytes) { Ok(()) } else { Err(InputFull) }
     }
 
-    /// What is to be written to the terminal next.
+    /// The input to write to the terminal.
     pub fn input(&self) -> &[u8] {
-        self.typing.queue()
+        self.input.bytes()
     }
 
     /// The first `n` bytes of [`input`](Server::input) were written.
     pub fn handle_input_written(&mut self, n: usize, now: Duration) {
         self.tick(now);
         let conns = &mut self.conns;
-        self.typing.written(n, |conn| {
+        self.input.handle_written(n, |conn| {
             if let Some(viewer) = conns.get_mut(&conn).and_then(|conn| conn.viewer.as_mut()) {
-                viewer.owed.ack.get_or_insert(now + ACK_DELAY);
+                viewer.pending.ack.get_or_insert(now + ACK_DELAY);
             }
         });
     }
@@ -269,64 +249,62 @@ impl Server {
         self.tick(now);
         let (heartbeat, hello) = (self.config.heartbeat, self.config.hello_within);
         let within = self.config.snapshot_within;
-        let mut over = Vec::new();
+        let mut expired = Vec::new();
         for (id, conn) in self.conns.iter().filter(|(_, conn)| conn.is_open()) {
-            if conn.dead_at(heartbeat, hello) <= now {
-                let why = if conn.viewer.is_some() { "silence" } else { "no hello" };
-                over.push((*id, close::SILENT, why));
-            } else if conn.viewer.as_ref().and_then(|viewer| viewer.stream.deadline(within)).is_some_and(|at| at <= now)
-            {
-                over.push((*id, close::LATER, "the screen did not answer"));
+            let snapshot_deadline = conn.viewer.as_ref().and_then(|viewer| viewer.stream.snapshot_deadline(within));
+            if conn.expires_at(heartbeat, hello) <= now {
+                let reason = if conn.viewer.is_some() { "no message for too long" } else { "no hello in time" };
+                expired.push((*id, close::SILENT, reason));
+            } else if snapshot_deadline.is_some_and(|at| at <= now) {
+                expired.push((*id, close::LATER, "no snapshot in time"));
             }
         }
-        for (id, code, reason) in over {
+        for (id, code, reason) in expired {
             self.close(id, code, reason);
         }
         if self.owner.deadline(self.config.owner_grace).is_some_and(|at| at <= now) {
-            self.pass_size();
+            self.pass_size_on();
         }
     }
 
-    /// When [`handle_timeout`](Server::handle_timeout) is to be called, at the latest: at once while an event waits
-    /// to be polled.
+    /// When to call [`handle_timeout`](Server::handle_timeout), at the latest; at once while an event can be polled.
     pub fn poll_timeout(&self) -> Option<Duration> {
         if !self.events.is_empty() {
             return Some(self.now);
         }
         let (heartbeat, hello) = (self.config.heartbeat, self.config.hello_within);
         let open = self.conns.values().filter(|conn| conn.is_open());
-        let of_conns = open.flat_map(|conn| {
+        let deadlines = open.flat_map(|conn| {
             let viewer = conn.viewer.as_ref();
             let stream = viewer.map(|viewer| &viewer.stream);
-            // These only call for a poll of the connection, which the driver does once it has room.
-            let soft = [
+            // These only need a poll of the connection, which the driver makes as soon as it has room.
+            let poll_at = [
                 viewer.map(|_| conn.ping_at(heartbeat)),
-                viewer.and_then(|viewer| viewer.owed.ack),
-                viewer.and_then(|viewer| viewer.owed.presence),
+                viewer.and_then(|viewer| viewer.pending.ack),
+                viewer.and_then(|viewer| viewer.pending.presence),
                 stream.and_then(|stream| stream.lag_deadline()),
             ];
-            let hard = [
-                Some(conn.dead_at(heartbeat, hello)),
-                stream.and_then(|stream| stream.deadline(self.config.snapshot_within)),
+            let close_at = [
+                Some(conn.expires_at(heartbeat, hello)),
+                stream.and_then(|stream| stream.snapshot_deadline(self.config.snapshot_within)),
             ];
-            soft.into_iter().flatten().filter(|at| *at > self.now).chain(hard.into_iter().flatten())
+            poll_at.into_iter().flatten().filter(|at| *at > self.now).chain(close_at.into_iter().flatten())
         });
-        of_conns.chain(self.owner.deadline(self.config.owner_grace)).min()
+        deadlines.chain(self.owner.deadline(self.config.owner_grace)).min()
     }
 
-    /// What happened, oldest first.
+    /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<ServerEvent> {
         self.events.pop_front()
     }
 
-    /// Whether a viewer goes on only when [`Server::handle_screen`] tells that the screen has come further. The driver
-    /// is to be woken by the screen only then.
+    /// Whether a viewer can continue only after the next [`Server::handle_screen`]. The emulator needs to wake the
+    /// driver only then.
     pub fn waits_for_screen(&self) -> bool {
         let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
-        viewers.into_iter().any(|viewer| viewer.stream.waits_for_screen(&self.tape))
+        viewers.into_iter().any(|viewer| viewer.stream.waits_for_screen(&self.output))
     }
 
-    /// How many clients are attached.
     pub fn clients(&self) -> u32 {
         self.conns.values().filter(|conn| conn.viewer.is_some()).count() as u32
     }
@@ -335,7 +313,7 @@ impl Server {
         self.now = self.now.max(now);
     }
 
-    /// Nothing more is read from a connection; it is told why, and its viewer is no longer there.
+    /// Detaches the viewer and closes the connection. Nothing more is read from it.
     fn close(&mut self, id: ConnId, code: u16, reason: &str) {
         self.detach(id);
         if let Some(conn) = self.conns.get_mut(&id)
@@ -346,34 +324,34 @@ impl Server {
         }
     }
 
-    /// A viewer leaves for good: its size is free at once, where a mere drop keeps it for a while.
+    /// A viewer detaches for good, and gives up the size at once instead of after the grace period.
     fn leave(&mut self, id: ConnId) {
         let viewer = self.conns.get(&id).and_then(|conn| conn.viewer.as_ref());
         let owned = viewer.is_some_and(|viewer| self.owner.is(&viewer.client));
         self.detach(id);
         if owned && self.owner.deadline(Duration::ZERO).is_some() {
-            self.pass_size();
+            self.pass_size_on();
         }
-        self.close(id, close::NORMAL, "the client left");
+        self.close(id, close::NORMAL, "the client detached");
     }
 
     fn detach(&mut self, id: ConnId) {
         let Some(viewer) = self.conns.get_mut(&id).and_then(|conn| conn.viewer.take()) else { return };
-        self.typing.detach(viewer.serial, id);
-        if self.owner.leave(&viewer.client, self.now) {
-            self.follow_owner();
+        self.input.detach(viewer.serial, id);
+        if self.owner.detach(&viewer.client, self.now) {
+            self.apply_owner_size();
         }
-        self.changed();
+        self.presence_changed();
     }
 
-    /// Who is here, or whose size rules, has changed.
-    fn changed(&mut self) {
+    /// The attached clients or the size owner changed.
+    fn presence_changed(&mut self) {
         let count = self.clients();
         let at = if count as usize > CROWD { self.now + PRESENCE_EVERY } else { self.now };
         for viewer in self.conns.values_mut().filter_map(|conn| conn.viewer.as_mut()) {
-            viewer.owed.presence = Some(viewer.owed.presence.map_or(at, |due| due.min(at)));
+            viewer.pending.presence = Some(viewer.pending.presence.map_or(at, |due| due.min(at)));
         }
-        if std::mem::replace(&mut self.counted, count) != count {
+        if std::mem::replace(&mut self.reported_clients, count) != count {
             self.events.push_back(ServerEvent::ClientsChanged(count));
         }
     }

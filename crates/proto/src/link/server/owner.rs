@@ -1,74 +1,73 @@
-//! Whose window decides the terminal's size.
+//! The size owner: the one viewer whose window decides the terminal's size.
 //!
-//! One viewer that may write owns the size. It is taken by the first that comes with a window, by `claim_size`,
-//! or from a page's earlier life (`was`). It survives a drop of its client for a while, then passes to the writer
-//! with a window that has been attached longest, or, if there is none, to the next that comes.
+//! Only a writer with a window can own the size. A viewer becomes the owner if there is none, by `claim_size`, or as
+//! the reload of the owner's page (`was`). A disconnected owner keeps the size for a while; then it passes to the
+//! writer with a window that has been attached longest, or, if there is none, to the next one that attaches.
 
 use std::time::Duration;
 
 use crate::ids::ClientId;
 
-/// The owner of the size, if there is one.
+/// The client that owns the size, if there is one.
 #[derive(Debug, Default)]
-pub(super) struct Owner {
+pub(super) struct SizeOwner {
     client: Option<ClientId>,
-    /// When it left, if it is away.
-    left: Option<Duration>,
-    /// The owner's next page, attached before the old page's connection was seen to be gone.
-    heir: Option<ClientId>,
+    /// When the owner detached, unless it is attached.
+    detached_at: Option<Duration>,
+    /// The reloaded page of the owner, if it attached before the old page detached.
+    successor: Option<ClientId>,
 }
 
-impl Owner {
+impl SizeOwner {
     pub(super) fn is(&self, client: &ClientId) -> bool {
         self.client.as_ref() == Some(client)
     }
 
-    /// A viewer that may write and has a window is here. True when it owns the size now.
-    pub(super) fn arrive(&mut self, client: &ClientId, was: Option<&ClientId>) -> bool {
+    /// A writer with a window attached. Returns whether it owns the size now.
+    pub(super) fn attach(&mut self, client: &ClientId, was: Option<&ClientId>) -> bool {
         let inherits = was.is_some() && was == self.client.as_ref();
         if self.is(client) {
-            self.left = None;
-        } else if self.client.is_none() || (inherits && self.left.is_some()) {
+            self.detached_at = None;
+        } else if self.client.is_none() || (inherits && self.detached_at.is_some()) {
             self.claim(client);
         } else if inherits {
-            self.heir = Some(client.clone());
+            self.successor = Some(client.clone());
         }
         self.is(client)
     }
 
-    /// A client becomes the owner.
     pub(super) fn claim(&mut self, client: &ClientId) {
-        *self = Owner { client: Some(client.clone()), left: None, heir: None };
+        self.pass(Some(client));
     }
 
-    /// A client is no longer attached. True when its heir takes over.
-    pub(super) fn leave(&mut self, client: &ClientId, now: Duration) -> bool {
-        if self.heir.as_ref() == Some(client) {
-            self.heir = None;
+    /// A client detached. Returns whether its successor takes over.
+    pub(super) fn detach(&mut self, client: &ClientId, now: Duration) -> bool {
+        if self.successor.as_ref() == Some(client) {
+            self.successor = None;
         }
         if !self.is(client) {
             return false;
         }
-        match self.heir.take() {
-            Some(heir) => {
-                self.claim(&heir);
+        match self.successor.take() {
+            Some(successor) => {
+                self.claim(&successor);
                 true
             }
             None => {
-                self.left = Some(now);
+                self.detached_at = Some(now);
                 false
             }
         }
     }
 
-    /// When ownership passes on, unless the owner returns.
+    /// When ownership passes on, unless the owner attaches again.
     pub(super) fn deadline(&self, grace: Duration) -> Option<Duration> {
-        self.left.map(|left| left + grace)
+        self.detached_at.map(|at| at + grace)
     }
 
-    /// The owner stayed away, or may no longer write: `next` has it now.
+    /// Makes `next` the owner.
     pub(super) fn pass(&mut self, next: Option<&ClientId>) {
-        *self = Owner { client: next.cloned(), left: None, heir: None };
+        *self = SizeOwner { client: next.cloned(), detached_at: None, successor: None };
     }
 }
 
@@ -81,25 +80,25 @@ mod tests {
     }
 
     #[test]
-    fn r23_size_belongs_to_one_and_survives_a_drop() {
-        let mut owner = Owner::default();
-        assert!(owner.arrive(&id(1), None));
-        assert!(!owner.arrive(&id(2), None));
-        assert!(!owner.leave(&id(1), Duration::from_secs(5)));
+    fn r23_the_size_has_one_owner_and_survives_a_disconnect() {
+        let mut owner = SizeOwner::default();
+        assert!(owner.attach(&id(1), None));
+        assert!(!owner.attach(&id(2), None));
+        assert!(!owner.detach(&id(1), Duration::from_secs(5)));
         assert_eq!(owner.deadline(Duration::from_secs(60)), Some(Duration::from_secs(65)));
-        assert!(!owner.arrive(&id(3), None));
-        assert!(owner.arrive(&id(1), None));
+        assert!(!owner.attach(&id(3), None));
+        assert!(owner.attach(&id(1), None));
         assert_eq!(owner.deadline(Duration::from_secs(60)), None);
     }
 
     #[test]
-    fn a_reloaded_page_inherits_and_a_duplicated_tab_does_not() {
-        let mut owner = Owner::default();
-        owner.arrive(&id(1), None);
-        assert!(!owner.arrive(&id(2), Some(&id(1))));
-        assert!(owner.leave(&id(1), Duration::ZERO));
+    fn a_reloaded_page_inherits_the_size_and_a_duplicated_tab_does_not() {
+        let mut owner = SizeOwner::default();
+        owner.attach(&id(1), None);
+        assert!(!owner.attach(&id(2), Some(&id(1))));
+        assert!(owner.detach(&id(1), Duration::ZERO));
         assert!(owner.is(&id(2)));
-        owner.leave(&id(2), Duration::ZERO);
-        assert!(owner.arrive(&id(3), Some(&id(2))));
+        owner.detach(&id(2), Duration::ZERO);
+        assert!(owner.attach(&id(3), Some(&id(2))));
     }
 }

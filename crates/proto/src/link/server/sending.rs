@@ -1,8 +1,7 @@
-//! What a connection is sent next: what is urgent, then news, then the output in its order.
+//! Chooses what to send on a connection next: pongs and errors first, then other messages, then output in order.
 
 use std::time::Duration;
 
-use super::conn::Conn;
 use super::stream::{Announcement, Step};
 use super::{ConnId, Server, ServerEvent, Transmit};
 use crate::close;
@@ -10,7 +9,7 @@ use crate::message::{Attached, Present, ServerMessage, SnapshotLength, Verdict, 
 use crate::session::SessionInfo;
 
 impl Server {
-    /// The next thing for a connection, while its own buffer has room.
+    /// The next thing to send on a connection. Call it only while the connection's buffer has room.
     pub fn poll_transmit(&mut self, id: ConnId, now: Duration) -> Option<Transmit> {
         self.tick(now);
         let conn = self.conns.get_mut(&id)?;
@@ -26,51 +25,51 @@ impl Server {
         if let Some(ping) = conn.next_ping(self.config.heartbeat, self.now) {
             return Some(Transmit::Text(ping));
         }
-        if let Some(news) = self.next_news(id) {
-            return Some(Transmit::Text(news));
+        if let Some(message) = self.next_message(id) {
+            return Some(Transmit::Text(message));
         }
         let next = self.next_output(id);
         if let Some(viewer) = self.conns.get_mut(&id).and_then(|conn| conn.viewer.as_mut()) {
-            viewer.owed.sending = matches!(next, Some(Transmit::Output { .. }));
+            viewer.pending.sent_output = matches!(next, Some(Transmit::Output { .. }));
         }
         next
     }
 
-    /// What may overtake output: acks, presence, titles and the like. Nothing before `attached`.
-    fn next_news(&mut self, id: ConnId) -> Option<ServerMessage> {
+    /// The next message that may overtake output, such as an ack or a title. There is none before `attached`.
+    fn next_message(&mut self, id: ConnId) -> Option<ServerMessage> {
         let viewer = self.conns.get_mut(&id)?.viewer.as_mut().filter(|viewer| viewer.announced)?;
-        let owed = &mut viewer.owed;
-        let last_chance = self.tape.exit.is_some();
-        if owed.ack.is_some_and(|at| at <= self.now || owed.sending || last_chance) {
-            owed.ack = None;
-            let input = self.typing.get(viewer.serial).map_or(0, |known| known.written);
+        let pending = &mut viewer.pending;
+        let exited = self.output.exit.is_some();
+        if pending.ack.is_some_and(|at| at <= self.now || pending.sent_output || exited) {
+            pending.ack = None;
+            let input = self.input.get(viewer.serial).map_or(0, |record| record.written);
             return Some(ServerMessage::Ack { input });
         }
-        if std::mem::take(&mut owed.title)
+        if std::mem::take(&mut pending.title)
             && let Some(title) = self.title.clone()
         {
             return Some(ServerMessage::Title { title });
         }
-        if std::mem::take(&mut owed.cwd)
+        if std::mem::take(&mut pending.cwd)
             && let Some(cwd) = self.cwd.clone()
         {
             return Some(ServerMessage::Cwd { cwd });
         }
-        if std::mem::take(&mut owed.bell) {
+        if std::mem::take(&mut pending.bell) {
             return Some(ServerMessage::Bell);
         }
-        if let Some(notice) = owed.next_notice() {
+        if let Some(notice) = pending.next_notice() {
             return Some(notice);
         }
-        owed.presence.take_if(|at| *at <= self.now).map(|_| self.presence())
+        pending.presence.take_if(|at| *at <= self.now).map(|_| self.presence())
     }
 
     fn next_output(&mut self, id: ConnId) -> Option<Transmit> {
         loop {
             let viewer = self.conns.get_mut(&id)?.viewer.as_mut()?;
-            match viewer.stream.poll(&self.tape, self.now)? {
+            match viewer.stream.poll(&self.output, self.now)? {
                 Step::Send(transmit) => return Some(transmit),
-                Step::Ask(scope) => {
+                Step::RequestSnapshot(scope) => {
                     let scrollback = viewer.scrollback;
                     self.events.push_back(ServerEvent::NeedSnapshot { conn: id, scope, scrollback });
                 }
@@ -80,8 +79,8 @@ impl Server {
                 }
                 Step::Exit => {
                     self.close(id, close::NORMAL, "the session exited");
-                    let exit = self.tape.exit.clone().unwrap_or_default();
-                    let offset = self.tape.end();
+                    let exit = self.output.exit.clone().unwrap_or_default();
+                    let offset = self.output.end();
                     let exit = ServerMessage::Exit { code: exit.code, signal: exit.signal, offset };
                     return Some(Transmit::Text(exit));
                 }
@@ -111,17 +110,17 @@ impl Server {
         })))
     }
 
-    /// The session as it is now.
+    /// The session's description, with its current size, offset and number of clients.
     pub fn info(&self) -> SessionInfo {
         let mut info = self.info.clone();
         if let Some(terminal) = &mut info.terminal {
-            terminal.size = self.tape.size();
+            terminal.size = self.output.size();
         }
-        SessionInfo { clients: self.clients(), epoch: self.config.epoch.clone(), offset: self.tape.end(), ..info }
+        SessionInfo { clients: self.clients(), epoch: self.config.epoch.clone(), offset: self.output.end(), ..info }
     }
 
     fn presence(&self) -> ServerMessage {
-        let mut viewers: Vec<_> = self.conns.values().filter_map(|conn: &Conn| conn.viewer.as_ref()).collect();
+        let mut viewers: Vec<_> = self.conns.values().filter_map(|conn| conn.viewer.as_ref()).collect();
         viewers.sort_by_key(|viewer| viewer.rank);
         let present = viewers.iter().map(|viewer| Present {
             client: viewer.client.clone(),

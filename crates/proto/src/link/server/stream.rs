@@ -1,29 +1,30 @@
-//! What one viewer is sent of the output: bytes in order, sizes at their place, snapshots where bytes cannot do.
+//! The output to one viewer: bytes in order, each change of size at its offset, and snapshots where bytes are skipped.
 //!
-//! A stream is at `sent`, and next sends the byte there. It leaves that place only by sending output, or by a
-//! snapshot of a later place, which says what was skipped. So nothing is repeated and no gap is silent.
+//! A stream sends the byte at `sent` next. That offset advances only by sending output, or by a snapshot at a later
+//! offset, which announces what it skips. So no byte is repeated, and no gap is silent.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::flow::Flow;
-use super::tape::Tape;
+use super::output_index::OutputIndex;
 use super::{Snapshot, Transmit};
 use crate::Offset;
 use crate::config::{LAG_WINDOWS, PACE, SNAPSHOT_RETRIES, ServerConfig};
 use crate::message::{Cursor, Lag, Missed, Reason, Scope, ServerMessage, Verdict};
 use crate::size::Size;
 
-/// The output side of one viewer.
+/// The state of the output to one viewer.
 #[derive(Debug)]
 pub(super) struct Stream {
     lag: Lag,
     window: u64,
     chunk: usize,
+    /// The next byte to send.
     sent: Offset,
-    /// The size that the viewer's emulator has at `sent`.
-    told: Size,
+    /// The size of the viewer's terminal at `sent`.
+    viewer_size: Size,
     flow: Flow,
     phase: Phase,
     repaint: Repaint,
@@ -33,20 +34,18 @@ pub(super) struct Stream {
 /// What to do next.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Tell the viewer where its output goes on from.
+    /// Send `attached` or `snapshot`.
     Announce(Announcement),
-    /// Ask the screen for a snapshot.
-    Ask(Scope),
-    /// Send this.
+    RequestSnapshot(Scope),
     Send(Transmit),
     /// All output is sent, and there will be no more.
     Exit,
 }
 
-/// Where a stream goes on, and why there.
+/// Where the output to a viewer continues, and why.
 #[derive(Clone, Debug)]
 pub(super) struct Announcement {
-    /// It answers the hello.
+    /// This is the answer to the hello.
     pub(super) first: bool,
     pub(super) verdict: Verdict,
     pub(super) reason: Option<Reason>,
@@ -59,73 +58,85 @@ pub(super) struct Announcement {
 
 #[derive(Debug)]
 enum Phase {
-    /// Holds its output for a snapshot.
-    Wanting(Want),
-    /// Has what it needs to say where it goes on.
+    /// Sends nothing until a snapshot is ready.
+    AwaitingSnapshot(RequiredSnapshot),
+    /// Next sends the announcement, then the snapshot, which is empty for an exact resume.
     Announcing(Announcement, Bytes),
     /// Sends the rest of a snapshot.
-    Painting(Bytes),
-    /// Sends output.
-    Flowing,
-    /// Has sent everything.
+    SendingSnapshot(Bytes),
+    SendingOutput,
+    /// Everything is sent, including the exit.
     Ended,
 }
 
-/// A snapshot without which the stream cannot go on.
+/// A snapshot without which the stream cannot continue.
 #[derive(Debug)]
-struct Want {
+struct RequiredSnapshot {
+    /// It answers the hello.
     first: bool,
     reason: Reason,
     scope: Scope,
-    /// The first byte that will be missed, if that makes sense for the reason.
+    /// The first byte that the snapshot skips; `None` if the viewer had no position in this output.
     from: Option<Offset>,
     since: Duration,
-    ask: Ask,
+    request: SnapshotRequest,
 }
 
-/// One snapshot is outstanding at a time.
+/// The request for a snapshot. A stream has at most one pending at a time.
 #[derive(Debug, Default)]
-struct Ask {
-    /// Since when it is outstanding, and how much of the terminal it is to have.
-    out: Option<(Duration, Scope)>,
-    refused: u8,
+struct SnapshotRequest {
+    /// When the pending request was made, and its scope.
+    pending: Option<(Duration, Scope)>,
+    /// How many snapshots were received and could not be used.
+    rejected: u8,
 }
 
-impl Ask {
-    /// The answer was of no use.
-    fn again(&mut self) {
-        *self = Ask { out: None, refused: self.refused.saturating_add(1) };
+impl SnapshotRequest {
+    /// The snapshot received cannot be used; request another one.
+    fn retry(&mut self) {
+        *self = SnapshotRequest { pending: None, rejected: self.rejected.saturating_add(1) };
     }
 }
 
-/// A snapshot of the visible screen that is painted when the stream comes by its offset: nothing is held or missed.
+/// A snapshot of the visible screen that is sent when the stream reaches its offset, so that no output is skipped.
 #[derive(Debug)]
 enum Repaint {
     None,
-    Due(Reason, Ask),
+    Due(Reason, SnapshotRequest),
     Ready(Reason, Snapshot),
 }
 
 impl Stream {
-    /// A stream for a hello with this cursor.
-    pub(super) fn new(config: &ServerConfig, tape: &Tape, lag: Lag, cursor: Option<&Cursor>, now: Duration) -> Stream {
-        let at = cursor.map_or(tape.screen(), |cursor| cursor.offset);
+    /// A stream that resumes at `cursor`.
+    pub(super) fn new(
+        config: &ServerConfig,
+        output: &OutputIndex,
+        lag: Lag,
+        cursor: Option<&Cursor>,
+        now: Duration,
+    ) -> Stream {
+        let at = cursor.map_or(output.screen(), |cursor| cursor.offset);
         let window = config.window.max(1);
-        let refused = match cursor {
+        let snapshot_reason = match cursor {
             None => Some((Reason::Fresh, None)),
             Some(cursor) if cursor.epoch != config.epoch => Some((Reason::Epoch, None)),
-            Some(_) if at > tape.end() => Some((Reason::Ahead, None)),
-            Some(_) if at < tape.start() => Some((Reason::Trimmed, Some(at))),
-            Some(_) if lag == Lag::Skip && tape.screen().saturating_sub(at) > LAG_WINDOWS * window => {
+            Some(_) if at > output.end() => Some((Reason::Ahead, None)),
+            Some(_) if at < output.start() => Some((Reason::Trimmed, Some(at))),
+            Some(_) if lag == Lag::Skip && output.screen().saturating_sub(at) > LAG_WINDOWS * window => {
                 Some((Reason::Lagging, Some(at)))
             }
             Some(_) => None,
         };
-        let size = tape.size_at(at);
-        let phase = match refused {
-            Some((reason, from)) => {
-                Phase::Wanting(Want { first: true, reason, scope: Scope::All, from, since: now, ask: Ask::default() })
-            }
+        let size = output.size_at(at);
+        let phase = match snapshot_reason {
+            Some((reason, from)) => Phase::AwaitingSnapshot(RequiredSnapshot {
+                first: true,
+                reason,
+                scope: Scope::All,
+                from,
+                since: now,
+                request: SnapshotRequest::default(),
+            }),
             None => Phase::Announcing(Announcement::exact(at, size), Bytes::new()),
         };
         Stream {
@@ -133,7 +144,7 @@ impl Stream {
             window,
             chunk: config.chunk.max(1),
             sent: at,
-            told: size,
+            viewer_size: size,
             flow: Flow::new(window, config.chunk as u64, at),
             phase,
             repaint: Repaint::None,
@@ -141,103 +152,107 @@ impl Stream {
         }
     }
 
-    /// The next step, or nothing until something changes.
-    pub(super) fn poll(&mut self, tape: &Tape, now: Duration) -> Option<Step> {
+    /// The next step, or `None` until something changes.
+    pub(super) fn poll(&mut self, output: &OutputIndex, now: Duration) -> Option<Step> {
         loop {
             match &mut self.phase {
-                Phase::Wanting(want) => {
-                    let enough = want.first || tape.screen() >= self.sent;
-                    if want.ask.out.is_some() || !enough {
+                Phase::AwaitingSnapshot(required) => {
+                    let screen_ready = required.first || output.screen() >= self.sent;
+                    if required.request.pending.is_some() || !screen_ready {
                         return None;
                     }
-                    want.ask.out = Some((now, want.scope));
-                    return Some(Step::Ask(want.scope));
+                    required.request.pending = Some((now, required.scope));
+                    return Some(Step::RequestSnapshot(required.scope));
                 }
                 Phase::Announcing(announcement, bytes) => {
                     let (announcement, bytes) = (announcement.clone(), std::mem::take(bytes));
                     return Some(Step::Announce(self.announce(announcement, bytes)));
                 }
-                Phase::Painting(rest) => {
+                Phase::SendingSnapshot(rest) => {
                     let part = rest.split_to(self.chunk.min(rest.len()));
                     if rest.is_empty() {
-                        self.phase = Phase::Flowing;
+                        self.phase = Phase::SendingOutput;
                     }
                     return Some(Step::Send(Transmit::SnapshotPart(part)));
                 }
-                Phase::Flowing => match self.flow(tape, now) {
-                    Flowed::Step(step) => return Some(step),
-                    Flowed::Again => {}
-                    Flowed::Wait => return None,
+                Phase::SendingOutput => match self.poll_output(output, now) {
+                    Progress::Step(step) => return Some(step),
+                    Progress::PhaseChanged => {}
+                    Progress::Wait => return None,
                 },
                 Phase::Ended => return None,
             }
         }
     }
 
-    /// Whether it goes on only when the screen has come further: see [`Server::handle_screen`].
+    /// Whether the stream can continue only after the next [`Server::handle_screen`].
     ///
     /// [`Server::handle_screen`]: super::Server::handle_screen
-    pub(super) fn waits_for_screen(&self, tape: &Tape) -> bool {
-        let unasked = match (&self.phase, &self.repaint) {
-            (Phase::Wanting(want), _) => want.ask.out.is_none(),
-            (Phase::Flowing, Repaint::Due(..)) => true,
+    pub(super) fn waits_for_screen(&self, output: &OutputIndex) -> bool {
+        let waits = match (&self.phase, &self.repaint) {
+            (Phase::AwaitingSnapshot(required), _) => required.request.pending.is_none(),
+            (Phase::SendingOutput, Repaint::Due(..)) => true,
             _ => false,
         };
-        unasked && tape.screen() < tape.end()
+        waits && output.screen() < output.end()
     }
 
     fn announce(&mut self, announcement: Announcement, bytes: Bytes) -> Announcement {
         if announcement.first {
-            // The cursor may have been of another life, or of no place at all.
+            // The cursor may have been from another epoch, or past the end.
             self.flow = Flow::new(self.window, self.chunk as u64, announcement.offset);
             self.sent = announcement.offset;
         }
         if announcement.verdict == Verdict::Snapshot {
-            self.flow.jump(self.sent, announcement.offset, announcement.bytes);
+            self.flow.begin_snapshot(self.sent, announcement.offset, announcement.bytes);
         }
         self.sent = announcement.offset;
-        self.told = announcement.size;
+        self.viewer_size = announcement.size;
         self.behind_since = None;
         self.repaint = Repaint::None;
-        self.phase = if bytes.is_empty() { Phase::Flowing } else { Phase::Painting(bytes) };
+        self.phase = if bytes.is_empty() { Phase::SendingOutput } else { Phase::SendingSnapshot(bytes) };
         announcement
     }
 
-    fn flow(&mut self, tape: &Tape, now: Duration) -> Flowed {
-        if self.must_skip(tape, now) {
-            return self.skip(tape, now);
+    fn poll_output(&mut self, output: &OutputIndex, now: Duration) -> Progress {
+        if self.must_skip(output, now) {
+            return self.skip(output, now);
         }
-        let size = tape.size_at(self.sent);
-        if size != self.told {
-            // Emulators reflow differently, so a viewer that follows the screen gets the owner's.
-            if size.cols() != self.told.cols() && self.lag == Lag::Skip {
-                self.want_repaint(Reason::Resize);
+        let size = output.size_at(self.sent);
+        if size != self.viewer_size {
+            // Emulators reflow differently, so a viewer that follows the screen gets a snapshot of it.
+            if size.cols() != self.viewer_size.cols() && self.lag == Lag::Skip {
+                self.request_repaint(Reason::Resize);
             }
-            self.told = size;
-            return Flowed::Step(Step::Send(Transmit::Text(ServerMessage::Resize(size))));
+            self.viewer_size = size;
+            return Progress::Step(Step::Send(Transmit::Text(ServerMessage::Resize(size))));
         }
-        if let Some(flowed) = self.paint(tape, now) {
-            return flowed;
+        if let Some(progress) = self.poll_repaint(output, now) {
+            return progress;
         }
-        if let Some(output) = self.output(tape, now) {
-            return Flowed::Step(Step::Send(output));
+        if let Some(transmit) = self.next_output(output, now) {
+            return Progress::Step(Step::Send(transmit));
         }
-        // A screen that was asked for is waited for; one that cannot come, in the files of the dead, is not.
-        let painting = matches!(&self.repaint, Repaint::Due(_, Ask { out: Some(_), .. }) | Repaint::Ready(..));
-        if tape.exit.is_some() && self.sent == tape.end() && !painting {
+        // Wait for a pending repaint before the exit. Without an emulator, a repaint may never be requested.
+        let repainting = match &self.repaint {
+            Repaint::None => false,
+            Repaint::Due(_, request) => request.pending.is_some(),
+            Repaint::Ready(..) => true,
+        };
+        if output.exit.is_some() && self.sent == output.end() && !repainting {
             self.phase = Phase::Ended;
-            return Flowed::Step(Step::Exit);
+            return Progress::Step(Step::Exit);
         }
-        Flowed::Wait
+        Progress::Wait
     }
 
-    /// The bytes at `sent` are gone, or getting them all would keep the viewer in the past.
-    fn must_skip(&mut self, tape: &Tape, now: Duration) -> bool {
-        if self.sent < tape.start() {
+    /// Whether to skip ahead: the log no longer has the byte at `sent`, or the viewer is too far behind.
+    fn must_skip(&mut self, output: &OutputIndex, now: Duration) -> bool {
+        if self.sent < output.start() {
             return true;
         }
-        // The screen is as far as a snapshot can bring it.
-        let behind = tape.screen().saturating_sub(self.sent);
+        // A snapshot cannot take the viewer further than the screen.
+        let behind = output.screen().saturating_sub(self.sent);
         if self.lag == Lag::Wait || behind <= LAG_WINDOWS * self.flow.allowance(now) {
             self.behind_since = None;
             return false;
@@ -246,48 +261,49 @@ impl Stream {
         behind > LAG_WINDOWS * self.window || now.saturating_sub(since) >= PACE
     }
 
-    fn skip(&mut self, tape: &Tape, now: Duration) -> Flowed {
-        // One snapshot at a time: the next when the viewer has rendered this one.
-        if self.flow.is_painting() || tape.screen() < self.sent {
-            return Flowed::Wait;
+    fn skip(&mut self, output: &OutputIndex, now: Duration) -> Progress {
+        // One snapshot at a time: the next one only after the viewer has rendered this one.
+        if self.flow.snapshot_in_flight() || output.screen() < self.sent {
+            return Progress::Wait;
         }
         let (reason, scope) = match self.lag {
             Lag::Wait => (Reason::Trimmed, Scope::All),
             Lag::Skip => (Reason::Lagging, Scope::Screen),
         };
-        // An outstanding repaint answers this need as well, unless that is for the whole terminal.
-        let ask = match std::mem::replace(&mut self.repaint, Repaint::None) {
-            Repaint::Due(_, ask) => ask,
-            Repaint::None | Repaint::Ready(..) => Ask::default(),
+        // A pending repaint can be used for this as well, if it has the same scope.
+        let request = match std::mem::replace(&mut self.repaint, Repaint::None) {
+            Repaint::Due(_, request) => request,
+            Repaint::None | Repaint::Ready(..) => SnapshotRequest::default(),
         };
         let from = Some(self.sent);
-        self.phase = Phase::Wanting(Want { first: false, reason, scope, from, since: now, ask });
-        Flowed::Again
+        let required = RequiredSnapshot { first: false, reason, scope, from, since: now, request };
+        self.phase = Phase::AwaitingSnapshot(required);
+        Progress::PhaseChanged
     }
 
-    /// The screen is to be painted again, as soon as the stream is near it.
-    pub(super) fn want_repaint(&mut self, reason: Reason) {
+    /// Sends the visible screen again, as soon as the stream is close to it.
+    pub(super) fn request_repaint(&mut self, reason: Reason) {
         self.repaint = match std::mem::replace(&mut self.repaint, Repaint::None) {
-            Repaint::Due(reason, ask) => Repaint::Due(reason, ask),
-            // It may have been made before the request, but it is painted after it.
+            due @ Repaint::Due(..) => due,
+            // This snapshot was made before the request, but the viewer gets it afterwards.
             ready @ Repaint::Ready(..) if reason == Reason::Repaint => ready,
-            Repaint::None | Repaint::Ready(..) => Repaint::Due(reason, Ask::default()),
+            Repaint::None | Repaint::Ready(..) => Repaint::Due(reason, SnapshotRequest::default()),
         };
     }
 
-    fn paint(&mut self, tape: &Tape, now: Duration) -> Option<Flowed> {
+    fn poll_repaint(&mut self, output: &OutputIndex, now: Duration) -> Option<Progress> {
         match &mut self.repaint {
-            Repaint::Due(_, ask) => {
-                let near = tape.screen() >= self.sent && tape.screen() - self.sent <= self.window;
-                if ask.out.is_some() || !near || self.flow.is_painting() {
+            Repaint::Due(_, request) => {
+                let near = output.screen() >= self.sent && output.screen() - self.sent <= self.window;
+                if request.pending.is_some() || !near || self.flow.snapshot_in_flight() {
                     return None;
                 }
-                ask.out = Some((now, Scope::Screen));
-                Some(Flowed::Step(Step::Ask(Scope::Screen)))
+                request.pending = Some((now, Scope::Screen));
+                Some(Progress::Step(Step::RequestSnapshot(Scope::Screen)))
             }
             Repaint::Ready(reason, snapshot) if snapshot.offset == self.sent => {
-                if self.flow.is_painting() {
-                    return Some(Flowed::Wait);
+                if self.flow.snapshot_in_flight() {
+                    return Some(Progress::Wait);
                 }
                 let announcement = Announcement {
                     first: false,
@@ -300,30 +316,30 @@ impl Stream {
                     bytes: snapshot.bytes.len() as u64,
                 };
                 self.phase = Phase::Announcing(announcement, snapshot.bytes.clone());
-                Some(Flowed::Again)
+                Some(Progress::PhaseChanged)
             }
             Repaint::None | Repaint::Ready(..) => None,
         }
     }
 
-    fn output(&mut self, tape: &Tape, now: Duration) -> Option<Transmit> {
-        let mut ready = tape.run(self.sent);
+    fn next_output(&mut self, output: &OutputIndex, now: Duration) -> Option<Transmit> {
+        let mut ready = output.len_at_same_size(self.sent);
         match &self.repaint {
             Repaint::Ready(_, snapshot) => ready = ready.min(snapshot.offset.saturating_sub(self.sent)),
-            // A viewer that outruns the screen would never be painted: it stays behind it, and waits if that was not
-            // enough.
-            Repaint::Due(_, ask) if tape.exit.is_none() => {
-                let outran = ask.out.is_some() && ask.refused > 0;
-                ready = if outran { 0 } else { ready.min(tape.screen().saturating_sub(self.sent)) };
+            // A viewer that is ahead of the screen would never get a repaint. So it stays behind the screen, and waits
+            // for the snapshot if an earlier one came too late.
+            Repaint::Due(_, request) if output.exit.is_none() => {
+                let too_late = request.pending.is_some() && request.rejected > 0;
+                ready = if too_late { 0 } else { ready.min(output.screen().saturating_sub(self.sent)) };
             }
             Repaint::None | Repaint::Due(..) => {}
         }
         let in_flight = self.flow.in_flight(self.sent);
         let room = self.flow.allowance(now).saturating_sub(in_flight);
         let len = ready.min(room).min(self.chunk as u64);
-        // A sliver now would make slivers of all that follows: wait for the next ack.
-        let sliver = len < ready && len < self.chunk as u64 / 4 && in_flight > 0;
-        if len == 0 || sliver {
+        // A tiny frame now would make all later frames tiny, so wait for the next ack.
+        let tiny = len < ready && len < self.chunk as u64 / 4 && in_flight > 0;
+        if len == 0 || tiny {
             return None;
         }
         let from = self.sent;
@@ -331,83 +347,91 @@ impl Stream {
         Some(Transmit::Output { from, len: len as usize })
     }
 
-    /// A snapshot that was asked for is here. Nothing is done with one that nobody waits for.
-    pub(super) fn snapshot(&mut self, snapshot: Snapshot, tape: &Tape) {
-        let fits = snapshot.offset <= tape.end() && snapshot.size == tape.size_at(snapshot.offset);
+    /// A requested snapshot is ready. It is ignored if no request is pending.
+    pub(super) fn handle_snapshot(&mut self, snapshot: Snapshot, output: &OutputIndex) {
+        let fits = snapshot.offset <= output.end() && snapshot.size == output.size_at(snapshot.offset);
         match &mut self.phase {
-            Phase::Wanting(want) if want.ask.out.is_some_and(|(_, scope)| scope != want.scope) => {
-                want.ask = Ask::default();
+            Phase::AwaitingSnapshot(required)
+                if required.request.pending.is_some_and(|(_, scope)| scope != required.scope) =>
+            {
+                required.request = SnapshotRequest::default();
             }
-            Phase::Wanting(want) if want.ask.out.is_some() => {
-                let useful = match want.first {
-                    true => snapshot.offset >= want.from.unwrap_or(0),
+            Phase::AwaitingSnapshot(required) if required.request.pending.is_some() => {
+                let useful = match required.first {
+                    true => snapshot.offset >= required.from.unwrap_or(0),
                     false => snapshot.offset >= self.sent,
                 };
-                // In the files of the dead, no newer screen can come.
-                let newest = tape.exit.is_some() && tape.screen() < tape.start();
-                let replayable = snapshot.offset >= tape.start() || newest;
-                if useful && replayable && (fits || want.ask.refused >= SNAPSHOT_RETRIES) {
-                    self.phase = accept(want, snapshot, tape);
+                // An ended session has no emulator to make a newer one.
+                let newest = output.exit.is_some() && output.screen() < output.start();
+                let replayable = snapshot.offset >= output.start() || newest;
+                if useful && replayable && (fits || required.request.rejected >= SNAPSHOT_RETRIES) {
+                    self.phase = announce_snapshot(required, snapshot, output);
                 } else {
-                    want.ask.again();
+                    required.request.retry();
                 }
             }
-            Phase::Wanting(_) | Phase::Announcing(..) | Phase::Painting(_) | Phase::Flowing | Phase::Ended => {
-                if let Repaint::Due(reason, ask) = &mut self.repaint
-                    && ask.out.is_some()
+            Phase::AwaitingSnapshot(_)
+            | Phase::Announcing(..)
+            | Phase::SendingSnapshot(_)
+            | Phase::SendingOutput
+            | Phase::Ended => {
+                if let Repaint::Due(reason, request) = &mut self.repaint
+                    && request.pending.is_some()
                 {
-                    if snapshot.offset >= self.sent && (fits || ask.refused >= SNAPSHOT_RETRIES) {
+                    if snapshot.offset >= self.sent && (fits || request.rejected >= SNAPSHOT_RETRIES) {
                         self.repaint = Repaint::Ready(*reason, snapshot);
                     } else {
-                        ask.again();
+                        request.retry();
                     }
                 }
             }
         }
     }
 
-    /// The viewer rendered up to here. False when that is more than it was sent.
-    pub(super) fn ack(&mut self, offset: Offset, now: Duration) -> bool {
-        // While a snapshot is still being sent, the viewer cannot have rendered it: this is about what came before.
-        let early = matches!(self.phase, Phase::Painting(_)) && offset == self.sent;
+    /// The viewer has rendered everything before `offset`. Returns false if that is more than was sent.
+    pub(super) fn handle_ack(&mut self, offset: Offset, now: Duration) -> bool {
+        // A viewer cannot have rendered a snapshot that is still being sent; the ack is for the output before it.
+        let early = matches!(self.phase, Phase::SendingSnapshot(_)) && offset == self.sent;
         if offset <= self.sent && !early {
             self.flow.ack(offset, now);
         }
         offset <= self.sent
     }
 
-    /// When a snapshot must have come, or else the viewer resumes on a new connection.
-    pub(super) fn deadline(&self, within: Duration) -> Option<Duration> {
+    /// When to close the connection, unless a pending snapshot is ready by then.
+    pub(super) fn snapshot_deadline(&self, within: Duration) -> Option<Duration> {
         let since = match (&self.phase, &self.repaint) {
-            (Phase::Wanting(want), _) => Some(want.since),
-            (_, Repaint::Due(_, ask)) => ask.out.map(|(since, _)| since),
+            (Phase::AwaitingSnapshot(required), _) => Some(required.since),
+            (_, Repaint::Due(_, request)) => request.pending.map(|(since, _)| since),
             (_, Repaint::None | Repaint::Ready(..)) => None,
         };
         since.map(|since| since + within)
     }
 
-    /// When the viewer will have been behind for too long, unless it catches up.
+    /// When to skip ahead, unless the viewer catches up.
     pub(super) fn lag_deadline(&self) -> Option<Duration> {
-        let flowing = matches!(self.phase, Phase::Flowing) && !self.flow.is_painting();
-        self.behind_since.filter(|_| flowing).map(|since| since + PACE)
+        let sending = matches!(self.phase, Phase::SendingOutput) && !self.flow.snapshot_in_flight();
+        self.behind_since.filter(|_| sending).map(|since| since + PACE)
     }
 }
 
-enum Flowed {
+/// The result of an attempt to send output.
+enum Progress {
     Step(Step),
-    Again,
+    PhaseChanged,
+    /// Nothing can be sent until something changes.
     Wait,
 }
 
-fn accept(want: &Want, snapshot: Snapshot, tape: &Tape) -> Phase {
-    // Only files left by a killed session can have a screen older than their log: the bytes between are missed.
-    let offset = snapshot.offset.max(tape.start());
-    let from = want.from.or((offset > snapshot.offset).then_some(snapshot.offset));
+fn announce_snapshot(required: &RequiredSnapshot, snapshot: Snapshot, output: &OutputIndex) -> Phase {
+    // After a crash, the last saved screen may be older than the log. The bytes in between are missed.
+    let offset = snapshot.offset.max(output.start());
+    let from = required.from.or((offset > snapshot.offset).then_some(snapshot.offset));
     let announcement = Announcement {
-        first: want.first,
+        first: required.first,
         verdict: Verdict::Snapshot,
-        reason: Some(want.reason),
-        scope: want.scope,
+        reason: Some(required.reason),
+        scope: required.scope,
         missed: from.filter(|from| *from < offset).map(|from| Missed { from, to: offset }),
         offset,
         size: snapshot.size,

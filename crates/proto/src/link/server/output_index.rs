@@ -1,5 +1,5 @@
-//! The session's output as its viewers' streams see it: what the log holds, how far the screen is, and which size
-//! was in force where.
+//! An index of the session's output: the range in the log, how far the screen is, and the terminal size at each
+//! offset.
 
 use std::collections::VecDeque;
 
@@ -7,34 +7,35 @@ use crate::Offset;
 use crate::session::ExitStatus;
 use crate::size::Size;
 
-/// The output of one life. Offsets only grow.
+/// The index of one epoch's output. Offsets only grow.
 #[derive(Debug)]
-pub(super) struct Tape {
+pub(super) struct OutputIndex {
     start: Offset,
     end: Offset,
+    /// How far the emulator has processed the output.
     screen: Offset,
     /// The size before the first of `resizes`.
     base: Size,
-    /// From which offset on the terminal had which size; offsets ascend, neighbours differ.
+    /// Each size with the offset where it takes effect. Offsets ascend, and neighbouring sizes differ.
     resizes: VecDeque<(Offset, Size)>,
-    most_resizes: usize,
+    max_resizes: usize,
     pub(super) exit: Option<ExitStatus>,
 }
 
-impl Tape {
-    pub(super) fn new(size: Size, most_resizes: usize) -> Tape {
-        Tape {
+impl OutputIndex {
+    pub(super) fn new(size: Size, max_resizes: usize) -> OutputIndex {
+        OutputIndex {
             start: 0,
             end: 0,
             screen: 0,
             base: size,
             resizes: VecDeque::new(),
-            most_resizes: most_resizes.max(1),
+            max_resizes: max_resizes.max(1),
             exit: None,
         }
     }
 
-    /// The first byte from which a replay is right.
+    /// The oldest offset that can be replayed: its byte is in the log, and the size there is known.
     pub(super) fn start(&self) -> Offset {
         self.start
     }
@@ -55,29 +56,29 @@ impl Tape {
         }
     }
 
-    pub(super) fn screen_at(&mut self, offset: Offset) {
+    pub(super) fn set_screen(&mut self, offset: Offset) {
         self.screen = self.screen.max(offset).min(self.end);
     }
 
-    /// The size from `at` on; a later word about the same place replaces the earlier one.
-    pub(super) fn resized(&mut self, at: Offset, size: Size) {
+    /// Records that the terminal has this size from `at` on, replacing an earlier record for the same offset.
+    pub(super) fn record_resize(&mut self, at: Offset, size: Size) {
         if at <= self.start && self.resizes.is_empty() {
             self.base = size;
             return;
         }
         let i = self.resizes.partition_point(|(other, _)| *other < at);
         match self.resizes.get_mut(i) {
-            Some((other, there)) if *other == at => *there = size,
+            Some((other, recorded)) if *other == at => *recorded = size,
             _ => self.resizes.insert(i, (at, size)),
         }
-        // Neighbours differ: a change to the same size is none.
+        // Keep neighbouring sizes different.
         if self.resizes.get(i + 1).is_some_and(|(_, next)| *next == size) {
             self.resizes.remove(i + 1);
         }
         if i.checked_sub(1).map_or(self.base, |before| self.resizes[before].1) == size {
             self.resizes.remove(i);
         }
-        while self.resizes.len() > self.most_resizes {
+        while self.resizes.len() > self.max_resizes {
             self.forget_oldest();
         }
     }
@@ -85,12 +86,12 @@ impl Tape {
     fn forget_oldest(&mut self) {
         if let Some((at, size)) = self.resizes.pop_front() {
             self.base = size;
-            // What came before it can no longer be replayed at its own size.
+            // The size before it is no longer known, so the output there cannot be replayed.
             self.start = self.start.max(at);
         }
     }
 
-    /// The size in force for the byte at `offset`.
+    /// The size for the byte at `offset`.
     pub(super) fn size_at(&self, offset: Offset) -> Size {
         match self.resizes.partition_point(|(at, _)| *at <= offset) {
             0 => self.base,
@@ -98,13 +99,13 @@ impl Tape {
         }
     }
 
-    /// The size now.
+    /// The latest size.
     pub(super) fn size(&self) -> Size {
         self.resizes.back().map_or(self.base, |(_, size)| *size)
     }
 
-    /// How far output goes from `offset` without a change of size.
-    pub(super) fn run(&self, offset: Offset) -> u64 {
+    /// The number of bytes from `offset` to the next change of size, or to the end.
+    pub(super) fn len_at_same_size(&self, offset: Offset) -> u64 {
         let next = self.resizes.partition_point(|(at, _)| *at <= offset);
         let stop = self.resizes.get(next).map_or(self.end, |(at, _)| *at).min(self.end);
         stop.saturating_sub(offset)
@@ -120,28 +121,28 @@ mod tests {
     }
 
     #[test]
-    fn r23_a_replay_has_the_size_of_its_time() {
-        let mut tape = Tape::new(size(80), 10);
-        tape.retain(0, 100);
-        tape.resized(40, size(100));
-        tape.resized(40, size(90));
-        tape.resized(70, size(60));
-        assert_eq!([39, 40, 69, 70].map(|at| tape.size_at(at).cols()), [80, 90, 90, 60]);
-        assert_eq!([0, 40, 70, 100].map(|at| tape.run(at)), [40, 30, 30, 0]);
-        tape.resized(40, size(80));
-        assert_eq!(tape.run(0), 70);
-        tape.retain(75, 100);
-        assert_eq!((tape.size_at(75).cols(), tape.size()), (60, size(60)));
+    fn r23_a_replay_has_the_size_of_the_original() {
+        let mut index = OutputIndex::new(size(80), 10);
+        index.retain(0, 100);
+        index.record_resize(40, size(100));
+        index.record_resize(40, size(90));
+        index.record_resize(70, size(60));
+        assert_eq!([39, 40, 69, 70].map(|at| index.size_at(at).cols()), [80, 90, 90, 60]);
+        assert_eq!([0, 40, 70, 100].map(|at| index.len_at_same_size(at)), [40, 30, 30, 0]);
+        index.record_resize(40, size(80));
+        assert_eq!(index.len_at_same_size(0), 70);
+        index.retain(75, 100);
+        assert_eq!((index.size_at(75).cols(), index.size()), (60, size(60)));
     }
 
     #[test]
     fn r52_a_flood_of_resizes_trims_the_log_instead_of_growing() {
-        let mut tape = Tape::new(size(80), 4);
-        tape.retain(0, 100);
+        let mut index = OutputIndex::new(size(80), 4);
+        index.retain(0, 100);
         for at in 1..=10 {
-            tape.resized(at * 10, size(100 + at as u32));
+            index.record_resize(at * 10, size(100 + at as u32));
         }
-        assert_eq!(tape.start(), 60);
-        assert_eq!([60, 69, 70, 100].map(|at| tape.size_at(at).cols()), [106, 106, 107, 110]);
+        assert_eq!(index.start(), 60);
+        assert_eq!([60, 69, 70, 100].map(|at| index.size_at(at).cols()), [106, 106, 107, 110]);
     }
 }
