@@ -1,6 +1,6 @@
-//! Any bytes as frames: `cargo fuzz run --sanitizer none frame_decode`.
+//! Decodes arbitrary bytes as frames: `cargo fuzz run --sanitizer none frame_decode`.
 #![no_main]
-#![allow(dead_code, reason = "the other target uses the rest")]
+#![allow(dead_code, reason = "the other target uses the rest of the module")]
 
 #[path = "../../crates/proto/tests/hostile/mod.rs"]
 mod hostile;

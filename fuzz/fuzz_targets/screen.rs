@@ -1,4 +1,4 @@
-//! The emulator on arbitrary output, cut anywhere, resized in between: it must neither panic nor grow without bound.
+//! Feeds arbitrary output and resizes to the emulator, which must neither panic nor grow without bound.
 #![no_main]
 
 use bowline_proto::message::Scope;

@@ -1,22 +1,22 @@
-//! What many viewers of one session cost it.
+//! Presence with few and with many viewers.
 #![allow(
     clippy::unwrap_used,
     clippy::wildcard_enum_match_arm,
     dead_code,
-    reason = "a test may stop at the first surprise, and uses its part of the desk"
+    reason = "a test may panic, and this one uses only part of the harness"
 )]
 
-mod desk;
+mod harness;
 
 use bowline_proto::config::{CROWD, PRESENCE_EVERY};
 use bowline_proto::link::{ConnId, Transmit};
 use bowline_proto::message::ServerMessage;
-use desk::{Desk, hello};
+use harness::{Harness, hello};
 use serde_json::json;
 
-/// The lengths of all lists of who is here that a viewer is sent now.
-fn lists(desk: &mut Desk, conn: u64) -> Vec<usize> {
-    let sent = std::iter::from_fn(|| desk.server.poll_transmit(ConnId(conn), desk.now));
+/// The number of clients in each presence message that the server sends on a connection now.
+fn presence(harness: &mut Harness, conn: u64) -> Vec<usize> {
+    let sent = std::iter::from_fn(|| harness.server.poll_transmit(ConnId(conn), harness.now));
     sent.filter_map(|transmit| match transmit {
         Transmit::Text(ServerMessage::Presence { clients }) => Some(clients.len()),
         _ => None,
@@ -25,36 +25,40 @@ fn lists(desk: &mut Desk, conn: u64) -> Vec<usize> {
 }
 
 #[test]
-fn r26_a_few_hear_at_once_who_comes_and_goes() {
-    let mut desk = Desk::new();
+fn r26_a_few_viewers_get_each_change_of_presence_at_once() {
+    let mut harness = Harness::new();
     for n in 1..=CROWD as u8 {
-        desk.open(n.into(), hello(n, n.into(), json!({})));
+        harness.open(n.into(), hello(n, n.into(), json!({})));
         for conn in 1..n {
-            assert_eq!(lists(&mut desk, conn.into()), [usize::from(n)], "{conn} of {n}");
+            assert_eq!(presence(&mut harness, conn.into()), [usize::from(n)], "{conn} of {n}");
         }
     }
-    desk.server.handle_closed(ConnId(1), desk.now);
-    assert_eq!(lists(&mut desk, 2), [CROWD - 1]);
+    harness.server.handle_closed(ConnId(1), harness.now);
+    assert_eq!(presence(&mut harness, 2), [CROWD - 1]);
 }
 
 #[test]
-fn r26_a_crowd_hears_of_all_that_came_together() {
+fn r26_many_viewers_get_changes_of_presence_together() {
     const COUNT: u8 = 100;
-    let mut desk = Desk::new();
+    let mut harness = Harness::new();
     for n in 1..=COUNT {
-        desk.open(n.into(), hello(n, n.into(), json!({})));
+        harness.open(n.into(), hello(n, n.into(), json!({})));
         if usize::from(n) > CROWD {
             for conn in 1..n {
-                let heard = lists(&mut desk, conn.into());
-                assert!(heard.is_empty() || usize::from(n) == CROWD + 1, "{conn} of {n}: {heard:?}");
+                let received = presence(&mut harness, conn.into());
+                assert!(received.is_empty() || usize::from(n) == CROWD + 1, "{conn} of {n}: {received:?}");
             }
         }
     }
-    assert_eq!(desk.server.poll_timeout(), Some(desk.now + PRESENCE_EVERY), "the driver is woken for it");
-    desk.now += PRESENCE_EVERY;
+    assert_eq!(
+        harness.server.poll_timeout(),
+        Some(harness.now + PRESENCE_EVERY),
+        "the driver is woken to send presence"
+    );
+    harness.now += PRESENCE_EVERY;
     for conn in 1..=COUNT {
-        let heard = lists(&mut desk, conn.into());
+        let received = presence(&mut harness, conn.into());
         let newest = conn == COUNT;
-        assert_eq!(heard, if newest { vec![] } else { vec![usize::from(COUNT)] }, "{conn}");
+        assert_eq!(received, if newest { vec![] } else { vec![usize::from(COUNT)] }, "{conn}");
     }
 }

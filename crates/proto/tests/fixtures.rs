@@ -1,14 +1,11 @@
-//! The golden vectors in `fixtures/`, which the TypeScript client is held to as well.
+//! Tests against the vectors in `fixtures/`, which the TypeScript client is tested against as well.
 //!
-//! `BOWLINE_BLESS=1` writes what the transcripts' machines do now into them: read the difference before you keep it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::wildcard_enum_match_arm,
-    reason = "a test may stop at the first surprise"
-)]
+//! `BOWLINE_BLESS=1` rewrites the transcripts with the current behaviour; review the difference before you commit it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
 
 mod vectors;
+
+use std::time::Duration;
 
 use bowline_proto::backoff::Backoff;
 use bowline_proto::board::BoardMessage;
@@ -18,11 +15,9 @@ use bowline_proto::message::{ClientMessage, ServerMessage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::time::Duration;
-
 use vectors::{hex, load, unhex};
 
-/// The bytes of a vector, field by field.
+/// The bytes of a vector, concatenated from its fields.
 fn fields(vector: &Value) -> Vec<u8> {
     let fields = vector["fields"].as_array().unwrap();
     assert!(fields.iter().all(|field| !field["is"].as_str().unwrap().is_empty()), "each field has a comment");
@@ -30,25 +25,25 @@ fn fields(vector: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn frames_decode_as_written() {
+fn frames_match_their_vectors() {
     let file = load("frames/frames.json");
     for vector in file["frames"].as_array().unwrap() {
         let bytes = fields(vector);
         let (frame, used) = Frame::decode(&bytes).unwrap().unwrap();
         assert_eq!(used, bytes.len(), "{vector}");
-        let mut again = Vec::new();
+        let mut encoded = Vec::new();
         let decoded = match frame {
             Frame::Text(text) => {
-                put_text(&mut again, text);
+                put_text(&mut encoded, text);
                 json!({"kind": "text", "text": text})
             }
             Frame::Binary(payload) => {
-                put_binary(&mut again, &Binary::decode(payload).unwrap());
+                put_binary(&mut encoded, &Binary::decode(payload).unwrap());
                 json!({"kind": "binary", "hex": hex(payload)})
             }
         };
         assert_eq!(decoded, vector["decoded"]);
-        assert_eq!(again, bytes, "{vector}");
+        assert_eq!(encoded, bytes, "{vector}");
     }
     for vector in file["incomplete"].as_array().unwrap() {
         assert_eq!(Frame::decode(&unhex(&vector["hex"])), Ok(None), "{vector}");
@@ -65,7 +60,7 @@ fn frames_decode_as_written() {
 }
 
 #[test]
-fn payloads_decode_as_written() {
+fn payloads_match_their_vectors() {
     let file = load("frames/payloads.json");
     for vector in file["payloads"].as_array().unwrap() {
         let bytes = fields(vector);
@@ -76,9 +71,9 @@ fn payloads_decode_as_written() {
             Binary::Snapshot(bytes) => json!({"kind": "snapshot", "hex": hex(bytes)}),
         };
         assert_eq!(decoded, vector["decoded"]);
-        let mut again = Vec::new();
-        payload.encode(&mut again);
-        assert_eq!(again, bytes, "{vector}");
+        let mut encoded = Vec::new();
+        payload.encode(&mut encoded);
+        assert_eq!(encoded, bytes, "{vector}");
     }
     for vector in file["bad"].as_array().unwrap() {
         assert!(Binary::decode(&unhex(&vector["hex"])).is_err(), "{vector}");
@@ -102,14 +97,14 @@ fn check_messages<T: Serialize + DeserializeOwned + PartialEq>(path: &str, unkno
 }
 
 #[test]
-fn messages_read_and_write_as_written() {
+fn messages_match_their_vectors() {
     check_messages("messages/to_server.json", &ClientMessage::Unknown);
     check_messages("messages/to_client.json", &ServerMessage::Unknown);
     check_messages("messages/board.json", &BoardMessage::Unknown);
 }
 
 #[test]
-fn r2_the_classifier_follows_its_table() {
+fn r2_the_classifier_matches_its_vectors() {
     for case in load("policy/classifier.json")["cases"].as_array().unwrap() {
         let class = match classify(&vectors::closed(&case["closed"])) {
             Class::Ended => json!({"class": "ended"}),
@@ -127,7 +122,7 @@ fn r2_the_classifier_follows_its_table() {
 }
 
 #[test]
-fn every_code_that_the_table_names_is_in_the_vectors() {
+fn every_documented_close_code_is_in_the_vectors() {
     let file = load("policy/classifier.json");
     let codes: Vec<_> = file["cases"].as_array().unwrap().iter().map(|case| &case["closed"]["code"]).collect();
     for code in [
@@ -136,7 +131,7 @@ fn every_code_that_the_table_names_is_in_the_vectors() {
     ] {
         assert!(codes.iter().any(|other| **other == code), "{code}");
     }
-    // Whatever comes, it is sorted.
+    // Every possible code has a class.
     for code in 0..=u16::MAX {
         let class = classify(&Closed::Code { code, reason: String::new(), done: false });
         let permanent = matches!(class, Class::Permanent(_) | Class::NeedsLogin | Class::Superseded);
@@ -147,13 +142,13 @@ fn every_code_that_the_table_names_is_in_the_vectors() {
 }
 
 #[test]
-fn backoff_follows_its_table() {
+fn backoff_matches_its_vectors() {
     let file = load("policy/backoff.json");
     for (name, preset) in [("native", Backoff::NATIVE), ("browser", Backoff::BROWSER)] {
-        let given = &file["presets"][name];
-        assert_eq!(preset.base, Duration::from_millis(given["base"].as_u64().unwrap()));
-        assert_eq!(preset.cap, Duration::from_millis(given["cap"].as_u64().unwrap()));
-        assert_eq!(preset.tries.map(u64::from), given["tries"].as_u64());
+        let expected = &file["presets"][name];
+        assert_eq!(preset.base, Duration::from_millis(expected["base"].as_u64().unwrap()));
+        assert_eq!(preset.cap, Duration::from_millis(expected["cap"].as_u64().unwrap()));
+        assert_eq!(preset.tries.map(u64::from), expected["tries"].as_u64());
     }
     for case in file["cases"].as_array().unwrap() {
         let preset = if case["preset"] == "native" { Backoff::NATIVE } else { Backoff::BROWSER };
@@ -163,11 +158,11 @@ fn backoff_follows_its_table() {
 }
 
 #[test]
-fn clients_follow_their_transcripts() {
+fn clients_match_their_transcripts() {
     vectors::transcripts("link/client.json", vectors::client::play);
 }
 
 #[test]
-fn r3_r8_r13_r17_reconnectors_follow_their_transcripts() {
+fn r3_r8_r13_r17_reconnectors_match_their_transcripts() {
     vectors::transcripts("link/reconnect.json", vectors::reconnect::play);
 }

@@ -1,11 +1,11 @@
-//! A bounded, seeded version of the fuzz targets, for every test run: hostile bytes get an error or a close, never a
-//! panic, a wrong byte or unbounded memory.
+//! A bounded, seeded version of the fuzz targets, run with all other tests: hostile bytes cause an error or a close,
+//! never a panic, wrong output or unbounded memory.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::wildcard_enum_match_arm,
     unreachable_pub,
-    reason = "a test may stop at the first surprise; the fuzz targets include the same file"
+    reason = "a test may panic; the fuzz targets include the same module"
 )]
 
 mod hostile;
@@ -22,10 +22,10 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn r52_hostile_frames_decode_or_fail() {
+fn r52_hostile_frames_decode_or_return_an_error() {
     for seed in 0..20_000 {
         let mut data = bytes(seed, (seed % 300) as usize);
-        // Lengths that fit are rare by chance.
+        // Random bytes rarely have a valid length.
         if let Some(length) = data.first_chunk_mut::<4>() {
             *length = ((seed % 64) as u32).to_be_bytes();
         }
@@ -34,8 +34,8 @@ fn r52_hostile_frames_decode_or_fail() {
 }
 
 #[test]
-fn r52_hostile_talk_leaves_the_server_right() {
+fn r52_hostile_clients_do_not_corrupt_the_server() {
     for seed in 0..4_000 {
-        hostile::talk(&bytes(seed, 1500));
+        hostile::run_server(&bytes(seed, 1500));
     }
 }

@@ -1,5 +1,5 @@
-//! The ordinary life of a link, told frame by frame: attach, output, input, resize, exit.
-#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may stop at the first surprise")]
+//! A client and a server over a perfect connection: attach, output, input, resume, exit.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
 
 mod info;
 
@@ -30,13 +30,13 @@ fn client() -> Client {
     Client::new(config)
 }
 
-/// Both ends over a perfect wire, with a log that is a string and a screen that is "screen at N".
+/// Both ends of a link, connected without delay or loss. A snapshot is the text "screen at N".
 struct Pair {
     server: Server,
     client: Client,
     log: Vec<u8>,
     now: Duration,
-    seen: Vec<String>,
+    received: Vec<String>,
     resized: Vec<Size>,
     closed: Option<u16>,
 }
@@ -49,7 +49,7 @@ impl Pair {
             client,
             log: Vec::new(),
             now: Duration::ZERO,
-            seen: Vec::new(),
+            received: Vec::new(),
             resized: Vec::new(),
             closed: None,
         }
@@ -82,7 +82,9 @@ impl Pair {
                         Binary::Input(offset, &bytes).encode(&mut payload);
                         self.server.handle_frame(conn, Frame::Binary(&payload), self.now);
                     }
-                    ClientTransmit::Close { code, reason } => panic!("client closes {code} {reason}"),
+                    ClientTransmit::Close { code, reason } => {
+                        panic!("the client closes the connection: {code} {reason}")
+                    }
                 }
             }
             while let Some(transmit) = self.server.poll_transmit(conn, self.now) {
@@ -125,15 +127,17 @@ impl Pair {
             while let Some(event) = self.client.poll_event() {
                 idle = false;
                 match event {
-                    ClientEvent::Attached(a) => self.seen.push(format!("{:?} at {}", a.verdict, a.offset)),
-                    ClientEvent::SnapshotPart(bytes) => self.seen.push(format!("part {}", bytes.escape_ascii())),
+                    ClientEvent::Attached(at) => self.received.push(format!("{:?} at {}", at.verdict, at.offset)),
+                    ClientEvent::SnapshotPart(bytes) => self.received.push(format!("part {}", bytes.escape_ascii())),
                     ClientEvent::SnapshotEnd { offset } => self.client.handle_rendered(offset),
                     ClientEvent::Output { offset, bytes } => {
-                        self.seen.push(format!("{offset} {}", bytes.escape_ascii()));
+                        self.received.push(format!("{offset} {}", bytes.escape_ascii()));
                         self.client.handle_rendered(offset + bytes.len() as u64);
                     }
-                    ClientEvent::Resize(size) => self.seen.push(format!("size {}", size.cols())),
-                    ClientEvent::Exit { status, offset } => self.seen.push(format!("exit {:?} {offset}", status.code)),
+                    ClientEvent::Resize(size) => self.received.push(format!("size {}", size.cols())),
+                    ClientEvent::Exit { status, offset } => {
+                        self.received.push(format!("exit {:?} {offset}", status.code))
+                    }
                     _ => {}
                 }
             }
@@ -143,34 +147,34 @@ impl Pair {
         }
     }
 
-    fn seen(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.seen)
+    fn received(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.received)
     }
 }
 
 #[test]
-fn r9_a_cut_connection_resumes_exactly() {
+fn r9_a_lost_connection_resumes_exactly() {
     let mut pair = Pair::new();
     pair.print(b"hello ");
     pair.connect(CONN);
-    assert_eq!(pair.seen(), ["Snapshot at 6", "part screen at 6"]);
+    assert_eq!(pair.received(), ["Snapshot at 6", "part screen at 6"]);
     pair.print(b"world");
     pair.run(CONN);
-    assert_eq!(pair.seen(), ["6 world"]);
+    assert_eq!(pair.received(), ["6 world"]);
     pair.server.handle_closed(CONN, pair.now);
     pair.client.handle_disconnected(pair.now);
     pair.print(b", again");
     pair.connect(ConnId(2));
-    assert_eq!(pair.seen(), ["Exact at 11", "11 , again"]);
+    assert_eq!(pair.received(), ["Exact at 11", "11 , again"]);
     pair.server.handle_exit(ExitStatus { code: Some(3), signal: None });
     pair.run(ConnId(2));
-    assert_eq!(pair.seen(), ["exit Some(3) 18"]);
+    assert_eq!(pair.received(), ["exit Some(3) 18"]);
     assert_eq!(pair.closed, Some(1000));
     assert_eq!(pair.server.clients(), 0);
 }
 
 #[test]
-fn input_is_written_once_over_a_cut() {
+fn input_is_written_once_after_a_lost_connection() {
     let mut pair = Pair::new();
     pair.connect(CONN);
     pair.client.handle_input(b"ls\n", pair.now).unwrap();
@@ -189,8 +193,8 @@ fn input_is_written_once_over_a_cut() {
     assert!(!unsent, "everything was acknowledged");
 }
 
-/// A viewer polled ahead of its slow terminal: it had begun a snapshot when the terminal took the output before it. That
-/// acknowledgement used to be lost, and both ends waited for each other.
+/// A viewer with a slow terminal had polled the start of a snapshot before the terminal rendered the output before it.
+/// That output was never acknowledged, and both ends waited for each other.
 #[test]
 fn r25_output_rendered_while_a_snapshot_begins_is_acknowledged() {
     let mut pair = Pair::new();

@@ -1,5 +1,4 @@
-//! Bytes from an enemy, played against the frame decoder and the server. Used by the fuzz targets and by a bounded,
-//! seeded test.
+//! Runs the frame decoder and the server on hostile bytes. Used by the fuzz targets and by the seeded test `fuzz.rs`.
 
 #[path = "../info/mod.rs"]
 mod info;
@@ -16,24 +15,24 @@ use bowline_proto::session::ExitStatus;
 use bowline_proto::size::Size;
 use info::info;
 
-/// Decodes whatever it is; what decodes, encodes to the same bytes.
+/// Decodes any bytes as frames, and checks that each frame encodes to the same bytes again.
 pub fn decode(data: &[u8]) {
     let mut at = 0;
     while let Ok(Some((frame, used))) = Frame::decode(&data[at..]) {
-        let mut again = Vec::new();
+        let mut encoded = Vec::new();
         match frame {
-            Frame::Text(text) => put_text(&mut again, text),
+            Frame::Text(text) => put_text(&mut encoded, text),
             Frame::Binary(payload) => match Binary::decode(payload) {
-                Ok(binary) => put_binary(&mut again, &binary),
-                Err(_) => again.extend_from_slice(&data[at..at + used]),
+                Ok(binary) => put_binary(&mut encoded, &binary),
+                Err(_) => encoded.extend_from_slice(&data[at..at + used]),
             },
         }
-        assert_eq!(again, data[at..at + used]);
+        assert_eq!(encoded, data[at..at + used]);
         at += used;
     }
 }
 
-/// Numbers and bytes, taken from the data until it is used up.
+/// Reads numbers and bytes from the data until it is used up.
 struct Source<'a>(&'a [u8]);
 
 impl Source<'_> {
@@ -41,7 +40,7 @@ impl Source<'_> {
         self.0.split_off_first().copied().unwrap_or_default()
     }
 
-    /// Small numbers often, the edges of u64 sometimes.
+    /// Often a small number, sometimes one at the limits of u64.
     fn number(&mut self) -> u64 {
         let byte = u64::from(self.byte());
         match byte {
@@ -56,9 +55,9 @@ impl Source<'_> {
 
     fn bytes(&mut self) -> Vec<u8> {
         let len = (self.number() as usize).min(20_000);
-        // Long frames need not be long in the data.
-        let taken = self.0.split_off(..len.min(16).min(self.0.len())).unwrap_or_default();
-        taken.iter().copied().chain(std::iter::repeat(b'x')).take(len).collect()
+        // Long frames are padded, so that they do not use up the data.
+        let start = self.0.split_off(..len.min(16).min(self.0.len())).unwrap_or_default();
+        start.iter().copied().chain(std::iter::repeat(b'x')).take(len).collect()
     }
 
     fn hello(&mut self) -> String {
@@ -96,22 +95,24 @@ impl Source<'_> {
     }
 }
 
-/// What one connection was told, to hold the server to its word.
+/// What the server has sent on one connection, to check what it sends next.
 #[derive(Default)]
-struct Told {
+struct SentState {
+    /// The next byte of output, once the client is attached.
     next: Option<u64>,
-    painting: u64,
+    /// Bytes of a snapshot that are still to come.
+    snapshot_left: u64,
     closed: bool,
 }
 
-/// Lets the data decide what happens to a server, and checks that it stays right.
-pub fn talk(data: &[u8]) {
+/// Lets the data decide what happens to a server, and checks everything that it sends.
+pub fn run_server(data: &[u8]) {
     let source = &mut Source(data);
     let mut config = ServerConfig::new("00000000".parse().unwrap(), Size::default());
     (config.viewers, config.clients, config.resizes, config.window) = (6, 3, 8, 70_000);
     let info = info(&config);
     let mut server = Server::new(config, info);
-    let mut told: BTreeMap<ConnId, Told> = BTreeMap::new();
+    let mut sent: BTreeMap<ConnId, SentState> = BTreeMap::new();
     let (mut now, mut conns, mut start, mut end, mut screen, mut size) =
         (Duration::ZERO, 0, 0u64, 0u64, 0u64, Size::default());
     while !source.0.is_empty() {
@@ -120,7 +121,7 @@ pub fn talk(data: &[u8]) {
             0 => {
                 conns += 1;
                 server.handle_open(ConnId(conns), now);
-                told.insert(ConnId(conns), Told::default());
+                sent.insert(ConnId(conns), SentState::default());
                 let hello = source.hello();
                 server.handle_frame(ConnId(conns), Frame::Text(&hello), now);
             }
@@ -134,7 +135,7 @@ pub fn talk(data: &[u8]) {
             10 => server.handle_frame(conn, Frame::Binary(&source.bytes()), now),
             11 => {
                 server.handle_closed(conn, now);
-                told.remove(&conn);
+                sent.remove(&conn);
             }
             12 | 13 => {
                 end += source.number() % (1 << 20);
@@ -150,7 +151,7 @@ pub fn talk(data: &[u8]) {
                 size = Size::clamped(u16::from(source.byte()), 24);
                 server.handle_resized(end, size);
             }
-            // A screen that answers out of turn, or with an old picture.
+            // A snapshot that was not requested, or is out of date.
             16 => {
                 let offset = screen.saturating_sub(source.number());
                 server.handle_snapshot(conn, Snapshot { offset, size, bytes: source.bytes().into() });
@@ -173,9 +174,9 @@ pub fn talk(data: &[u8]) {
                     server.handle_snapshot(conn, Snapshot { offset, size, bytes });
                 }
             }
-            for (id, told) in &mut told {
+            for (id, state) in &mut sent {
                 if let Some(transmit) = server.poll_transmit(*id, now) {
-                    check(told, &transmit, start, end);
+                    check(state, &transmit, start, end);
                 }
             }
         }
@@ -185,30 +186,31 @@ pub fn talk(data: &[u8]) {
     }
 }
 
-fn check(told: &mut Told, transmit: &Transmit, start: u64, end: u64) {
-    assert!(!told.closed, "nothing after the close");
+fn check(state: &mut SentState, transmit: &Transmit, start: u64, end: u64) {
+    assert!(!state.closed, "nothing after the close");
     match transmit {
-        Transmit::Close { .. } => told.closed = true,
+        Transmit::Close { .. } => state.closed = true,
         Transmit::Output { from, len } => {
-            assert_eq!((told.next, told.painting), (Some(*from), 0), "output goes on where it was");
-            assert!(*from >= start && from + *len as u64 <= end && *len > 0, "output that the log has");
-            told.next = Some(from + *len as u64);
+            assert_eq!((state.next, state.snapshot_left), (Some(*from), 0), "output continues where it ended");
+            assert!(*from >= start && from + *len as u64 <= end && *len > 0, "the log has this output");
+            state.next = Some(from + *len as u64);
         }
         Transmit::SnapshotPart(bytes) => {
-            told.painting = told.painting.checked_sub(bytes.len() as u64).expect("no longer than announced");
+            state.snapshot_left =
+                state.snapshot_left.checked_sub(bytes.len() as u64).expect("a snapshot is not longer than announced");
         }
         Transmit::Text(ServerMessage::Attached(at)) => {
-            assert_eq!(told.next, None, "attached once");
-            told.next = Some(at.offset);
-            told.painting = at.snapshot.map_or(0, |snapshot| snapshot.bytes);
+            assert_eq!(state.next, None, "attached once");
+            state.next = Some(at.offset);
+            state.snapshot_left = at.snapshot.map_or(0, |snapshot| snapshot.bytes);
         }
         Transmit::Text(ServerMessage::Snapshot { offset, bytes, missed, .. }) => {
-            let next = told.next.expect("attached first");
-            assert!(*offset >= next && told.painting == 0, "never back");
+            let next = state.next.expect("attached first");
+            assert!(*offset >= next && state.snapshot_left == 0, "a snapshot never goes back");
             assert_eq!(missed.map(|missed| (missed.from, missed.to)), (next < *offset).then_some((next, *offset)));
-            (told.next, told.painting) = (Some(*offset), *bytes);
+            (state.next, state.snapshot_left) = (Some(*offset), *bytes);
         }
-        Transmit::Text(ServerMessage::Exit { offset, .. }) => assert_eq!(told.next, Some(*offset)),
+        Transmit::Text(ServerMessage::Exit { offset, .. }) => assert_eq!(state.next, Some(*offset)),
         Transmit::Text(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! What a session of these tests says of itself.
+//! The description of the session that the tests use.
 
 use bowline_proto::config::ServerConfig;
 use bowline_proto::session::{Kind, SessionInfo, State, TerminalInfo};

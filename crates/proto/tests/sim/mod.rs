@@ -1,11 +1,12 @@
-//! One server, several clients, faulty wires between them, and a model of what must come out.
+//! A simulation: one server, several clients, faulty connections between them, and a model of the correct result.
 
+mod actions;
 #[path = "../info/mod.rs"]
 mod info;
+mod input_check;
 mod rng;
 mod session;
 mod terminal;
-mod typist;
 mod viewer;
 mod wire;
 mod world;

@@ -1,4 +1,4 @@
-//! Seeded randomness (SplitMix64), so that a failing run replays.
+//! A seeded random number generator (SplitMix64), so that a failing run can be replayed.
 
 pub(crate) struct Rng(u64);
 
@@ -14,7 +14,6 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Less than `n`.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.next() % n.max(1)
     }
@@ -23,7 +22,7 @@ impl Rng {
         low + self.below(high - low + 1)
     }
 
-    /// True once in `n`.
+    /// True with probability 1/`n`.
     pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }

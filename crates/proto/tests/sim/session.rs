@@ -1,4 +1,4 @@
-//! The session under test: a program, its ring log, an emulator that lags behind it, and the server's driver.
+//! The simulated session: a program, its ring log, an emulator that lags behind, and the driver of the server.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,49 +16,48 @@ use super::terminal::Terminal;
 pub(crate) struct Session {
     pub(crate) server: Server,
     pub(crate) config: ServerConfig,
-    /// Everything ever printed, in all lives; `start..` of it is retained.
+    /// Everything ever printed, in all epochs; the log has `start..` of it.
     pub(crate) log: Vec<u8>,
     pub(crate) start: u64,
     ring: u64,
-    /// Where this life began.
-    pub(crate) born: u64,
-    /// What really happened, in each life: what an old connection still carries is of the life before.
-    lives: Vec<Life>,
-    /// The terminal as it is, without any delay.
+    /// Where the current epoch starts.
+    epoch_start: u64,
+    /// What happened in each epoch, because an old connection may still deliver output of an earlier one.
+    epochs: Vec<EpochRecord>,
+    /// The correct state of the terminal.
     pub(crate) model: Terminal,
-    /// The emulator, which takes its time.
+    /// The emulator's state, which lags behind.
     screen: Terminal,
     jobs: VecDeque<(Duration, Job)>,
-    /// Snapshots that are made and on their way to the server.
+    /// Snapshots that are made and not yet delivered to the server.
     made: VecDeque<(Duration, ConnId, Snapshot)>,
     pub(crate) exit: Option<ExitStatus>,
     pub(crate) reading: bool,
     pub(crate) title: Option<String>,
-    /// The longest snapshot it makes.
-    pub(crate) largest: usize,
+    max_snapshot_len: usize,
 }
 
-/// One life of the session, as it really was.
-pub(crate) struct Life {
+/// What happened in one epoch of the session.
+pub(crate) struct EpochRecord {
     epoch: Epoch,
-    born: u64,
+    start: u64,
     /// The state of the terminal after each byte.
     states: Vec<u64>,
-    /// Each size that was in force at some time, with where it began.
+    /// Each size that the terminal had, with the offset where it took effect.
     sizes: Vec<(u64, Size)>,
-    /// How it ended, and where.
+    /// The exit status, and the offset of the end.
     pub(crate) exit: Option<(ExitStatus, u64)>,
 }
 
-impl Life {
-    fn new(epoch: Epoch, terminal: &Terminal) -> Life {
+impl EpochRecord {
+    fn new(epoch: Epoch, terminal: &Terminal) -> EpochRecord {
         let Terminal { hash, size, offset } = *terminal;
-        Life { epoch, born: offset, states: vec![hash], sizes: vec![(offset, size)], exit: None }
+        EpochRecord { epoch, start: offset, states: vec![hash], sizes: vec![(offset, size)], exit: None }
     }
 
-    /// What the terminal's state was at an offset.
+    /// The state of the terminal at an offset.
     pub(crate) fn state_at(&self, offset: u64) -> u64 {
-        self.states[(offset - self.born) as usize]
+        self.states[(offset - self.start) as usize]
     }
 
     /// Whether the terminal ever had this size at this offset.
@@ -88,12 +87,12 @@ impl Session {
         };
         Session {
             server: Server::new(config.clone(), info(&config)),
-            lives: vec![Life::new(config.epoch.clone(), &Terminal::new(0, size))],
+            epochs: vec![EpochRecord::new(config.epoch.clone(), &Terminal::new(0, size))],
             config,
             log: Vec::new(),
             start: 0,
             ring: [300, 2000, 20_000][rng.below(3) as usize],
-            born: 0,
+            epoch_start: 0,
             model: Terminal::new(0, size),
             screen: Terminal::new(0, size),
             jobs: VecDeque::new(),
@@ -101,7 +100,7 @@ impl Session {
             exit: None,
             reading: true,
             title: None,
-            largest: rng.between(20, 1500) as usize,
+            max_snapshot_len: rng.between(20, 1500) as usize,
         }
     }
 
@@ -109,7 +108,7 @@ impl Session {
         self.log.len() as u64
     }
 
-    /// The program prints, unless the emulator is too far behind: then the PTY waits, as it does for real.
+    /// The program prints, unless the emulator is too far behind: then a real session stops reading the PTY as well.
     pub(crate) fn print(&mut self, len: u64, rng: &mut Rng, now: Duration) {
         let len = len.min((self.ring / 2).saturating_sub(self.end() - self.screen.offset));
         if self.exit.is_some() || len == 0 {
@@ -120,21 +119,21 @@ impl Session {
             self.log.push(byte[0]);
             self.model.print(&byte);
             let hash = self.model.hash;
-            self.life_mut().states.push(hash);
+            self.current_epoch().states.push(hash);
         }
-        self.start = self.start.max(self.end().saturating_sub(self.ring)).max(self.born);
+        self.start = self.start.max(self.end().saturating_sub(self.ring)).max(self.epoch_start);
         self.server.handle_log(self.start, self.end());
         let end = self.end();
-        self.job(Job::Print(end), rng, now);
+        self.push_job(Job::Print(end), rng, now);
     }
 
-    /// Prints just as much as makes the log begin one byte before `start`, if it can.
+    /// Prints enough to make the log begin one byte before `start`, if possible.
     pub(crate) fn trim_to(&mut self, start: u64, rng: &mut Rng, now: Duration) {
         let wanted = (start + self.ring).saturating_sub(self.end() + 1);
         self.print(wanted, rng, now);
     }
 
-    fn job(&mut self, job: Job, rng: &mut Rng, now: Duration) {
+    fn push_job(&mut self, job: Job, rng: &mut Rng, now: Duration) {
         let after = self.jobs.back().map_or(now, |(at, _)| *at).max(now);
         let delay = if rng.one_in(3) { rng.between(0, 30) } else { 0 };
         self.jobs.push_back((after + Duration::from_millis(delay), job));
@@ -143,17 +142,17 @@ impl Session {
     pub(crate) fn resize(&mut self, size: Size, rng: &mut Rng, now: Duration) {
         let end = self.end();
         self.model.size = size;
-        self.life_mut().sizes.push((end, size));
+        self.current_epoch().sizes.push((end, size));
         self.server.handle_resized(end, size);
-        self.job(Job::Resize(size), rng, now);
+        self.push_job(Job::Resize(size), rng, now);
     }
 
     pub(crate) fn snapshot(&mut self, conn: ConnId, rng: &mut Rng, now: Duration) {
-        let asked = self.jobs.iter().any(|(_, job)| matches!(job, Job::Snapshot(other, _) if *other == conn));
+        let queued = self.jobs.iter().any(|(_, job)| matches!(job, Job::Snapshot(other, _) if *other == conn));
         let made = self.made.iter().any(|(_, other, _)| *other == conn);
-        assert!(!asked && !made, "at most one snapshot is asked for at a time for each connection");
-        let len = rng.between(20, self.largest as u64) as usize;
-        self.job(Job::Snapshot(conn, len), rng, now);
+        assert!(!queued && !made, "at most one snapshot request at a time for each connection");
+        let len = rng.between(20, self.max_snapshot_len as u64) as usize;
+        self.push_job(Job::Snapshot(conn, len), rng, now);
     }
 
     pub(crate) fn next_job(&self) -> Option<Duration> {
@@ -161,11 +160,11 @@ impl Session {
         job.into_iter().chain(made).min()
     }
 
-    /// The emulator does what is due. True when it did something.
+    /// Runs the emulator jobs that are due. Returns whether there were any.
     pub(crate) fn run_jobs(&mut self, rng: &mut Rng, now: Duration) -> bool {
-        let mut some = false;
+        let mut busy = false;
         while let Some((_, job)) = self.jobs.pop_front_if(|(at, _)| *at <= now) {
-            some = true;
+            busy = true;
             match job {
                 Job::Print(end) => {
                     let bytes = &self.log[self.screen.offset as usize..end as usize];
@@ -184,32 +183,32 @@ impl Session {
             }
         }
         while let Some((_, conn, snapshot)) = self.made.pop_front_if(|(at, ..)| *at <= now) {
-            some = true;
+            busy = true;
             self.server.handle_snapshot(conn, snapshot);
         }
-        some
+        busy
     }
 
     pub(crate) fn end_program(&mut self, rng: &mut Rng) {
         let exit = ExitStatus { code: Some(rng.below(3) as i32), signal: None };
         self.exit = Some(exit.clone());
         let end = self.end();
-        self.life_mut().exit = Some((exit.clone(), end));
+        self.current_epoch().exit = Some((exit.clone(), end));
         self.server.handle_exit(exit);
     }
 
-    /// A new life: another epoch, an empty screen, offsets that go on.
+    /// Restarts the session: a new epoch, an empty screen, and offsets that continue.
     pub(crate) fn restart(&mut self) {
-        self.born = self.end();
-        self.start = self.born;
+        self.epoch_start = self.end();
+        self.start = self.epoch_start;
         let size = self.model.size;
-        self.config.epoch = Epoch::from_random((self.lives.len() as u32).to_be_bytes());
+        self.config.epoch = Epoch::from_random((self.epochs.len() as u32).to_be_bytes());
         self.config.size = size;
         self.server = Server::new(self.config.clone(), info(&self.config));
         self.server.handle_log(self.start, self.end());
         self.server.handle_screen(self.end());
-        self.model = Terminal::new(self.born, size);
-        self.lives.push(Life::new(self.config.epoch.clone(), &self.model));
+        self.model = Terminal::new(self.epoch_start, size);
+        self.epochs.push(EpochRecord::new(self.config.epoch.clone(), &self.model));
         self.screen = self.model;
         self.jobs.clear();
         self.made.clear();
@@ -217,12 +216,12 @@ impl Session {
         self.title = None;
     }
 
-    pub(crate) fn life(&self, epoch: &Epoch) -> &Life {
-        self.lives.iter().find(|life| life.epoch == *epoch).expect("an epoch that was")
+    pub(crate) fn epoch(&self, epoch: &Epoch) -> &EpochRecord {
+        self.epochs.iter().find(|record| record.epoch == *epoch).expect("an epoch of this session")
     }
 
-    fn life_mut(&mut self) -> &mut Life {
-        self.lives.last_mut().unwrap()
+    fn current_epoch(&mut self) -> &mut EpochRecord {
+        self.epochs.last_mut().unwrap()
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<ServerEvent> {

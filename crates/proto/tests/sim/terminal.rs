@@ -1,6 +1,6 @@
-//! A terminal small enough to be a reference: its whole state is a hash over each byte and the size it was printed at.
+//! A minimal reference terminal: its state is a hash over each byte and the size at which it was printed.
 //!
-//! So a byte lost, repeated or out of order, or a resize at the wrong place, changes the state for ever after.
+//! So a lost, repeated or misplaced byte, or a resize at the wrong offset, changes the state for good.
 
 use bowline_proto::size::Size;
 
@@ -24,7 +24,7 @@ impl Terminal {
         self.offset += bytes.len() as u64;
     }
 
-    /// The state as bytes, padded to a length.
+    /// The state as bytes, padded to `len`.
     pub(crate) fn snapshot(&self, len: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len.max(20));
         bytes.extend_from_slice(&self.offset.to_be_bytes());
@@ -37,12 +37,12 @@ impl Terminal {
         bytes
     }
 
-    /// The terminal that a snapshot paints.
-    pub(crate) fn painted(bytes: &[u8]) -> Terminal {
+    /// Restores a terminal from a snapshot.
+    pub(crate) fn from_snapshot(bytes: &[u8]) -> Terminal {
         let number = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
         let short = |at: usize| u32::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
         let terminal = Terminal { offset: number(0), hash: number(8), size: Size::new(short(16), short(18)).unwrap() };
-        assert_eq!(bytes, terminal.snapshot(bytes.len()), "a snapshot arrives as it was made");
+        assert_eq!(bytes, terminal.snapshot(bytes.len()), "a snapshot arrives unchanged");
         terminal
     }
 }

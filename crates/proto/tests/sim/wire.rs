@@ -1,4 +1,4 @@
-//! A connection as a virtual wire: bytes with delay and a speed, that may stall, or be cut at any byte.
+//! A simulated connection with latency and limited speed, which can stall or be cut at any byte.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use bowline_proto::link::ConnId;
 
 use super::rng::Rng;
 
-/// One direction.
+/// One direction of a connection.
 pub(crate) struct Pipe {
     chunks: VecDeque<(Duration, Vec<u8>)>,
     pub(crate) held: usize,
@@ -16,15 +16,15 @@ pub(crate) struct Pipe {
     latency: Duration,
     bytes_per_ms: u64,
     stalled: Duration,
-    /// The end of the stream, after all that is in the pipe.
+    /// When the receiver sees the end of the stream, after all bytes in the pipe.
     end: Option<Duration>,
-    /// The other end hears nothing more, not even the end.
-    mute: bool,
-    /// What arrived and is not a whole frame yet.
+    /// The receiver gets nothing more, not even the end of the stream.
+    silent: bool,
+    /// Received bytes that are not a whole frame yet.
     partial: Vec<u8>,
 }
 
-/// What comes out of a pipe.
+/// What arrived at the end of a pipe.
 pub(crate) enum Arrival {
     Bytes,
     End,
@@ -41,13 +41,13 @@ impl Pipe {
             bytes_per_ms: [2, 10, 100, 100_000][rng.below(4) as usize],
             stalled: Duration::ZERO,
             end: None,
-            mute: false,
+            silent: false,
             partial: Vec::new(),
         }
     }
 
     pub(crate) fn send(&mut self, bytes: Vec<u8>, now: Duration) {
-        if self.end.is_some() || self.mute {
+        if self.end.is_some() || self.silent {
             return;
         }
         self.free_at = self.free_at.max(now) + Duration::from_micros(bytes.len() as u64 * 1000 / self.bytes_per_ms);
@@ -55,13 +55,14 @@ impl Pipe {
         self.chunks.push_back((self.free_at + self.latency, bytes));
     }
 
-    /// Ends the stream in order.
+    /// Ends the stream after all bytes in the pipe.
     pub(crate) fn finish(&mut self, now: Duration) {
         let last = self.chunks.back().map_or(now, |(at, _)| *at);
         self.end.get_or_insert(last.max(now) + self.latency);
     }
 
-    /// Cuts the stream: some prefix of what is in it still arrives, to the byte.
+    /// Cuts the stream: a random prefix of the bytes in the pipe still arrives. With `silent`, the receiver does not
+    /// notice.
     pub(crate) fn cut(&mut self, silent: bool, rng: &mut Rng, now: Duration) {
         let mut keep = rng.below(self.held as u64 + 1) as usize;
         for (_, bytes) in &mut self.chunks {
@@ -71,7 +72,7 @@ impl Pipe {
         self.chunks.retain(|(_, bytes)| !bytes.is_empty());
         self.held = self.chunks.iter().map(|(_, bytes)| bytes.len()).sum();
         if silent {
-            self.mute = true;
+            self.silent = true;
         } else {
             self.finish(now);
         }
@@ -90,33 +91,33 @@ impl Pipe {
         Some(next.max(self.stalled))
     }
 
-    /// Takes what has arrived.
+    /// Moves what has arrived to `partial`.
     pub(crate) fn receive(&mut self, now: Duration) -> Arrival {
         if self.stalled > now {
             return Arrival::Nothing;
         }
-        let mut some = false;
+        let mut received = false;
         while let Some((_, bytes)) = self.chunks.pop_front_if(|(at, _)| *at <= now) {
             self.held -= bytes.len();
             self.partial.extend_from_slice(&bytes);
-            some = true;
+            received = true;
         }
         match self.end {
-            _ if some => Arrival::Bytes,
+            _ if received => Arrival::Bytes,
             Some(at) if at <= now && self.chunks.is_empty() => {
                 self.end = None;
-                self.mute = true;
+                self.silent = true;
                 Arrival::End
             }
             _ => Arrival::Nothing,
         }
     }
 
-    /// Hands over the whole frames that have arrived.
-    pub(crate) fn frames(&mut self, mut take: impl FnMut(Frame<'_>)) {
+    /// Passes each whole frame that has arrived to `handle`.
+    pub(crate) fn frames(&mut self, mut handle: impl FnMut(Frame<'_>)) {
         let mut at = 0;
         while let Some((frame, used)) = Frame::decode(&self.partial[at..]).unwrap() {
-            take(frame);
+            handle(frame);
             at += used;
         }
         self.partial.drain(..at);
@@ -128,38 +129,21 @@ pub(crate) struct Wire {
     pub(crate) conn: ConnId,
     pub(crate) viewer: usize,
     pub(crate) generation: u64,
-    /// When the transport is open at both ends.
+    /// When the connection opens; `None` once it is open.
     pub(crate) opens: Option<Duration>,
     pub(crate) up: Pipe,
     pub(crate) down: Pipe,
-    /// The server still has this connection.
-    pub(crate) served: bool,
-    /// The client still has it.
-    pub(crate) viewed: bool,
-    /// The close code that the client was told.
+    pub(crate) open_at_server: bool,
+    pub(crate) open_at_client: bool,
+    /// The close code that the client received.
     pub(crate) code: Option<u16>,
-    /// What the viewer has acknowledged, as far as the server can know; nothing while a snapshot is not acknowledged.
+    /// The acknowledged offset that the server has received; `None` while a snapshot is unacknowledged.
     pub(crate) acked: Option<u64>,
-    /// The snapshot that is not acknowledged.
-    pub(crate) painting: Option<u64>,
+    /// The offset of the unacknowledged snapshot.
+    pub(crate) unacked_snapshot: Option<u64>,
 }
 
 impl Wire {
-    /// An ack arrived at the server.
-    pub(crate) fn heard_ack(&mut self, output: u64) {
-        if self.painting.is_none_or(|at| at <= output) {
-            self.painting = None;
-            self.acked = self.acked.max(Some(output));
-        }
-    }
-
-    /// Output may go on from here, with a snapshot on its way or not.
-    pub(crate) fn goes_on(&mut self, offset: u64, snapshot: bool) {
-        assert!(self.painting.is_none() || !snapshot, "one snapshot at a time");
-        self.painting = snapshot.then_some(offset);
-        self.acked = (!snapshot).then_some(offset);
-    }
-
     pub(crate) fn new(conn: ConnId, viewer: usize, generation: u64, opens: Duration, rng: &mut Rng) -> Wire {
         Wire {
             conn,
@@ -168,11 +152,26 @@ impl Wire {
             opens: Some(opens),
             up: Pipe::new(rng),
             down: Pipe::new(rng),
-            served: false,
-            viewed: false,
+            open_at_server: false,
+            open_at_client: false,
             code: None,
             acked: None,
-            painting: None,
+            unacked_snapshot: None,
         }
+    }
+
+    /// An ack arrived at the server.
+    pub(crate) fn handle_ack(&mut self, output: u64) {
+        if self.unacked_snapshot.is_none_or(|at| at <= output) {
+            self.unacked_snapshot = None;
+            self.acked = self.acked.max(Some(output));
+        }
+    }
+
+    /// The server announced where output continues, with or without a snapshot.
+    pub(crate) fn handle_announced(&mut self, offset: u64, snapshot: bool) {
+        assert!(self.unacked_snapshot.is_none() || !snapshot, "one snapshot at a time");
+        self.unacked_snapshot = snapshot.then_some(offset);
+        self.acked = (!snapshot).then_some(offset);
     }
 }

@@ -1,4 +1,5 @@
-//! The world of one seed: it lets things happen, moves the clock from one event to the next, and checks.
+//! The simulated world of one seed: it delivers frames, advances the clock from one event to the next, and checks the
+//! result.
 
 use std::time::Duration;
 
@@ -7,29 +8,30 @@ use bowline_proto::frame::{self, Binary, Frame};
 use bowline_proto::link::{Action, ClientEvent, ClientState, ClientTransmit, ConnId, ServerEvent, Status, Transmit};
 use bowline_proto::message::{ClientMessage, Lag, ServerMessage, Verdict};
 
+use super::input_check::VIEWERS;
 use super::rng::Rng;
 use super::session::Session;
-use super::typist::VIEWERS;
-use super::viewer::{Viewer, random_size};
+use super::viewer::Viewer;
 use super::wire::{Arrival, Wire};
 
-/// After the faults stop, everybody must have caught up within this.
+/// How long after the last fault every viewer must be up to date.
 const LIVENESS: Duration = Duration::from_secs(90);
-/// What a transport buffers before its driver stops polling.
+/// How many bytes a connection buffers before its driver stops polling.
 const TRANSPORT_BUFFER: usize = 600;
 
 pub(crate) struct World {
-    rng: Rng,
-    now: Duration,
-    session: Session,
-    viewers: Vec<Viewer>,
-    wires: Vec<Wire>,
+    pub(super) rng: Rng,
+    pub(super) now: Duration,
+    pub(super) session: Session,
+    pub(super) viewers: Vec<Viewer>,
+    pub(super) wires: Vec<Wire>,
     conns: u64,
-    network: bool,
-    peaceful: bool,
+    pub(super) network_up: bool,
+    /// Reading the log may fail.
+    pub(super) log_faults: bool,
 }
 
-/// What a run came across, to know that the faults really happen.
+/// Counts of what happened in a run, to check that the faults really occur.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) skips: u64,
@@ -52,20 +54,20 @@ impl World {
             viewers,
             wires: Vec::new(),
             conns: 0,
-            network: true,
-            peaceful: false,
+            network_up: true,
+            log_faults: true,
         }
     }
 
-    /// Faults first, then peace, in which everything must come right.
+    /// Runs random actions and faults, then stops them and checks that every viewer becomes up to date.
     pub(crate) fn run(mut self) -> Tally {
         for _ in 0..self.rng.between(10, 80) {
-            self.disturb();
+            self.random_action();
             let pause = [0, 1, 20, 200, 3000][self.rng.below(5) as usize];
             let pause = Duration::from_millis(self.rng.between(0, pause));
             self.run_for(pause);
         }
-        self.make_peace();
+        self.stop_faults();
         let end = self.now + LIVENESS;
         while self.now < end && !self.is_settled() {
             self.run_for(Duration::from_secs(1));
@@ -81,116 +83,15 @@ impl World {
         }
     }
 
-    fn disturb(&mut self) {
-        let (rng, now) = (&mut self.rng, self.now);
-        let i = rng.below(self.viewers.len() as u64) as usize;
-        let wire = rng.below(self.wires.len().max(1) as u64) as usize;
-        match rng.below(44) {
-            0..=6 => {
-                let len = rng.between(1, 40);
-                self.session.print(len, rng, now);
-            }
-            7..=12 => {
-                let len = rng.between(40, 6000);
-                self.session.print(len, rng, now);
-            }
-            13..=17 => {
-                let n = rng.between(1, 12);
-                self.viewers[i].type_keys(n, now);
-            }
-            18..=19 => {
-                let size = random_size(rng);
-                self.viewers[i].window = size;
-                self.viewers[i].client.handle_resize(size);
-            }
-            20 if !self.viewers[i].observe => {
-                let window = self.viewers[i].window;
-                self.viewers[i].client.claim_size(window);
-            }
-            21 => self.viewers[i].client.repaint(),
-            22..=26 => self.cut(wire),
-            27 => (0..self.wires.len()).for_each(|wire| self.cut(wire)),
-            28..=29 => {
-                let until = now + Duration::from_millis(rng.between(10, 20_000));
-                if let Some(wire) = self.wires.get_mut(wire) {
-                    if rng.one_in(2) { wire.up.stall(until) } else { wire.down.stall(until) }
-                }
-            }
-            30 => self.viewers[i].frozen = now + Duration::from_millis(rng.between(10, 5000)),
-            // The same client dials again while its connection lives: a race that fencing decides.
-            31..=32 if !self.viewers[i].is_over() => self.viewers[i].reconnector.redial(now),
-            33 => {
-                self.viewers[i].reconnector.handle_wake(now);
-                self.viewers[i].client.handle_wake(now);
-            }
-            34 => self.session.reading ^= true,
-            35 => self.network ^= true,
-            36 => {
-                let title = format!("title {}", rng.below(100));
-                self.session.title = Some(title.clone());
-                self.session.server.handle_notice(ServerMessage::Title { title });
-            }
-            37 if rng.one_in(4) && self.viewers.iter().all(|viewer| !viewer.is_over()) => {
-                (0..self.wires.len()).for_each(|wire| self.cut(wire));
-                for wire in &mut self.wires {
-                    wire.served = false;
-                    if wire.opens.is_none() {
-                        wire.down.finish(now);
-                    }
-                }
-                self.session.restart();
-            }
-            38 if rng.one_in(4) && self.session.exit.is_none() => self.session.end_program(rng),
-            // The log is trimmed to just before, at, or just after the place where a viewer is.
-            39 => {
-                if let Some(terminal) = self.viewers[i].terminal {
-                    let start = terminal.offset + rng.below(3);
-                    self.session.trim_to(start, rng, now);
-                }
-            }
-            // Somebody leaves for good; whether the server notices at once depends on the wire.
-            40 if rng.one_in(2) && self.viewers.iter().filter(|viewer| !viewer.is_over()).count() > 1 => {
-                self.viewers[i].leave(now);
-            }
-            41 => {
-                let pause = Duration::from_secs(rng.between(5, 70));
-                self.run_for(pause);
-            }
-            42..=43 if self.viewers[i].has_shown_all(now) => self.viewers[i].decide(rng, now),
-            _ => {}
-        }
-    }
-
-    /// A connection breaks, at any byte; each end may or may not notice.
-    fn cut(&mut self, wire: usize) {
-        let Some(wire) = self.wires.get_mut(wire) else { return };
-        let silent = self.rng.one_in(3);
-        wire.up.cut(silent, &mut self.rng, self.now);
-        let silent = self.rng.one_in(3);
-        wire.down.cut(silent, &mut self.rng, self.now);
-    }
-
-    fn make_peace(&mut self) {
-        (self.network, self.peaceful, self.session.reading) = (true, true, true);
-        for wire in &mut self.wires {
-            wire.up.heal();
-            wire.down.heal();
-        }
-        for viewer in &mut self.viewers {
-            viewer.frozen = Duration::ZERO;
-            viewer.client.handle_wake(self.now);
-            viewer.reconnector.handle_wake(self.now);
-        }
-    }
-
-    fn run_for(&mut self, time: Duration) {
+    /// Advances the clock by `time`, handling each event when it is due.
+    pub(super) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         let mut stuck = 0;
         loop {
             self.settle();
             let next = self.next_at().filter(|at| *at <= end);
             stuck = if next.is_some_and(|at| at <= self.now) { stuck + 1 } else { 0 };
-            assert!(stuck < 100, "a deadline passed, and nobody does anything about it");
+            assert!(stuck < 100, "a deadline has passed, and nothing handles it");
             self.now = next.map_or(end, |at| at.max(self.now));
             if next.is_none() {
                 return;
@@ -208,10 +109,10 @@ impl World {
         wires.chain(viewers).chain(session).flatten().min()
     }
 
-    /// Everything that can happen now happens.
+    /// Handles everything that is due now.
     fn settle(&mut self) {
         for round in 0.. {
-            assert!(round < 2000, "it spins");
+            assert!(round < 2000, "the state machines never become idle");
             let mut busy = false;
             if self.session.server.poll_timeout().is_some_and(|at| at <= self.now) {
                 self.session.server.handle_timeout(self.now);
@@ -219,13 +120,13 @@ impl World {
             }
             busy |= self.session.run_jobs(&mut self.rng, self.now);
             for wire in 0..self.wires.len() {
-                busy |= self.open(wire) | self.carry_up(wire) | self.carry_down(wire);
+                busy |= self.open(wire) | self.deliver_up(wire) | self.deliver_down(wire);
             }
             busy |= self.drive_server();
             for viewer in 0..self.viewers.len() {
                 busy |= self.drive_viewer(viewer);
             }
-            self.wires.retain(|wire| wire.opens.is_some() || wire.served || wire.viewed);
+            self.wires.retain(|wire| wire.opens.is_some() || wire.open_at_server || wire.open_at_client);
             self.check_memory();
             if !busy {
                 return;
@@ -243,24 +144,24 @@ impl World {
         if wire.generation != viewer.reconnector.generation() {
             return true;
         }
-        if !self.network {
+        if !self.network_up {
             let jitter = self.rng.jitter();
             viewer.reconnector.handle_closed(wire.generation, &Closed::Failed, jitter, self.now);
             return true;
         }
-        (wire.served, wire.viewed) = (true, true);
+        (wire.open_at_server, wire.open_at_client) = (true, true);
         self.session.server.handle_open(wire.conn, self.now);
         viewer.reconnector.handle_opened(wire.generation);
         viewer.client.handle_connected(self.now);
         true
     }
 
-    fn carry_up(&mut self, index: usize) -> bool {
+    fn deliver_up(&mut self, index: usize) -> bool {
         let wire = &mut self.wires[index];
         match wire.up.receive(self.now) {
             Arrival::Nothing => false,
             Arrival::Bytes => {
-                if wire.served {
+                if wire.open_at_server {
                     let (server, mut acks) = (&mut self.session.server, Vec::new());
                     wire.up.frames(|frame| {
                         if let Frame::Text(text) = frame
@@ -270,12 +171,12 @@ impl World {
                         }
                         server.handle_frame(wire.conn, frame, self.now);
                     });
-                    acks.into_iter().for_each(|output| wire.heard_ack(output));
+                    acks.into_iter().for_each(|output| wire.handle_ack(output));
                 }
                 true
             }
             Arrival::End => {
-                if std::mem::take(&mut wire.served) {
+                if std::mem::take(&mut wire.open_at_server) {
                     self.session.server.handle_closed(wire.conn, self.now);
                 }
                 true
@@ -283,20 +184,20 @@ impl World {
         }
     }
 
-    fn carry_down(&mut self, index: usize) -> bool {
+    fn deliver_down(&mut self, index: usize) -> bool {
         let wire = &mut self.wires[index];
         let viewer = &mut self.viewers[wire.viewer];
         match wire.down.receive(self.now) {
             Arrival::Nothing => false,
             Arrival::Bytes => {
-                if wire.viewed {
+                if wire.open_at_client {
                     wire.down.frames(|frame| viewer.client.handle_frame(frame, self.now));
-                    self.show_events(index);
+                    self.poll_client_events(index);
                 }
                 true
             }
             Arrival::End => {
-                if std::mem::take(&mut wire.viewed) {
+                if std::mem::take(&mut wire.open_at_client) {
                     let code = wire.code.unwrap_or(1006);
                     let done = viewer.client.state() == ClientState::Ended;
                     let closed = Closed::Code { code, reason: String::new(), done };
@@ -311,12 +212,12 @@ impl World {
         }
     }
 
-    fn show_events(&mut self, index: usize) {
+    fn poll_client_events(&mut self, index: usize) {
         let wire = &mut self.wires[index];
         let viewer = &mut self.viewers[wire.viewer];
-        // A viewer that is busy takes some events now and the rest later, or never if it must dial again.
+        // A busy viewer polls some events now and the rest later, or never if it has to reconnect.
         viewer.behind = true;
-        while viewer.frozen <= self.now && !self.rng.one_in(10) {
+        while viewer.frozen_until <= self.now && !self.rng.one_in(10) {
             let Some(event) = viewer.client.poll_event() else {
                 viewer.behind = false;
                 break;
@@ -327,7 +228,7 @@ impl World {
             if matches!(event, ClientEvent::Attached(_)) {
                 viewer.reconnector.handle_attached(wire.generation, self.now);
             }
-            viewer.show(event, &self.session, &mut self.rng, self.now);
+            viewer.apply(event, &self.session, &mut self.rng, self.now);
         }
     }
 
@@ -344,24 +245,24 @@ impl World {
                 | ServerEvent::Closing { .. } => {}
             }
         }
-        let waiting = self.session.server.input().len();
-        if self.session.reading && waiting > 0 && self.session.exit.is_none() {
+        let queued = self.session.server.input().len();
+        if self.session.reading && queued > 0 && self.session.exit.is_none() {
             busy = true;
-            let n = self.rng.between(1, waiting as u64) as usize;
+            let n = self.rng.between(1, queued as u64) as usize;
             for byte in &self.session.server.input()[..n] {
-                self.viewers[usize::from(byte >> 6)].typist.read(*byte);
+                self.viewers[usize::from(byte >> 6)].input_check.handle_read(*byte);
             }
             self.session.server.handle_input_written(n, self.now);
         }
         for wire in 0..self.wires.len() {
             let mut sent = 0;
-            while self.wires[wire].served
+            while self.wires[wire].open_at_server
                 && self.wires[wire].down.held < TRANSPORT_BUFFER
                 && let Some(transmit) = self.session.server.poll_transmit(self.wires[wire].conn, self.now)
             {
                 busy = true;
                 sent += 1;
-                assert!(sent < 2000, "it spins");
+                assert!(sent < 2000, "the server never stops sending");
                 self.transmit(wire, transmit);
             }
         }
@@ -374,8 +275,8 @@ impl World {
         match transmit {
             Transmit::Text(message) => {
                 match &message {
-                    ServerMessage::Attached(at) => wire.goes_on(at.offset, at.verdict == Verdict::Snapshot),
-                    ServerMessage::Snapshot { offset, .. } => wire.goes_on(*offset, true),
+                    ServerMessage::Attached(at) => wire.handle_announced(at.offset, at.verdict == Verdict::Snapshot),
+                    ServerMessage::Snapshot { offset, .. } => wire.handle_announced(*offset, true),
                     _ => {}
                 }
                 frame::put_text(&mut bytes, &serde_json::to_string(&message).unwrap());
@@ -386,11 +287,11 @@ impl World {
             }
             Transmit::Output { from, len } => {
                 assert!(len > 0 && len <= self.session.config.chunk);
-                assert!(from >= self.session.start, "output that the log no longer has");
-                // A log that cannot be read ends the connection.
-                if !self.peaceful && self.rng.one_in(200) {
+                assert!(from >= self.session.start, "the log has this output");
+                // If the log cannot be read, the driver closes the connection.
+                if self.log_faults && self.rng.one_in(200) {
                     wire.down.finish(self.now);
-                    wire.served = false;
+                    wire.open_at_server = false;
                     self.session.server.handle_closed(wire.conn, self.now);
                     return;
                 }
@@ -404,7 +305,7 @@ impl World {
                 frame::put_text(&mut bytes, &serde_json::to_string(&close).unwrap());
                 wire.down.send(bytes, self.now);
                 wire.down.finish(self.now);
-                wire.served = false;
+                wire.open_at_server = false;
                 self.session.server.handle_closed(wire.conn, self.now);
                 return;
             }
@@ -418,8 +319,8 @@ impl World {
         if self.now == Duration::ZERO {
             viewer.reconnector.start(self.now);
         }
-        if viewer.frozen <= self.now {
-            busy |= viewer.run_emulator(self.now);
+        if viewer.frozen_until <= self.now {
+            busy |= viewer.run_terminal(self.now);
         }
         if viewer.client.poll_timeout().is_some_and(|at| at <= self.now) {
             viewer.client.handle_timeout(self.now);
@@ -433,8 +334,8 @@ impl World {
         let generation = viewer.reconnector.generation();
         let wire = self.wires.iter().position(|wire| wire.generation == generation && wire.viewer == index);
         if let Some(wire) = wire {
-            self.show_events(wire);
-            while self.wires[wire].viewed
+            self.poll_client_events(wire);
+            while self.wires[wire].open_at_client
                 && self.wires[wire].up.held < TRANSPORT_BUFFER
                 && let Some(transmit) = self.viewers[index].client.poll_transmit(self.now)
             {
@@ -453,16 +354,16 @@ impl World {
                 Action::Drop { generation } => {
                     let mine = |wire: &&mut Wire| wire.generation == generation && wire.viewer == index;
                     if let Some(wire) = self.wires.iter_mut().find(mine) {
-                        wire.viewed = false;
-                        // What it sent may still arrive, long after its successor's hello.
+                        wire.open_at_client = false;
+                        // Its frames may still arrive, long after the hello of the next connection.
                         if self.rng.one_in(2) {
                             wire.up.finish(self.now);
                         }
                         self.viewers[index].client.handle_disconnected(self.now);
                     }
                 }
-                Action::Show(Status::Ended) => assert!(self.viewers[index].is_over(), "ended without an exit"),
-                Action::Show(Status::Gone(why)) => panic!("an honest viewer is sent away: {why:?}"),
+                Action::Show(Status::Ended) => assert!(self.viewers[index].has_ended(), "ended without an exit"),
+                Action::Show(Status::Gone(failure)) => panic!("a well-behaved viewer is refused: {failure:?}"),
                 Action::Show(_) => {}
             }
         }
@@ -474,17 +375,17 @@ impl World {
         let mut bytes = Vec::new();
         match transmit {
             ClientTransmit::Text(message) => frame::put_text(&mut bytes, &serde_json::to_string(&message).unwrap()),
-            ClientTransmit::Input { offset, bytes: typed } => {
-                frame::put_binary(&mut bytes, &Binary::Input(offset, &typed));
-                // A careless client, or a gateway in between, may say it again.
+            ClientTransmit::Input { offset, bytes: input } => {
+                frame::put_binary(&mut bytes, &Binary::Input(offset, &input));
+                // Another client implementation may send the same input twice.
                 if self.rng.one_in(4) {
-                    let from = self.rng.below(typed.len() as u64);
-                    frame::put_binary(&mut bytes, &Binary::Input(offset + from, &typed[from as usize..]));
+                    let from = self.rng.below(input.len() as u64);
+                    frame::put_binary(&mut bytes, &Binary::Input(offset + from, &input[from as usize..]));
                 }
             }
             ClientTransmit::Close { code, reason } => {
-                assert_eq!(code, 4408, "the server makes sense: {reason}");
-                wire.viewed = false;
+                assert_eq!(code, 4408, "the client accepts every frame of the server: {reason}");
+                wire.open_at_client = false;
                 wire.up.finish(self.now);
                 let generation = wire.generation;
                 let viewer = &mut self.viewers[wire.viewer];
@@ -497,61 +398,62 @@ impl World {
         wire.up.send(bytes, self.now);
     }
 
-    /// The server holds only so much input that was not read, whatever happens. What it holds of snapshots is bounded by
-    /// asking for one at a time, see [`Session::snapshot`].
+    /// The server queues a bounded amount of input. Its snapshots are bounded because it requests one at a time, which
+    /// [`Session::snapshot`] checks.
     fn check_memory(&self) {
         let bound = 100 * self.viewers.len() * 20;
-        let held = self.session.server.input().len();
-        assert!(held <= bound, "the server holds {held} bytes of input, over {bound}");
+        let queued = self.session.server.input().len();
+        assert!(queued <= bound, "the server queues {queued} bytes of input, over {bound}");
     }
 
     fn is_settled(&self) -> bool {
-        self.viewers.iter().all(|viewer| self.complaint(viewer).is_none())
+        self.viewers.iter().all(|viewer| self.mismatch(viewer).is_none())
     }
 
     fn check_settled(&self) {
         for (i, viewer) in self.viewers.iter().enumerate() {
-            if let Some(complaint) = self.complaint(viewer) {
-                panic!("viewer {i} ({:?}, {:?}): {complaint}", viewer.client.state(), viewer.reconnector.status());
+            if let Some(mismatch) = self.mismatch(viewer) {
+                panic!("viewer {i} ({:?}, {:?}): {mismatch}", viewer.client.state(), viewer.reconnector.status());
             }
         }
     }
 
-    /// What is not yet as it must be in the end.
-    fn complaint(&self, viewer: &Viewer) -> Option<String> {
+    /// How a viewer differs from what it must be in the end.
+    fn mismatch(&self, viewer: &Viewer) -> Option<String> {
         let session = &self.session;
         if viewer.left || (viewer.exited && viewer.epoch.as_ref() != Some(&session.config.epoch)) {
-            // It saw enough, or the end of an earlier life, and left.
+            // The user detached, or the viewer got the exit of an earlier epoch.
             return None;
         }
         if session.exit.is_some() != viewer.exited {
-            return Some(format!("exited is {}", viewer.exited));
+            return Some(format!("`exited` is {}", viewer.exited));
         }
         let Some(terminal) = viewer.terminal else { return Some("no terminal".to_owned()) };
         if terminal != session.model {
-            return Some(format!("its terminal is {terminal:?}, and the session's {:?}", session.model));
+            return Some(format!("its terminal is {terminal:?}, the session's is {:?}", session.model));
         }
         if session.exit.is_some() {
             return None;
         }
-        if viewer.unpainted && viewer.lag == Lag::Skip {
-            return Some("its width changed, and nobody painted it".to_owned());
+        if viewer.needs_repaint && viewer.lag == Lag::Skip {
+            return Some("no snapshot after a change of width".to_owned());
         }
-        if !viewer.typist.is_done() {
-            return Some("something typed was neither read nor reported".to_owned());
+        if !viewer.input_check.is_done() {
+            return Some("typed bytes were neither read nor reported unsent".to_owned());
         }
         if viewer.title.is_some() && session.title.is_some() && viewer.title != session.title {
             return Some("an old title".to_owned());
         }
         let present: Vec<_> = viewer.present.iter().map(|present| &present.client).collect();
-        let here: Vec<_> = self.viewers.iter().filter(|viewer| !viewer.is_over()).map(|viewer| &viewer.id).collect();
-        let everybody = here.iter().all(|other| present.contains(other));
+        let attached: Vec<_> =
+            self.viewers.iter().filter(|viewer| !viewer.has_ended()).map(|viewer| &viewer.id).collect();
+        let complete = attached.iter().all(|other| present.contains(other));
         let owners = viewer.present.iter().filter(|present| present.size).count();
-        if present.len() != here.len() || !everybody || owners > 1 {
+        if present.len() != attached.len() || !complete || owners > 1 {
             return Some(format!("presence is {:?}", viewer.present));
         }
         if viewer.client.you().size && session.model.size != viewer.window {
-            return Some("it owns the size, and the size is another's".to_owned());
+            return Some("it owns the size, but the terminal has another size".to_owned());
         }
         None
     }

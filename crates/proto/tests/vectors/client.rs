@@ -1,4 +1,4 @@
-//! Plays a client's transcript.
+//! Plays the transcript of a [`Client`].
 
 use std::time::Duration;
 
@@ -22,30 +22,30 @@ pub(crate) fn play(config: &Value, steps: &[Value]) -> Vec<Value> {
         settings.rendered_every = every;
     }
     let mut client = Client::new(settings);
-    steps.iter().map(|step| act(&mut client, &step["do"], ms(&step["at"]))).collect()
+    steps.iter().map(|step| apply(&mut client, &step["do"], ms(&step["at"]))).collect()
 }
 
-/// Does one thing, then polls until there is nothing more.
-fn act(client: &mut Client, action: &Value, now: Duration) -> Value {
-    let (verb, what) = action.as_object().unwrap().iter().next().unwrap();
+/// Applies one step, then polls until nothing is left.
+fn apply(client: &mut Client, action: &Value, now: Duration) -> Value {
+    let (verb, argument) = action.as_object().unwrap().iter().next().unwrap();
     let mut then = json!({});
     match verb.as_str() {
         "connected" => client.handle_connected(now),
         "disconnected" => client.handle_disconnected(now),
-        "text" => client.handle_frame(Frame::Text(&what.to_string()), now),
-        "binary" => client.handle_frame(Frame::Binary(&unhex(what)), now),
-        "rendered" => client.handle_rendered(what.as_u64().unwrap()),
+        "text" => client.handle_frame(Frame::Text(&argument.to_string()), now),
+        "binary" => client.handle_frame(Frame::Binary(&unhex(argument)), now),
+        "rendered" => client.handle_rendered(argument.as_u64().unwrap()),
         "input" => {
-            let bytes = unhex(what);
-            let taken = client.handle_input(&bytes, now);
-            then["taken"] = taken.map_or_else(|why| json!(format!("{why:?}")), |()| json!(bytes.len()));
+            let bytes = unhex(argument);
+            let result = client.handle_input(&bytes, now);
+            then["taken"] = result.map_or_else(|error| json!(format!("{error:?}")), |()| json!(bytes.len()));
         }
-        "resize" => client.handle_resize(serde_json::from_value(what.clone()).unwrap()),
-        "claim_size" => client.claim_size(serde_json::from_value(what.clone()).unwrap()),
+        "resize" => client.handle_resize(serde_json::from_value(argument.clone()).unwrap()),
+        "claim_size" => client.claim_size(serde_json::from_value(argument.clone()).unwrap()),
         "repaint" => client.repaint(),
         "command" => {
-            let id = what["id"].as_str().unwrap().to_owned();
-            client.command(id, what["command"].clone(), now).unwrap();
+            let id = argument["id"].as_str().unwrap().to_owned();
+            client.command(id, argument["command"].clone(), now).unwrap();
         }
         "wake" => client.handle_wake(now),
         "timeout" => client.handle_timeout(now),

@@ -1,4 +1,5 @@
-//! Reading the vectors, and playing transcripts: what is done to a machine, step by step, and what it then does.
+//! Loads the vectors in `fixtures/`, and plays transcripts: the steps applied to a state machine, and what it does
+//! then.
 
 pub(crate) mod client;
 pub(crate) mod reconnect;
@@ -14,8 +15,8 @@ fn path(name: &str) -> String {
 }
 
 pub(crate) fn load(name: &str) -> Value {
-    let text = fs::read_to_string(path(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
-    serde_json::from_str(&text).unwrap_or_else(|why| panic!("{name}: {why}"))
+    let text = fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
@@ -55,8 +56,8 @@ pub(crate) fn permanent(kind: Permanent) -> &'static str {
     }
 }
 
-/// Plays each transcript of a file: `play` gets its configuration and steps, and returns what each step led to.
-#[allow(clippy::disallowed_methods, reason = "blessing is asked for from outside")]
+/// Plays each transcript of a file. `play` gets its configuration and steps, and returns the result of each step.
+#[allow(clippy::disallowed_methods, reason = "the developer decides whether to rewrite the transcripts")]
 pub(crate) fn transcripts(name: &str, play: impl Fn(&Value, &[Value]) -> Vec<Value>) {
     let mut file = load(name);
     let bless = std::env::var_os("BOWLINE_BLESS").is_some();

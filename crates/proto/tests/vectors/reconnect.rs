@@ -1,4 +1,4 @@
-//! Plays a reconnector's transcript.
+//! Plays the transcript of a [`Reconnector`].
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ pub(crate) fn play(config: &Value, steps: &[Value]) -> Vec<Value> {
         backoff.tries = config["tries"].as_u64().map(|tries| tries as u32);
     }
     let mut reconnector = Reconnector::new(backoff);
-    steps.iter().map(|step| act(&mut reconnector, &step["do"], ms(&step["at"]))).collect()
+    steps.iter().map(|step| apply(&mut reconnector, &step["do"], ms(&step["at"]))).collect()
 }
 
-fn act(reconnector: &mut Reconnector, action: &Value, now: Duration) -> Value {
-    let (verb, what) = action.as_object().unwrap().iter().next().unwrap();
-    let generation = what["generation"].as_u64().unwrap_or_default();
-    let jitter = what["jitter"].as_f64().unwrap_or_default();
+fn apply(reconnector: &mut Reconnector, action: &Value, now: Duration) -> Value {
+    let (verb, argument) = action.as_object().unwrap().iter().next().unwrap();
+    let generation = argument["generation"].as_u64().unwrap_or_default();
+    let jitter = argument["jitter"].as_f64().unwrap_or_default();
     match verb.as_str() {
         "start" => reconnector.start(now),
         "opened" => reconnector.handle_opened(generation),
         "attached" => reconnector.handle_attached(generation, now),
-        "closed" => reconnector.handle_closed(generation, &closed(what), jitter, now),
+        "closed" => reconnector.handle_closed(generation, &closed(argument), jitter, now),
         "wake" => reconnector.handle_wake(now),
         "hidden" => reconnector.handle_hidden(now),
         "redial" => reconnector.redial(now),
@@ -52,7 +52,7 @@ fn action_json(action: Action) -> Value {
         Action::Show(Status::Reconnecting { attempt, at }) => {
             json!({"show": "reconnecting", "attempt": attempt, "at": at.as_millis() as u64})
         }
-        Action::Show(Status::Gone(why)) => json!({"show": "gone", "why": permanent(why)}),
+        Action::Show(Status::Gone(failure)) => json!({"show": "gone", "why": permanent(failure)}),
         Action::Show(Status::NeedsLogin) => json!({"show": "needs-login"}),
         Action::Show(status) => json!({"show": format!("{status:?}").to_lowercase()}),
     }

@@ -1,4 +1,4 @@
-//! A server on a desk: frames are put in by hand, and what comes out is written down in short.
+//! Runs a server by hand: a test sends frames to it and reads what it sends as short strings.
 
 #[path = "../info/mod.rs"]
 mod info;
@@ -16,83 +16,87 @@ use serde_json::{Value, json};
 
 pub(crate) const EPOCH: &str = "9f3c61d2";
 
-pub(crate) struct Desk {
+pub(crate) struct Harness {
     pub(crate) server: Server,
     pub(crate) now: Duration,
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) screen: u64,
-    /// Whether snapshots are made when asked for, and how long they are.
-    pub(crate) paints: Option<usize>,
+    /// The length of the snapshots that are made on request; `None` to make none.
+    pub(crate) snapshot_len: Option<usize>,
     pub(crate) size: Size,
     pub(crate) resized: Vec<Size>,
     pub(crate) events: Vec<ServerEvent>,
 }
 
-impl Desk {
-    pub(crate) fn new() -> Desk {
-        Desk::with(|_| {})
+impl Harness {
+    pub(crate) fn new() -> Harness {
+        Harness::with(|_| {})
     }
 
-    pub(crate) fn with(change: impl FnOnce(&mut ServerConfig)) -> Desk {
+    pub(crate) fn with(change: impl FnOnce(&mut ServerConfig)) -> Harness {
         let mut config = ServerConfig::new(EPOCH.parse().unwrap(), Size::default());
         change(&mut config);
         let info = info(&config);
-        Desk {
+        Harness {
             server: Server::new(config, info),
             now: Duration::ZERO,
             start: 0,
             end: 0,
             screen: 0,
-            paints: Some(10),
+            snapshot_len: Some(10),
             size: Size::default(),
             resized: Vec::new(),
             events: Vec::new(),
         }
     }
 
-    /// The log is this long now, and the screen has seen it all.
-    pub(crate) fn printed(&mut self, end: u64) {
+    /// The program has printed up to this offset, and the emulator has processed all of it.
+    pub(crate) fn print_to(&mut self, end: u64) {
         (self.end, self.screen) = (end, end);
         self.server.handle_log(self.start, end);
         self.server.handle_screen(end);
     }
 
+    /// Opens a connection, sends the hello, and returns what the server sends.
     pub(crate) fn open(&mut self, conn: u64, hello: Value) -> Vec<String> {
         self.server.handle_open(ConnId(conn), self.now);
-        self.say(conn, &hello)
+        self.send(conn, &hello)
     }
 
-    pub(crate) fn say(&mut self, conn: u64, message: &Value) -> Vec<String> {
+    /// Sends a text message, and returns what the server sends.
+    pub(crate) fn send(&mut self, conn: u64, message: &Value) -> Vec<String> {
         self.server.handle_frame(ConnId(conn), Frame::Text(&message.to_string()), self.now);
-        self.hear(conn)
+        self.receive(conn)
     }
 
+    /// Sends an input frame, and returns what the server sends.
     pub(crate) fn input(&mut self, conn: u64, offset: u64, bytes: &[u8]) -> Vec<String> {
         let mut payload = Vec::new();
         Binary::Input(offset, bytes).encode(&mut payload);
         self.server.handle_frame(ConnId(conn), Frame::Binary(&payload), self.now);
-        self.hear(conn)
+        self.receive(conn)
     }
 
-    /// Lets time pass, deadline by deadline.
+    /// Lets time pass, from one deadline to the next.
     pub(crate) fn wait(&mut self, time: Duration) {
         let until = self.now + time;
         while let Some(at) = self.server.poll_timeout().filter(|at| *at <= until) {
             self.now = at.max(self.now);
             self.server.handle_timeout(self.now);
-            self.settle();
+            self.handle_events();
         }
         self.now = until;
         self.server.handle_timeout(until);
-        self.settle();
+        self.handle_events();
     }
 
-    fn settle(&mut self) {
+    /// Handles the events of the server.
+    fn handle_events(&mut self) {
         while let Some(event) = self.server.poll_event() {
             match &event {
                 ServerEvent::NeedSnapshot { conn, .. } => {
-                    if let Some(len) = self.paints {
+                    if let Some(len) = self.snapshot_len {
                         let (offset, size, bytes) = (self.screen, self.size, vec![b's'; len].into());
                         self.server.handle_snapshot(*conn, Snapshot { offset, size, bytes });
                     }
@@ -108,30 +112,30 @@ impl Desk {
         }
     }
 
-    /// Everything that a connection is sent now, in short; presence is left out.
-    pub(crate) fn hear(&mut self, conn: u64) -> Vec<String> {
-        let mut heard = Vec::new();
+    /// Everything that the server sends on a connection now, as short strings; presence is left out.
+    pub(crate) fn receive(&mut self, conn: u64) -> Vec<String> {
+        let mut received = Vec::new();
         loop {
-            self.settle();
+            self.handle_events();
             let Some(transmit) = self.server.poll_transmit(ConnId(conn), self.now) else {
                 match self.server.poll_event() {
                     Some(event) => self.events.push(event),
-                    None => return heard,
+                    None => return received,
                 }
                 if let Some(ServerEvent::NeedSnapshot { conn, .. }) = self.events.last()
-                    && let Some(len) = self.paints
+                    && let Some(len) = self.snapshot_len
                 {
                     let (offset, size, bytes) = (self.screen, self.size, vec![b's'; len].into());
                     self.server.handle_snapshot(*conn, Snapshot { offset, size, bytes });
                 }
                 continue;
             };
-            heard.extend(short(transmit));
+            received.extend(summary(transmit));
         }
     }
 }
 
-fn short(transmit: Transmit) -> Option<String> {
+fn summary(transmit: Transmit) -> Option<String> {
     Some(match transmit {
         Transmit::Output { from, len } => format!("output {from}+{len}"),
         Transmit::SnapshotPart(bytes) => format!("part {}", bytes.len()),
@@ -141,13 +145,13 @@ fn short(transmit: Transmit) -> Option<String> {
             let reason = at.reason.map_or(String::new(), |reason| format!(" {reason:?}").to_lowercase());
             let missed = at.missed.map_or(String::new(), |missed| format!(" missed {}..{}", missed.from, missed.to));
             let input = at.input.map_or("null".to_owned(), |input| input.to_string());
-            let you = match (at.you.write, at.you.size) {
+            let role = match (at.you.write, at.you.size) {
                 (true, true) => " owner",
                 (true, false) => " writer",
                 _ => " reader",
             };
             let verdict = format!("{:?}", at.verdict).to_lowercase();
-            format!("{verdict}{reason} at {}{missed} input {input}{you} {}", at.offset, at.size.cols())
+            format!("{verdict}{reason} at {}{missed} input {input}{role} {}", at.offset, at.size.cols())
         }
         Transmit::Text(ServerMessage::Snapshot { reason, scope, missed, offset, size, bytes }) => {
             let missed = missed.map_or(String::new(), |missed| format!(" missed {}..{}", missed.from, missed.to));
