@@ -1,6 +1,6 @@
-//! A session whose process is gone, served from its files: the log, and the screen as it was last written.
+//! Serves a session whose process has ended from its files: the log and the last saved screen.
 //!
-//! No emulator runs here, so that hostile output stays in the process of the session that printed it.
+//! No emulator runs here, so that hostile output is only ever parsed in the process of the session that printed it.
 
 use std::fs;
 use std::io::{self, Read as _, Write};
@@ -22,55 +22,47 @@ use crate::registry::Entry;
 use crate::saved::Saved;
 use crate::wire::{self, Put};
 
-/// The screen file may be this long; a longer one is not ours.
+/// The most bytes read of a screen file. A longer file fails its checksum.
 const MAX_SCREEN: u64 = 64 << 20;
-/// How much is queued for the viewer before its socket is written.
+/// Frames are written to the viewer's socket in batches of about this many bytes.
 const BATCH: usize = 64 << 10;
 
-/// Why something is not in the files.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// A file cannot be read.
     #[error("cannot read the session's files: {0}")]
     Io(#[from] io::Error),
-    /// Part of the range is no longer kept.
-    #[error("the log keeps bytes {start} to {end} only")]
-    Trimmed {
-        /// The oldest byte kept.
-        start: Offset,
-        /// One past the newest.
-        end: Offset,
-    },
-    /// It is no terminal, and how to show what it is came with a later version.
+    /// Part of the requested range is not in the log. `end` is one past the newest byte.
+    #[error("the log only has bytes {start} to {end}")]
+    Trimmed { start: Offset, end: Offset },
+    /// The session is not a terminal, but of a kind added by a newer version.
     #[error("this version of bowline cannot show a session of this kind")]
     Kind,
-    /// There is no screen file, or it is damaged.
-    #[error("the session's last screen was not written")]
+    #[error("the session's last screen is missing or damaged")]
     NoScreen,
 }
 
-/// The log of a session, also of one that lives: it is read from the file, and checked afterwards.
+/// The log file of a session, which may still be running. After each read, it is checked that the bytes were not
+/// overwritten meanwhile.
 #[derive(Debug)]
 pub struct LogFile(Log);
 
 impl LogFile {
-    /// Opens it.
     pub fn open(dir: &SessionDir) -> Result<LogFile, ArchiveError> {
         Ok(LogFile(Log::open(&dir.log())?))
     }
 
-    /// What is kept now: the oldest byte and one past the newest.
+    /// The current start and end of the log; the end is one past the newest byte.
     pub fn range(&self) -> Result<(Offset, Offset), ArchiveError> {
         self.0.refresh()?;
         Ok((self.0.start(), self.0.end()))
     }
 
-    /// Bytes from `from`, at most as many as `buf` takes; 0 at the end.
+    /// Reads bytes from `from` on into `buf`. Returns how many; 0 at the end of the log.
     pub fn read(&self, from: Offset, buf: &mut [u8]) -> Result<usize, ArchiveError> {
         let read = self.0.read(from, buf)?;
         let (start, end) = self.range()?;
         match read {
-            // What was overwritten while it was read does not count.
+            // The bytes were overwritten during the read.
             Read::Data(_) | Read::CaughtUp | Read::Trimmed { .. } if from < start => {
                 Err(ArchiveError::Trimmed { start, end })
             }
@@ -81,30 +73,30 @@ impl LogFile {
     }
 }
 
-/// The screen as it was last written.
+/// Reads the last saved screen.
 pub fn read_screen(dir: &SessionDir) -> Result<Saved, ArchiveError> {
     let mut bytes = Vec::new();
     fs::File::open(dir.screen()).map_err(|_| ArchiveError::NoScreen)?.take(MAX_SCREEN).read_to_end(&mut bytes)?;
     Saved::decode(&bytes).map_err(|_| ArchiveError::NoScreen)
 }
 
-/// Whether [`serve`] can show a session: a viewer that is told so at once does not try again.
+/// Checks that [`serve`] can show a session, so that a viewer can be refused for good before it retries.
 pub fn check(entry: &Entry) -> Result<&TerminalInfo, ArchiveError> {
     entry.info.terminal.as_ref().ok_or(ArchiveError::Kind)
 }
 
-/// Serves one viewer over `stream` as the session's process would, then returns.
+/// Serves one viewer over `stream`, as the session process would, until the connection ends.
 pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> {
     let terminal = check(entry)?;
     let history = History::read(&entry.dir.events())?;
     let log = Log::open(&entry.dir.log())?;
-    let Last { screen: last, start, end } = last(entry, terminal.size, &history, &log);
+    let LastRun { screen, start, end } = last_run(entry, terminal.size, &history, &log);
     let mut link = Server::new(ServerConfig::new(entry.info.epoch.clone(), terminal.size), entry.info.clone());
     for (at, size) in &history.resizes {
         link.handle_resized(*at, *size);
     }
     link.handle_log(start, end);
-    link.handle_screen(last.offset);
+    link.handle_screen(screen.offset);
     link.handle_exit(entry.info.exit.clone().unwrap_or_default());
     let (conn, origin) = (ConnId(0), Instant::now());
     link.handle_open(conn, origin.elapsed());
@@ -113,7 +105,7 @@ pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> 
         loop {
             while let Some(event) = link.poll_event() {
                 if let ServerEvent::NeedSnapshot { scope, .. } = event {
-                    link.handle_snapshot(conn, snapshot(&last, scope));
+                    link.handle_snapshot(conn, snapshot(&screen, scope));
                 }
             }
             frames.clear();
@@ -149,7 +141,7 @@ pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> 
                     used += len;
                 }
                 Ok(None) => break,
-                Err(_) => return Ok(()), // not our protocol: nothing that could be answered
+                Err(_) => return Ok(()), // not our protocol, so there is no way to reply
             }
         }
         received.drain(..used);
@@ -157,29 +149,29 @@ pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> 
     }
 }
 
-/// What the files have of the latest life: its screen, and the bytes that go with it.
-struct Last {
+/// The last run of a session: its screen, and the range of its output in the log.
+struct LastRun {
     screen: Saved,
     start: Offset,
     end: Offset,
 }
 
-fn last(entry: &Entry, size: Size, history: &History, log: &Log) -> Last {
-    // Where the events are damaged, no life but the last is known of.
+fn last_run(entry: &Entry, size: Size, history: &History, log: &Log) -> LastRun {
+    // If the events are damaged, the whole log is treated as one run.
     let started = history.summary.started.as_ref();
-    let life = started.map_or(0, |started| started.offset);
-    let of_it = |saved: &Saved| started.is_none_or(|started| saved.epoch == started.epoch);
-    let (start, end) = (log.start().max(life), log.end().max(life));
-    let Some(mut screen) = read_screen(&entry.dir).ok().filter(of_it) else {
-        return Last { screen: Saved::blank(&entry.info.epoch, start, size), start, end };
+    let run_start = started.map_or(0, |started| started.offset);
+    let is_of_run = |saved: &Saved| started.is_none_or(|started| saved.epoch == started.epoch);
+    let (start, end) = (log.start().max(run_start), log.end().max(run_start));
+    let Some(mut screen) = read_screen(&entry.dir).ok().filter(is_of_run) else {
+        return LastRun { screen: Saved::blank(&entry.info.epoch, start, size), start, end };
     };
     if screen.offset > end {
-        // The log could not be written any more, and its newest bytes went with the process.
-        return Last { start: screen.offset, end: screen.offset, screen };
+        // The log file could not be written at the end, so its newest bytes were lost with the process.
+        return LastRun { start: screen.offset, end: screen.offset, screen };
     }
-    // Where the log has moved past the last screen that was written, that screen is the nearest there is.
+    // If the log no longer reaches back to the last saved screen, that screen is still the closest one.
     screen.offset = screen.offset.max(start);
-    Last { screen, start, end }
+    LastRun { screen, start, end }
 }
 
 fn snapshot(saved: &Saved, scope: Scope) -> Snapshot {

@@ -1,4 +1,4 @@
-//! Asking a living session process something over its socket, with a deadline.
+//! Sends control requests to a running session process over its socket, with a deadline.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,29 +14,21 @@ use serde_json::Value;
 
 use crate::home::SessionDir;
 
-/// How long a list waits for one session: a process that hangs must not hang `ls`.
+/// How long a list waits for the status of one session, so that a hung process does not hang `ls`.
 pub const STATUS_DEADLINE: Duration = Duration::from_millis(250);
 
-/// Why a request got no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// Nobody listens.
-    #[error("the session process cannot be reached: {0}")]
+    /// Connecting failed, or the connection was closed.
+    #[error("cannot reach the session process: {0}")]
     Unreachable(#[source] io::Error),
-    /// It listens, but does not answer.
+    /// No reply arrived before the deadline.
     #[error("the session process does not answer")]
     Silent,
-    /// It answered with something else.
-    #[error("the session process answered with something unexpected")]
+    #[error("the session process sent an unexpected reply")]
     Unexpected,
-    /// It refused.
     #[error("{message}")]
-    Refused {
-        /// A problem code.
-        code: Code,
-        /// For people.
-        message: String,
-    },
+    Refused { code: Code, message: String },
 }
 
 /// A control connection.
@@ -47,13 +39,12 @@ pub struct Control {
 }
 
 impl Control {
-    /// Connects to a session process.
     pub fn connect(dir: &SessionDir) -> Result<Control, ControlError> {
         let stream = connect(&dir.address()).map_err(ControlError::Unreachable)?;
         Ok(Control { stream, buf: Vec::new() })
     }
 
-    /// Sends a request and waits for its reply. A refusal is an error.
+    /// Sends a request and waits for the reply. A reply of type `error` becomes [`ControlError::Refused`].
     pub fn request(&mut self, request: &Request, deadline: Duration) -> Result<Reply, ControlError> {
         let wire = encode_request(request)?;
         self.stream.set_read_timeout(Some(deadline)).map_err(ControlError::Unreachable)?;
@@ -62,7 +53,7 @@ impl Control {
         self.next_reply()
     }
 
-    /// Waits for one more reply, as `status` with `follow` gives.
+    /// Waits for one more reply, such as `status` with `follow` sends.
     pub fn next_reply(&mut self) -> Result<Reply, ControlError> {
         loop {
             if let Some(reply) = take_reply(&mut self.buf)? {
@@ -81,7 +72,7 @@ impl Control {
         }
     }
 
-    /// A living session's description.
+    /// Requests the description of a running session.
     pub fn status(dir: &SessionDir, deadline: Duration) -> Result<SessionInfo, ControlError> {
         match Control::connect(dir)?.request(&Request::Status { follow: false }, deadline)? {
             Reply::Status { session } => Ok(*session),
@@ -89,7 +80,7 @@ impl Control {
         }
     }
 
-    /// A living session's screen.
+    /// Requests the screen of a running session.
     pub fn screen(
         dir: &SessionDir,
         format: ScreenFormat,
@@ -103,7 +94,7 @@ impl Control {
     }
 }
 
-/// A request as the bytes of its frame.
+/// Encodes a request as a frame.
 pub fn encode_request(request: &Request) -> Result<Vec<u8>, ControlError> {
     let text = serde_json::to_string(request).map_err(|_| ControlError::Unexpected)?;
     let mut wire = Vec::new();
@@ -111,7 +102,8 @@ pub fn encode_request(request: &Request) -> Result<Vec<u8>, ControlError> {
     Ok(wire)
 }
 
-/// Takes the first reply out of the bytes read so far; `None` until it is complete. A refusal is an error.
+/// Removes the first reply from the bytes read so far; `None` until it is complete. A reply of type `error` becomes
+/// [`ControlError::Refused`].
 pub fn take_reply(buf: &mut Vec<u8>) -> Result<Option<Reply>, ControlError> {
     let (reply, used) = match Frame::decode(buf) {
         Ok(Some((Frame::Text(text), used))) => (serde_json::from_str(text), used),
@@ -126,12 +118,13 @@ pub fn take_reply(buf: &mut Vec<u8>) -> Result<Option<Reply>, ControlError> {
     }
 }
 
-/// Connects without waiting: a process that stopped accepting has a full queue, on which a plain connect would hang.
+/// Connects without blocking. (If a process no longer accepts connections and its queue is full, a plain connect would
+/// hang.)
 pub fn connect(address: &Path) -> io::Result<UnixStream> {
     let kind = (AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
     let socket = rustix::net::socket_with(kind.0, kind.1, kind.2, None)?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(address)?)?;
-    // Nobody else's process gets to hear what is typed, whatever lies at that path.
+    // Never send input to a process of another user, even if it listens at that path.
     let (peer, me) = (rustix::net::sockopt::socket_peercred(&socket)?.uid, rustix::process::geteuid());
     if peer != me && !me.is_root() {
         return Err(io::ErrorKind::PermissionDenied.into());
@@ -153,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_taken_one_by_one_however_they_arrive() {
+    fn replies_are_decoded_one_by_one_however_they_arrive() {
         let all = wire(&[
             r#"{"type":"ending"}"#,
             r#"{"type":"error","code":"bad_request","message":"no"}"#,
@@ -178,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_an_error_and_never_waited_for() {
+    fn an_invalid_reply_is_an_error_at_once() {
         let mut binary = Vec::new();
         frame::put_binary(&mut binary, &Binary::Output(0, b"x"));
         for mut buf in [binary, wire(&["{}"]), wire(&["not json"]), vec![0, 0, 0, 1, 9], vec![0xff; frame::HEADER]] {

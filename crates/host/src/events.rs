@@ -1,25 +1,22 @@
-//! What can happen to a terminal session, as its journal records it. Typed text is never in it.
+//! The events of a terminal session that its journal records. Typed text is never recorded.
 //!
-//! The events of a life (`started`, `title`, `degraded`, `exit`) are the same for every kind of session, so that a list can
-//! tell the state of one whose other events it does not know.
+//! The events `started`, `title`, `degraded` and `exit` are the same for every kind of session, so that a list can show
+//! the state of a session whose other events this version does not support.
 
 use bowline_proto::Offset;
 use bowline_proto::ids::Epoch;
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
-/// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// A life began.
+    /// A run of the session began.
     Started {
-        /// The life's epoch.
         epoch: Epoch,
-        /// The end of the log when it began.
+        /// The end of the log when the run began.
         #[serde(default)]
         offset: Offset,
-        /// The terminal's size then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<Size>,
         /// The id of the session process.
@@ -27,45 +24,38 @@ pub enum Event {
         /// The version of the session process.
         version: String,
     },
-    /// The terminal has this size from an offset on.
     Resized {
-        /// The end of the log at the resize.
+        /// The end of the log at the resize: output from here on has the new size.
         offset: Offset,
-        /// The new size.
         size: Size,
     },
-    /// The title changed.
     Title {
-        /// The new title.
         title: String,
     },
-    /// The shell's directory changed.
+    /// The shell reported its directory.
     Cwd {
-        /// The new directory.
         cwd: String,
     },
-    /// The program asked for attention.
+    /// The program sent a notification.
     Notify {
         /// May be empty.
         title: String,
-        /// The message.
         body: String,
     },
-    /// The program rang the bell.
     Bell,
     /// A command was accepted.
     Command {
-        /// The id that the client gave it.
+        /// The id that the client chose.
         id: String,
-        /// A digest of its content: enough to tell a repeat from a reused id.
+        /// A digest of its content, which tells a repeated command from another with the same id.
         digest: u64,
     },
-    /// The files could not be written; the log went on in memory.
+    /// The log file could not be written; the log continues in memory.
     Degraded {
-        /// The error of the operating system.
+        /// The operating system's error.
         error: String,
     },
-    /// The life ended.
+    /// The run ended.
     Exit {
         /// The program's exit code, unless a signal ended it.
         code: Option<i32>,
@@ -75,7 +65,7 @@ pub enum Event {
         #[serde(default)]
         offset: Offset,
     },
-    /// An event that this version does not know: of another kind of session, or of a newer version.
+    /// An event of another kind of session, or added by a newer version.
     #[serde(other)]
     Unknown,
 }

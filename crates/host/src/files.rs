@@ -1,4 +1,4 @@
-//! Replacing a file in one step, so that a crash leaves the old content or the new, never a mix.
+//! Replaces files atomically: a crash leaves the old content or the new, never a mix.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -6,33 +6,33 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes an owner-only file so that a reader finds the old content or the new, never a part.
+/// Writes an owner-only file. Readers see the old content or the new, never a part.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(path, content, |_| Ok(()))
 }
 
-/// Like [`write_whole`], with the content on the disk before it has its name: a power cut leaves the old file or the new
-/// one, never something that cannot be read.
+/// Like [`write_whole`], but syncs the content before the rename: after a power cut, the old file or the new one is
+/// there, whole.
 pub fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(path, content, File::sync_all)
 }
 
-/// Like [`write_synced`]; when it returns, the new content is on the disk and survives also a power cut.
+/// Like [`write_synced`], but also syncs the rename: when this returns, the new content survives a power cut.
 pub fn write_durable(path: &Path, content: &[u8]) -> io::Result<()> {
     write_synced(path, content)?;
-    // The name is the directory's: without this, it may still stand for the old content.
+    // The rename is stored in the directory; unless that is synced, the name may still refer to the old content.
     path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
-/// Like [`write_whole`], for a file that several processes may write at once: the last one wins, and none spoils another's.
+/// Like [`write_whole`], for a file that several processes may write at once: the last one wins, whole.
 pub fn write_shared(path: &Path, content: &[u8]) -> io::Result<()> {
     static WRITES: AtomicU64 = AtomicU64::new(0);
     let count = WRITES.fetch_add(1, Ordering::Relaxed);
-    replace_by(&with_suffix(path, &format!(".{}-{count}.new", std::process::id())), path, content, |_| Ok(()))
+    replace_via(&with_suffix(path, &format!(".{}-{count}.new", std::process::id())), path, content, |_| Ok(()))
 }
 
-fn replace(path: &Path, content: &[u8], settle: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    replace_by(&with_suffix(path, ".new"), path, content, settle)
+fn replace(path: &Path, content: &[u8], sync: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    replace_via(&with_suffix(path, ".new"), path, content, sync)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -41,14 +41,9 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn replace_by(
-    temp: &Path,
-    path: &Path,
-    content: &[u8],
-    settle: impl FnOnce(&File) -> io::Result<()>,
-) -> io::Result<()> {
+fn replace_via(temp: &Path, path: &Path, content: &[u8], sync: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(temp)?;
-    let written = file.write_all(content).and_then(|()| settle(&file));
+    let written = file.write_all(content).and_then(|()| sync(&file));
     written.and_then(|()| fs::rename(temp, path)).inspect_err(|_| {
         let _ = fs::remove_file(temp);
     })

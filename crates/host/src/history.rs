@@ -1,4 +1,4 @@
-//! What a terminal's events add up to for its own process and for replays, and how its journal stays small.
+//! Folds a terminal's events for its session process and for replays, and keeps the journal small.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,23 +10,22 @@ use bowline_proto::size::Size;
 
 use crate::events::Event;
 use crate::journal::{Journal, Position, Record, read};
-use crate::summary::{Started, Summary};
+use crate::summary::{RunStart, Summary};
 
-/// A journal longer than this is rewritten with what still matters.
+/// A journal longer than this many bytes is compacted.
 const MAX_JOURNAL: u64 = 1 << 20;
-/// How many commands are remembered for telling a repeat.
+/// How many commands are kept to recognise repeats; older ones are dropped.
 const MAX_COMMANDS: usize = 1024;
-/// How many resizes are remembered for replays.
+/// How many resizes are kept for replays; older ones are dropped.
 const MAX_RESIZES: usize = 4096;
 
-/// What a terminal's events add up to.
+/// The fold of a terminal's events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// What a list shows of them.
     pub summary: Summary,
-    /// Sizes by the offset from which they hold, oldest first.
+    /// Sizes, each with the offset at which it takes effect, oldest first.
     pub resizes: VecDeque<(Offset, Size)>,
-    /// Accepted commands: id, digest, number.
+    /// Accepted commands: id, digest, sequence number.
     pub commands: VecDeque<(String, u64, u64)>,
 }
 
@@ -38,19 +37,19 @@ impl History {
         Ok(history)
     }
 
-    /// Opens a journal to go on with.
+    /// Opens a journal to continue it, creating it if it does not exist.
     pub fn open(path: &Path) -> io::Result<(Journal, History)> {
         let mut history = History::default();
         let journal = Journal::open(path, |record| history.fold(&record))?;
         Ok((journal, history))
     }
 
-    /// Appends an event to the journal and gives its number. On an error nothing was recorded.
+    /// Appends an event to the journal and returns its sequence number. On error, nothing is recorded.
     pub fn record(&mut self, journal: &mut Journal, event: Event) -> io::Result<u64> {
         let record = journal.append(event)?;
         self.fold(&record);
         if journal.end().byte > MAX_JOURNAL {
-            // A failure leaves the long file, which still works; the next event tries again.
+            // On failure, the long file remains and still works; the next event tries again.
             let _ = journal.replace(&self.compacted(journal.end().seq));
         }
         Ok(record.seq)
@@ -82,14 +81,14 @@ impl History {
         }
     }
 
-    /// Records that add up to the same, without earlier notices and titles.
+    /// Records that fold to the same state, without earlier notifications and titles.
     fn compacted(&self, next_seq: u64) -> Vec<Record<Event>> {
         let Summary { started, size: _, title, cwd, degraded, exit, call, last_at } = self.summary.clone();
         let mut records = Vec::new();
         let mut put = |seq: u64, event| records.push(Record { seq, at: last_at.clone(), event });
         let last = next_seq.saturating_sub(1);
         let first = self.commands.front().map_or(next_seq, |(_, _, seq)| *seq).saturating_sub(1);
-        if let Some(Started { epoch, offset, pid, version }) = started {
+        if let Some(RunStart { epoch, offset, pid, version }) = started {
             let size = self.resizes.iter().rfind(|(at, _)| *at <= offset).map(|(_, size)| *size);
             put(first, Event::Started { epoch, offset, size, pid, version });
         }
@@ -120,6 +119,7 @@ impl History {
         records
     }
 }
+
 #[cfg(test)]
 mod tests {
     use bowline_proto::ids::Epoch;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn r47_the_file_stays_bounded_and_keeps_what_matters() {
+    fn r47_the_file_stays_bounded_and_compaction_keeps_the_state() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("events.jsonl");
         let (mut journal, mut history) = History::open(&path).unwrap();
@@ -150,7 +150,7 @@ mod tests {
         }
         let called = history.summary.call.clone().unwrap();
         let mut record = |event| history.record(&mut journal, event).unwrap();
-        // What comes after it makes the file be rewritten, more than once.
+        // These events cause the file to be compacted more than once.
         for n in 0..30_000 {
             record(Event::Title { title: format!("later title {n}") });
         }
@@ -161,12 +161,12 @@ mod tests {
         read.summary.last_at.clone_from(&history.summary.last_at);
         assert_eq!(read, history);
         assert_eq!(read.commands.len(), MAX_COMMANDS);
-        assert_eq!(read.summary.call, Some(called), "who called last, and when");
+        assert_eq!(read.summary.call, Some(called), "the last call is kept");
         assert_eq!(read.summary.exit.unwrap().1, 40_000);
     }
 
     #[test]
-    fn a_line_cut_off_by_a_crash_costs_only_itself() {
+    fn only_the_line_cut_off_by_a_crash_is_lost() {
         use std::io::Write;
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("events.jsonl");

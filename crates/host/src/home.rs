@@ -1,4 +1,4 @@
-//! Where sessions live on disk: the state directory, one folder a session, and short places for sockets.
+//! The state directory, with one directory per session, and short directories for sockets.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bowline_proto::ids::SessionId;
 
-/// The longest path that fits into a unix socket address.
+/// The longest path, in bytes, that fits into a unix socket address.
 const MAX_SOCKET_PATH: usize = 107;
 
 /// The state and runtime directories of one user.
@@ -19,27 +19,18 @@ pub struct Home {
     runtime: PathBuf,
 }
 
-/// Why there is no usable home.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
-    /// Nothing says where state belongs.
-    #[error("neither BOWLINE_STATE_DIR, XDG_STATE_HOME nor HOME is set, so there is no place for sessions")]
+    #[error("no state directory: none of BOWLINE_STATE_DIR, XDG_STATE_HOME and HOME is set")]
     Nowhere,
-    /// A directory could not be made or read.
     #[error("cannot use {path}: {source}")]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A directory belongs to somebody else.
+    Io { path: PathBuf, source: io::Error },
     #[error("{0} belongs to another user")]
     NotMine(PathBuf),
 }
 
 impl Home {
-    /// The places that the environment names.
+    /// Uses the directories that the environment names.
     pub fn from_env() -> Result<Home, HomeError> {
         let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
         let state = match (var("BOWLINE_STATE_DIR"), var("XDG_STATE_HOME"), var("HOME")) {
@@ -56,56 +47,54 @@ impl Home {
         Home::new(state, runtime)
     }
 
-    /// These places, made absolute: the session process runs elsewhere.
+    /// Uses these directories, made absolute because the session process changes its working directory.
     pub fn new(state: impl Into<PathBuf>, runtime: impl Into<PathBuf>) -> Result<Home, HomeError> {
         let absolute =
             |path: PathBuf| std::path::absolute(&path).map_err(|source| HomeError::Io { path: path.clone(), source });
         Ok(Home { state: absolute(state.into())?, runtime: absolute(runtime.into())? })
     }
 
-    /// The state directory.
     pub fn state(&self) -> &Path {
         &self.state
     }
 
-    /// The runtime directory.
     pub fn runtime(&self) -> &Path {
         &self.runtime
     }
 
-    /// The directory with one folder a session.
+    /// The directory with one subdirectory per session.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
     }
 
-    /// The lock under which a name is taken.
+    /// The lock file for names and for changes to sessions.
     pub fn names_lock(&self) -> PathBuf {
         self.state.join("names.lock")
     }
 
-    /// One session's folder, whether it exists or not.
+    /// The directory of one session, whether it exists or not.
     pub fn session(&self, id: &SessionId) -> SessionDir {
         SessionDir { path: self.sessions().join(id.as_str()), id: id.clone() }
     }
 
-    /// Makes the state directory, owner-only, and checks that it is ours.
+    /// Creates the state directory, owner-only, or checks that the existing one belongs to this user.
     pub fn ensure(&self) -> Result<(), HomeError> {
         ensure_private(&self.sessions())?;
         ensure_private(&self.state)
     }
 
-    /// Where a session's socket is bound: in its folder, or, where that path is too long for an address, in the
-    /// first short owner-only directory.
+    /// The path at which a session binds its socket: in its directory, or, if that path is too long for an address, in
+    /// the runtime directory or one below `/tmp`.
     pub fn socket_path(&self, dir: &SessionDir) -> Result<PathBuf, HomeError> {
         let direct = dir.sock();
         if fits(&direct) {
             return Ok(direct);
         }
         let name = format!("{}.sock", dir.id);
-        for place in [self.runtime.clone(), short_runtime()] {
-            if fits(&place.join(&name)) {
-                ensure_private(&place)?;
-                return Ok(place.join(&name));
+        for dir in [self.runtime.clone(), short_runtime()] {
+            if fits(&dir.join(&name)) {
+                ensure_private(&dir)?;
+                return Ok(dir.join(&name));
             }
         }
         Err(HomeError::Io { path: direct, source: io::Error::from(io::ErrorKind::InvalidFilename) })
@@ -120,54 +109,61 @@ pub struct SessionDir {
 }
 
 impl SessionDir {
-    /// The session's id.
     pub fn id(&self) -> &SessionId {
         &self.id
     }
-    /// The folder.
+
     pub fn path(&self) -> &Path {
         &self.path
     }
-    /// What was asked.
+
+    /// See [`crate::meta`].
     pub fn meta(&self) -> PathBuf {
         self.path.join("meta.json")
     }
-    /// The ring of terminal output.
+
+    /// The ring of terminal output; see [`crate::log`].
     pub fn log(&self) -> PathBuf {
         self.path.join("log")
     }
-    /// What happened.
+
+    /// The journal; see [`crate::journal`].
     pub fn events(&self) -> PathBuf {
         self.path.join("events.jsonl")
     }
-    /// A checkpoint of what happened, for lists.
+
+    /// The checkpoint of the journal; see [`crate::summary`].
     pub fn head(&self) -> PathBuf {
         self.path.join("head")
     }
-    /// The last screen.
+
+    /// The last screen; see [`crate::saved`].
     pub fn screen(&self) -> PathBuf {
         self.path.join("screen")
     }
-    /// The socket, or a link to it.
+
+    /// The socket, or a symbolic link to it.
     pub fn sock(&self) -> PathBuf {
         self.path.join("sock")
     }
-    /// Held by the living session process.
+
+    /// Held by the session process while it runs.
     pub fn lock(&self) -> PathBuf {
         self.path.join("lock")
     }
 
-    /// The address to connect to: `sock` itself, or where its link points.
+    /// The address to connect to: `sock` itself, or the target of its link.
     pub fn address(&self) -> PathBuf {
         fs::read_link(self.sock()).unwrap_or_else(|_| self.sock())
     }
 }
 
-/// Makes `path` and its parents owner-only, or checks that an existing one is ours and closes it to others.
+/// Creates the directory `path` and its parents, owner-only. An existing one must belong to this user, and is made
+/// owner-only.
 pub fn ensure_private(path: &Path) -> Result<(), HomeError> {
     let io = |source| HomeError::Io { path: path.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
-    // A link of somebody else's may point anywhere, also at something of ours.
+    // A link that belongs to another user may point anywhere, even to a directory of this user.
     let me = rustix::process::geteuid().as_raw();
     let (link, found) = (fs::symlink_metadata(path).map_err(io)?, fs::metadata(path).map_err(io)?);
     if link.uid() != me || found.uid() != me {
@@ -179,7 +175,7 @@ pub fn ensure_private(path: &Path) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// The directory for sockets when the environment names none, or one too long.
+/// The directory for sockets if the environment names none, or its path is too long.
 fn short_runtime() -> PathBuf {
     let mut name = OsString::from("/tmp/bowline-");
     name.push(rustix::process::geteuid().as_raw().to_string());
@@ -195,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r51_directories_are_closed_to_others() {
+    fn r51_directories_are_made_owner_only() {
         let temp = tempfile::tempdir().unwrap();
         let home = Home::new(temp.path().join("a/b"), temp.path().join("run")).unwrap();
         home.ensure().unwrap();
@@ -206,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_too_long_for_a_socket_gets_a_short_one() {
+    fn a_socket_path_that_is_too_long_is_replaced_by_a_short_one() {
         let temp = tempfile::tempdir().unwrap();
         let id = SessionId::from_random([7; 12]);
         let long = temp.path().join("x".repeat(120));
@@ -216,6 +212,6 @@ mod tests {
         let home = Home::new(&long, &long).unwrap();
         let shortest = home.socket_path(&home.session(&id)).unwrap();
         assert!(fits(&shortest));
-        let _ = fs::remove_dir(shortest.parent().unwrap()); // unless somebody's sockets are in it
+        let _ = fs::remove_dir(shortest.parent().unwrap()); // fails if it has other sockets
     }
 }

@@ -1,7 +1,7 @@
-//! `events.jsonl`: numbered records, a line of JSON each. One process appends, anyone reads.
+//! `events.jsonl`: numbered records, one line of JSON each. One process appends; any process may read.
 //!
-//! A record is whole with its newline. What a crash left behind the last newline is cut off when the file is opened for
-//! appending, and ignored by readers until then.
+//! A record is complete once its newline is written. An incomplete line, left by a crash, is ignored by readers, and cut
+//! off when the file is next opened for appending.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,36 +15,35 @@ use crate::digest::fnv1a;
 use crate::files::write_durable;
 use crate::timestamp::timestamp;
 
-/// The longest line; a longer one is passed over.
+/// The longest line in bytes; a longer one is skipped.
 const MAX_LINE: u64 = 1 << 20;
-/// More records than a session can ever have, and all that JavaScript can count.
+/// Larger sequence numbers count as damage. No session reaches this, and JavaScript can represent all below it.
 const MAX_SEQ: u64 = 1 << 53;
-/// How much of a record tells it from every other: its number and its time stand first.
+/// How many bytes of a record identify it: they contain its sequence number and its time.
 const FINGERPRINT: u64 = 64;
 
 /// One line of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record<E> {
-    /// Counts from 0, and goes on over restarts and compactions.
+    /// Starts at 0 and continues over restarts and compactions.
     pub seq: u64,
-    /// When it was written, RFC 3339 UTC.
+    /// When it was appended, in RFC 3339 UTC.
     pub at: String,
-    /// One of the events of this kind of session.
     pub event: E,
 }
 
-/// A place between two records.
+/// A position between two records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// The number of the record that follows.
+    /// The sequence number of the next record.
     pub seq: u64,
-    /// Where in the file that record begins.
+    /// The file offset of the next record.
     pub byte: u64,
-    /// Where the record before it begins.
+    /// The file offset of the previous record.
     pub last: u64,
 }
 
-/// The writing end.
+/// A journal opened for appending.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -53,8 +52,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the file for appending, created if need be, and hands every record in it to `each`. Half a line at its end is
-    /// cut off.
+    /// Opens the file for appending, creating it if necessary, and passes every record in it to `each`. An incomplete
+    /// last line is cut off.
     pub fn open<E: DeserializeOwned>(path: &Path, each: impl FnMut(Record<E>)) -> io::Result<Journal> {
         let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         let end = read(&file, Position::default(), each)?;
@@ -64,42 +63,41 @@ impl Journal {
         Ok(Journal { path: path.to_owned(), file, end })
     }
 
-    /// Where the next record goes.
     pub fn end(&self) -> Position {
         self.end
     }
 
-    /// The file itself, for a checkpoint.
+    /// The open file, for a checkpoint.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Appends an event and gives its record. On an error nothing was appended.
+    /// Appends an event and returns its record. On error, nothing is appended.
     pub fn append<E: Serialize>(&mut self, event: E) -> io::Result<Record<E>> {
         let record = Record { seq: self.end.seq, at: timestamp(), event };
         let mut line = Vec::new();
-        put(&mut line, &record)?;
+        put_line(&mut line, &record)?;
         self.file.write_all(&line).inspect_err(|_| {
-            // Half a line would swallow the next one.
+            // After an incomplete line, the next record would be unreadable.
             let _ = self.file.set_len(self.end.byte);
         })?;
         self.end = Position { seq: record.seq + 1, byte: self.end.byte + line.len() as u64, last: self.end.byte };
         Ok(record)
     }
 
-    /// Makes what was appended survive a power cut.
+    /// Makes all appended records survive a power cut.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 
-    /// Replaces the whole file, in one step, by records that say the same in less space. The numbers go on.
+    /// Atomically replaces the whole file with records that fold to the same state. Sequence numbers continue.
     pub fn replace<E: Serialize>(&mut self, records: &[Record<E>]) -> io::Result<()> {
         let (mut lines, mut last) = (Vec::new(), 0);
         for record in records {
             last = lines.len() as u64;
-            put(&mut lines, record)?;
+            put_line(&mut lines, record)?;
         }
-        // On the disk before it takes the old one's place: what was synced in that must not be lost with a power cut.
+        // Durable, because records that were synced in the old file must survive a power cut.
         write_durable(&self.path, &lines)?;
         self.file = OpenOptions::new().read(true).append(true).open(&self.path)?;
         self.end = Position { seq: self.end.seq, byte: lines.len() as u64, last };
@@ -107,14 +105,14 @@ impl Journal {
     }
 }
 
-fn put<E: Serialize>(lines: &mut Vec<u8>, record: &Record<E>) -> io::Result<()> {
+fn put_line<E: Serialize>(lines: &mut Vec<u8>, record: &Record<E>) -> io::Result<()> {
     serde_json::to_writer(&mut *lines, record)?;
     lines.push(b'\n');
     Ok(())
 }
 
-/// Hands every record from `from` on to `each`, and gives the position after the last whole line. A line that is no record,
-/// or whose event cannot be read, is passed over.
+/// Passes every record from `from` on to `each`, and returns the position after the last complete line. Lines that are not
+/// records, or whose event cannot be parsed, are skipped.
 pub fn read<E: DeserializeOwned>(file: &File, from: Position, mut each: impl FnMut(Record<E>)) -> io::Result<Position> {
     let mut reader = BufReader::new(ReadFrom { file, at: from.byte });
     let (mut line, mut end) = (Vec::new(), from);
@@ -133,10 +131,10 @@ pub fn read<E: DeserializeOwned>(file: &File, from: Position, mut each: impl FnM
         let record = serde_json::from_slice::<Record<E>>(&line);
         let seq = match &record {
             Ok(record) => Some(record.seq),
-            // Its number counts, or the next record would get it once more.
+            // Count its sequence number, or the next record would reuse it.
             Err(_) => serde_json::from_slice::<Record<IgnoredAny>>(&line).ok().map(|record| record.seq),
         };
-        // A number that no session reaches is damage, and must not be counted on from.
+        // An impossible sequence number is damage, and must not be continued from.
         let Some(seq) = seq.filter(|seq| *seq < MAX_SEQ) else { continue };
         (end.seq, end.last) = (seq + 1, start);
         if let Ok(record) = record {
@@ -145,7 +143,7 @@ pub fn read<E: DeserializeOwned>(file: &File, from: Position, mut each: impl FnM
     }
 }
 
-/// Reads past the next newline; `None` where there is none.
+/// Reads past the next newline and returns the number of bytes skipped; `None` if there is no newline.
 fn skip_line(reader: &mut impl BufRead) -> io::Result<Option<u64>> {
     let mut skipped = 0;
     loop {
@@ -165,8 +163,8 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<Option<u64>> {
     }
 }
 
-/// A digest of the number and the time of the record before a position. By it, a position can be told to belong to this
-/// file, and not to one that has been replaced since.
+/// A digest of the sequence number and time of the record before a position. It shows whether a position belongs to this
+/// file, or to one that has since been replaced.
 pub fn fingerprint(file: &File, position: Position) -> io::Result<u64> {
     let mut start = [0; FINGERPRINT as usize];
     let start = &mut start[..FINGERPRINT.min(position.byte.saturating_sub(position.last)) as usize];
@@ -174,7 +172,7 @@ pub fn fingerprint(file: &File, position: Position) -> io::Result<u64> {
     Ok(fnv1a(start))
 }
 
-/// Reads a file from a position of its own, so that several can read it at once.
+/// A reader with its own position in a shared file.
 struct ReadFrom<'a> {
     file: &'a File,
     at: u64,
@@ -201,9 +199,9 @@ mod tests {
         found
     }
 
-    /// Whatever a crash left behind the last newline, the next record is whole, and has the next number.
+    /// After a crash in the middle of a line, the next record is complete, and has the next sequence number.
     #[test]
-    fn a_torn_tail_is_cut_at_every_byte() {
+    fn an_incomplete_last_line_is_cut_off_wherever_it_ends() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("events.jsonl");
         let mut journal = Journal::open(&path, |_: Record<String>| {}).unwrap();
@@ -213,7 +211,7 @@ mod tests {
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
             let kept = ends.iter().filter(|end| **end <= cut).count();
-            assert_eq!(records(&path).len(), kept, "a reader ignores half a line");
+            assert_eq!(records(&path).len(), kept, "a reader ignores an incomplete line");
             let mut replayed = 0;
             let mut journal = Journal::open(&path, |_: Record<String>| replayed += 1).unwrap();
             assert_eq!((replayed, journal.end().seq), (kept, kept as u64));
@@ -223,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_passed_over_and_its_number_counts() {
+    fn unreadable_lines_are_skipped_and_their_numbers_count() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("events.jsonl");
         let long = "x".repeat(2 * MAX_LINE as usize);
@@ -238,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_from_a_position() {
+    fn reading_continues_from_a_position() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("events.jsonl");
         let mut journal = Journal::open(&path, |_: Record<String>| {}).unwrap();

@@ -1,23 +1,24 @@
-//! The sessions of one machine: the files that outlive their processes, and what the command line, the gateway and the
-//! client do with them. Nothing here runs a terminal or an emulator; the session process is `bowline-session`.
+//! The sessions of one machine: their files, and how the command line, the gateway and the client use them.
 //!
-//! The files of a session, in [`home`]'s folders:
+//! Nothing here runs a terminal or an emulator; the session process is in `bowline-session`.
 //!
-//! - [`meta`]: what it was asked to run;
+//! The files of a session, in the directories of [`home`]:
+//!
+//! - [`meta`]: the command, directory, environment and sizes to start it with;
 //! - [`log`]: the ring of terminal output;
-//! - [`journal`]: what happened to it, as [`events`]; [`summary`] is what a list shows of them, with a checkpoint, and
-//!   [`history`] what a terminal remembers of them;
+//! - [`journal`]: its [`events`]; [`summary`] folds them for lists, with a checkpoint, and [`history`] folds them for the
+//!   session process and for replays;
 //! - [`saved`]: its last screen;
-//! - [`lock`]: whether its process lives.
+//! - [`lock`]: held while its process runs.
 //!
-//! What is done with them:
+//! Operations:
 //!
 //! - [`registry`] finds and lists sessions;
 //! - [`start`] (with [`launch`], [`newborn`] and [`hold`]) runs session processes;
-//! - [`control`] talks to a living one;
-//! - [`rename`] and [`remove`] change and end them;
-//! - [`archive`] serves an ended one to a viewer, with the frames of [`wire`];
-//! - [`watch`] reports changed files, and [`signal`] has the names and numbers of signals.
+//! - [`control`] sends requests to a running session process;
+//! - [`rename`] and [`remove`] rename, end and remove sessions;
+//! - [`archive`] serves an ended session to a viewer, in frames built by [`wire`];
+//! - [`watch`] reports changed files, and [`signal`] maps signal names to numbers.
 
 pub mod archive;
 pub mod control;

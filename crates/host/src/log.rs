@@ -1,8 +1,8 @@
-//! The terminal's output: a ring in a file of fixed size, addressed by an offset that never wraps.
+//! The log of a terminal's output: a ring in a file of fixed size, addressed by an offset that never wraps.
 //!
 //! The file is one header page, then the ring. The header holds the end of the log and is written after the bytes, so
-//! that a killed process leaves a log that is whole up to its header. The ring is [`SLACK`] longer than what is
-//! promised: bytes written but not yet in the header overwrite only what was already trimmed.
+//! that a killed process leaves a log that is consistent up to its header. The ring is [`SLACK`] longer than the log's
+//! size: bytes written but not yet in the header only overwrite bytes that were already trimmed.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,27 +13,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bowline_proto::Offset;
 
-/// Kept when nobody says otherwise.
+/// The size of a log unless configured, in bytes.
 pub const DEFAULT_SIZE: u64 = 8 << 20;
-/// The smallest log: the screen may lag by half of it, and one more append must not overtake it.
+/// The smallest log. The emulator may lag by half of it, and one more append must not overtake it.
 pub const MIN_SIZE: u64 = 256 << 10;
-/// The largest log.
 pub const MAX_SIZE: u64 = 64 << 30;
-/// The most that one append may bring.
+/// The most bytes per append.
 pub const SLACK: u64 = 64 << 10;
 
 const PAGE: u64 = 4096;
 const MAGIC: &[u8; 8] = b"bowlog1\n";
-/// Where in the header the end is written.
+/// The offset of the log's end in the header.
 const END_AT: u64 = 24;
 
-/// A session's log. One thread appends, any number read.
+/// A session's log. One thread appends; any number of threads read.
 #[derive(Debug)]
 pub struct Log {
     store: RwLock<Store>,
-    /// The first byte that was ever in this file.
+    /// The offset of the first byte ever written to this file.
     base: Offset,
-    /// Ring length: what is promised plus [`SLACK`].
+    /// The length of the ring: the log's size plus [`SLACK`].
     ring: u64,
     end: AtomicU64,
 }
@@ -41,31 +40,25 @@ pub struct Log {
 #[derive(Debug)]
 enum Store {
     File(File),
-    /// After a write error: the same ring in memory.
+    /// The same ring in memory, after a write error.
     Memory(Vec<u8>),
 }
 
 /// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// This many bytes were read.
+    /// The number of bytes read.
     Data(usize),
-    /// Nothing is there yet.
+    /// The offset is the end of the log.
     CaughtUp,
-    /// The log begins later.
-    Trimmed {
-        /// Where.
-        oldest: Offset,
-    },
-    /// The log ends earlier.
-    Ahead {
-        /// Where.
-        end: Offset,
-    },
+    /// The offset is before the oldest byte.
+    Trimmed { oldest: Offset },
+    /// The offset is past the end of the log.
+    Ahead { end: Offset },
 }
 
 impl Log {
-    /// A new log that keeps `size` bytes. The space is taken at once, so that a full disk is an error now.
+    /// Creates a log that keeps `size` bytes. Reserves the space at once, so that a full disk is an error now.
     pub fn create(path: &Path, size: u64) -> io::Result<Log> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         let log = Log { store: RwLock::new(Store::File(file)), base: 0, ring: size + SLACK, end: AtomicU64::new(0) };
@@ -76,9 +69,8 @@ impl Log {
         Ok(log)
     }
 
-    /// An existing log, to be appended to or read.
+    /// Opens an existing log for appending, or only for reading if it is not writable.
     pub fn open(path: &Path) -> io::Result<Log> {
-        // Whoever only reads may do so where nothing can be written.
         let file = OpenOptions::new().read(true).write(true).open(path).or_else(|_| File::open(path))?;
         let mut header = [0; 32];
         file.read_exact_at(&mut header, 0)?;
@@ -90,12 +82,12 @@ impl Log {
         Ok(Log { store: RwLock::new(Store::File(file)), base, ring, end: AtomicU64::new(end) })
     }
 
-    /// Takes the space again that [`Log::shrink`] gave back.
+    /// Reserves the space again that [`Log::shrink`] released.
     pub fn reserve(&self) -> io::Result<()> {
         self.with_file(|file| reserve(file, PAGE + self.ring))
     }
 
-    /// Gives back what was never used.
+    /// Releases disk space that was never used.
     pub fn shrink(&self) -> io::Result<()> {
         let end = self.end();
         if end >= self.ring {
@@ -104,12 +96,12 @@ impl Log {
         self.with_file(|file| file.set_len(PAGE + end))
     }
 
-    /// The oldest byte still kept.
+    /// The offset of the oldest byte.
     pub fn start(&self) -> Offset {
         self.start_for(self.end())
     }
 
-    /// The oldest byte that will be kept when the log has grown to `end`.
+    /// The offset of the oldest byte once the log has grown to `end`.
     pub fn start_for(&self, end: Offset) -> Offset {
         end.saturating_sub(self.size()).max(self.base)
     }
@@ -119,17 +111,17 @@ impl Log {
         self.end.load(Ordering::Acquire)
     }
 
-    /// How many bytes are promised to be kept.
+    /// How many bytes the log keeps.
     pub fn size(&self) -> u64 {
         self.ring - SLACK
     }
 
-    /// Adds at most [`SLACK`] bytes. An error means that the file could not take them: the log went on in memory
-    /// (the bytes are in it), and only the caller can tell the owner.
+    /// Appends at most [`SLACK`] bytes. On an error of the file, the log continues in memory, with these bytes; the caller
+    /// must report that it is degraded.
     pub fn append(&self, bytes: &[u8]) -> io::Result<()> {
         debug_assert!(bytes.len() as u64 <= SLACK);
         let (from, end) = (self.end(), self.end() + bytes.len() as u64);
-        // A file takes appends under the readers' lock: they never touch the bytes that are being written.
+        // Appending to the file only needs the read lock: readers never touch the bytes being written.
         let written = match &*self.read_store() {
             Store::File(file) => Some(self.write_to(file, from, bytes)),
             Store::Memory(_) => None,
@@ -150,7 +142,7 @@ impl Log {
         written
     }
 
-    /// Reads from `from`, as much as is there and fits.
+    /// Reads from `from` on, as many bytes as the log has and `buf` holds.
     pub fn read(&self, from: Offset, buf: &mut [u8]) -> io::Result<Read> {
         let (start, end) = (self.start(), self.end());
         if from < start {
@@ -177,8 +169,8 @@ impl Log {
         Ok(Read::Data(len))
     }
 
-    /// Reads the header again: for a reader in another process than the writer. After a read, call this and check
-    /// [`Log::start`] to know that what was read had not been overwritten meanwhile.
+    /// Reads the header again, for a reader in another process than the writer. After a read, call this and check
+    /// [`Log::start`] to make sure that the bytes had not been overwritten meanwhile.
     pub fn refresh(&self) -> io::Result<()> {
         let mut end = [0; 8];
         self.with_file(|file| file.read_exact_at(&mut end, END_AT))?;
@@ -191,7 +183,7 @@ impl Log {
         file.write_all_at(&(from + bytes.len() as u64).to_be_bytes(), END_AT)
     }
 
-    /// The one or two runs of the ring that hold `len` bytes from `from`: place in the ring, range of the bytes.
+    /// The one or two spans of the ring that hold `len` bytes from `from`: index in the ring, range of the bytes.
     fn spans(&self, from: Offset, len: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> + use<> {
         let at = from % self.ring;
         let first = len.min((self.ring - at) as usize);
@@ -204,12 +196,12 @@ impl Log {
         }
     }
 
-    /// The ring in memory, with what the file still gives and the bytes that it did not take.
+    /// Copies the ring to memory, and adds the bytes that could not be written.
     fn rescue(&self, file: &File, from: Offset, bytes: &[u8]) -> Vec<u8> {
         let mut ring = vec![0; self.ring as usize];
         let start = self.start_for(from);
         for (at, range) in self.spans(start, (from - start) as usize) {
-            // What cannot be read stays zero: the terminal goes on, and the owner is told that the log is degraded.
+            // Unreadable bytes stay zero: the session continues, and is reported as degraded.
             let _ = file.read_exact_at(&mut ring[at as usize..at as usize + range.len()], PAGE + at);
         }
         self.put(&mut ring, from, bytes);
@@ -241,11 +233,11 @@ impl Log {
     }
 }
 
-/// Takes `len` bytes on disk for `file`, also where the file system cannot reserve without writing.
+/// Reserves `len` bytes on disk for `file`, by writing zeros if the file system cannot reserve otherwise.
 fn reserve(file: &File, len: u64) -> io::Result<()> {
     match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
-            let zeros = vec![0; 64 << 10]; // on the stack it would stay in every session's memory
+            let zeros = vec![0; 64 << 10]; // on the stack, it would stay in the memory of every session process
             let mut at = file.metadata()?.len();
             while at < len {
                 let n = zeros.len().min((len - at) as usize);
@@ -295,7 +287,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn the_ring_is_the_tail_of_what_was_written(sizes in prop::collection::vec(0usize..=SLACK as usize, 0..12)) {
+        fn the_ring_holds_the_tail_of_all_appends(sizes in prop::collection::vec(0usize..=SLACK as usize, 0..12)) {
             let (_dir, path, log) = temp_log(MIN_SIZE);
             let mut all = Vec::new();
             for (n, size) in sizes.into_iter().enumerate() {
@@ -315,7 +307,7 @@ mod tests {
         }
     }
 
-    /// A disk that fills up under a running session must not cost it a byte: the log goes on in memory.
+    /// A disk that fills up under a running session must not lose a byte: the log continues in memory.
     #[test]
     fn a_write_error_moves_the_log_to_memory() {
         let (_dir, path, log) = temp_log(MIN_SIZE);

@@ -1,13 +1,13 @@
-//! Which machine this is, and which boot of it.
+//! Identifies this machine and its current boot.
 
 use std::fs;
 
-/// This machine's name.
+/// The machine's host name.
 pub fn this_host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// This boot of this machine.
+/// The kernel's boot id; empty if it cannot be read.
 pub fn this_boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

@@ -1,22 +1,21 @@
-//! Operating system strings (arguments, paths, variables) as JSON, also where they are not UTF-8.
+//! Operating system strings (arguments, paths, variables) in JSON, including those that are not UTF-8.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use serde::{Deserialize, Serialize};
 
-/// Text of the operating system: JSON text where it is UTF-8, an array of bytes where it is not.
+/// An operating system string: in JSON, a string if it is UTF-8, otherwise an array of bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OsText {
-    /// UTF-8.
     Text(String),
-    /// Anything else.
+    /// Not UTF-8.
     Bytes(Vec<u8>),
 }
 
 impl OsText {
-    /// For people.
+    /// The text for display; invalid UTF-8 is replaced.
     pub fn lossy(&self) -> String {
         match self {
             OsText::Text(text) => text.clone(),
@@ -24,7 +23,6 @@ impl OsText {
         }
     }
 
-    /// For the operating system.
     pub fn as_os(&self) -> &OsStr {
         match self {
             OsText::Text(text) => OsStr::new(text),

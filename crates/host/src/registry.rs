@@ -1,4 +1,4 @@
-//! Finding sessions: everything about them is read from their files and their lock, so that no session can hang a list.
+//! Finds and lists sessions. Everything is read from their files and locks, so that no session can hang a list.
 
 use std::fs;
 use std::io;
@@ -13,48 +13,32 @@ use crate::lock::Lock;
 use crate::log::Log;
 use crate::machine::{this_boot, this_host};
 use crate::meta::Meta;
-use crate::summary::{Started, Summary};
+use crate::summary::{RunStart, Summary};
 use crate::timestamp::timestamp_of;
 
-/// A session as its files tell.
+/// A session as described by its files.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its files.
     pub dir: SessionDir,
-    /// What was asked.
     pub meta: Meta,
-    /// Its description.
     pub info: SessionInfo,
-    /// It belongs to this machine; others are shown, never touched.
+    /// The session belongs to this machine. Those of other machines are listed but never changed.
     pub here: bool,
 }
 
-/// Why a session was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// There is none of that id or name.
     #[error("no session is called {0:?}")]
     Unknown(String),
-    /// It has ended, and what it was cannot be read any more.
+    /// The session has ended, and its `meta.json` is damaged. [`crate::remove::forget_damaged`] removes it.
     #[error("the session in {} has ended, and its files are damaged: {source}", dir.path().display())]
-    Damaged {
-        /// Its files; see [`crate::remove::forget_damaged`].
-        dir: SessionDir,
-        /// What is wrong with them.
-        source: io::Error,
-    },
-    /// The state directory could not be read.
+    Damaged { dir: SessionDir, source: io::Error },
     #[error("cannot read the sessions in {path}: {source}")]
-    Io {
-        /// Where.
-        path: std::path::PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Io { path: std::path::PathBuf, source: io::Error },
 }
 
-/// All sessions, oldest first. Living ones are asked for what files do not tell (who is attached), each for a moment
-/// only; one that does not answer is described from its files.
+/// Lists all sessions, oldest first. Running ones are queried for what their files do not tell, such as the number of
+/// viewers; one that does not answer within [`STATUS_DEADLINE`] is described from its files.
 pub fn list(home: &Home) -> Result<Vec<Entry>, RegistryError> {
     let mut entries = list_files(home)?;
     for entry in entries.iter_mut().filter(|entry| entry.here && entry.info.state == State::Running) {
@@ -65,21 +49,21 @@ pub fn list(home: &Home) -> Result<Vec<Entry>, RegistryError> {
     Ok(entries)
 }
 
-/// All sessions as their files tell, oldest first. One whose files cannot be read is left out.
+/// Lists all sessions from their files alone, oldest first. Unreadable ones are left out.
 pub fn list_files(home: &Home) -> Result<Vec<Entry>, RegistryError> {
     Ok(scan(home)?.0)
 }
 
-/// All sessions, and why another one that may be alive could not be read.
+/// Reads all sessions, and an error for one that could not be read but may be running.
 fn scan(home: &Home) -> Result<(Vec<Entry>, Option<RegistryError>), RegistryError> {
     let path = home.sessions();
     let (mut entries, mut unread) = (Vec::new(), None);
-    for dir in folders(home)? {
+    for dir in session_dirs(home)? {
         match try_read(dir.clone()) {
             Ok(entry) => entries.extend(entry),
-            // Of one that cannot be read now, nobody may say that it is not there.
+            // When descriptors or memory have run out, an existing session must not be reported as unknown.
             Err(source) if is_exhausted(&source) => return Err(RegistryError::Io { path, source }),
-            // Of one that has ended, its name went with the file.
+            // An ended session with damaged files has no name, so it cannot be the one looked for.
             Err(source) if is_damage(&source) && !Lock::is_held(&dir.lock()) => {}
             Err(source) => unread = Some(RegistryError::Io { path: dir.path().to_owned(), source }),
         }
@@ -88,30 +72,30 @@ fn scan(home: &Home) -> Result<(Vec<Entry>, Option<RegistryError>), RegistryErro
     Ok((entries, unread))
 }
 
-/// The folders of all sessions.
-fn folders(home: &Home) -> Result<Vec<SessionDir>, RegistryError> {
+/// The directories of all sessions.
+fn session_dirs(home: &Home) -> Result<Vec<SessionDir>, RegistryError> {
     let path = home.sessions();
-    let folder = match fs::read_dir(&path) {
-        Ok(folder) => folder,
+    let found = match fs::read_dir(&path) {
+        Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(RegistryError::Io { path, source }),
     };
-    let ids = folder.filter_map(|found| found.ok()?.file_name().to_str()?.parse::<SessionId>().ok());
+    let ids = found.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<SessionId>().ok());
     Ok(ids.map(|id| home.session(&id)).collect())
 }
 
-/// Ended sessions of which nobody can say any more what they were.
+/// Ended sessions whose `meta.json` is damaged.
 pub(crate) fn damaged(home: &Home) -> Result<Vec<SessionDir>, RegistryError> {
-    let ruined = |dir: &SessionDir| Meta::read(&dir.meta()).is_err_and(|error| is_ruin(dir, &error));
-    Ok(folders(home)?.into_iter().filter(ruined).collect())
+    let is_damaged = |dir: &SessionDir| Meta::read(&dir.meta()).is_err_and(|error| is_damaged_meta(dir, &error));
+    Ok(session_dirs(home)?.into_iter().filter(is_damaged).collect())
 }
 
-/// The session with this id, or else this name: this machine's before others', the running one, or else the newest. It is
-/// unknown only where that is proven.
+/// Finds a session by id, or else by name. Of several with the name, prefers this machine's, then a running one, then the
+/// newest. Returns [`RegistryError::Unknown`] only if the session certainly does not exist.
 pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
     if let Ok(id) = key.parse::<SessionId>() {
         let dir = home.session(&id);
-        let unread = |source| match is_ruin(&dir, &source) {
+        let unread = |source| match is_damaged_meta(&dir, &source) {
             true => RegistryError::Damaged { dir: dir.clone(), source },
             false => RegistryError::Io { path: dir.path().to_owned(), source },
         };
@@ -119,7 +103,7 @@ pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
             return Ok(entry);
         }
         if dir.path().is_dir() && Lock::is_held(&dir.lock()) {
-            return Err(unread(io::Error::other("it is just being made")));
+            return Err(unread(io::Error::other("the session is still being created")));
         }
     }
     let named = |entry: &Entry| entry.info.name.as_ref().is_some_and(|name| name.as_str() == key);
@@ -131,20 +115,20 @@ pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
         .ok_or_else(|| unread.unwrap_or_else(|| RegistryError::Unknown(key.to_owned())))
 }
 
-/// The running session of this machine that has a name.
+/// The running session on this machine that has this name.
 pub fn running_holder(home: &Home, name: &SessionName) -> Result<Option<Entry>, RegistryError> {
-    // Another machine's sessions do not hold names here: nobody could tell when they end.
+    // Sessions of other machines do not reserve names here, because this machine cannot tell when they end.
     let holds =
         |entry: &Entry| entry.here && entry.info.state == State::Running && entry.info.name.as_ref() == Some(name);
     Ok(list_files(home)?.into_iter().find(holds))
 }
 
-/// One session as its files tell; `None` when it is not there, not yet or no longer whole, or cannot be read.
+/// Reads a session from its files; `None` if it does not exist, is incomplete, or cannot be read.
 pub fn read(dir: SessionDir) -> Option<Entry> {
     try_read(dir).ok().flatten()
 }
 
-/// A session that was found before, as its files tell now.
+/// Reads a session again that was found before.
 pub(crate) fn reread(dir: &SessionDir) -> Result<Entry, RegistryError> {
     match try_read(dir.clone()) {
         Ok(Some(entry)) => Ok(entry),
@@ -153,30 +137,31 @@ pub(crate) fn reread(dir: &SessionDir) -> Result<Entry, RegistryError> {
     }
 }
 
-/// One session as its files tell; `None` only when it is not there, or not yet or no longer whole. Damage is an error,
-/// unless it is to the events of one that has ended: that is lost, with the screen and the log that it left.
+/// Reads a session from its files; `None` only if it does not exist, or is being created or removed. Damage is an error,
+/// except in the journal of a session that has ended: that session is lost, but its screen and log are still served.
 pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
-    let Some(meta) = there(Meta::read(&dir.meta()))? else { return Ok(None) };
+    let Some(meta) = if_found(Meta::read(&dir.meta()))? else { return Ok(None) };
     let here = meta.host == this_host();
-    // Another machine's files, and those of a kind that only a later version knows, are read and left alone.
+    // Never write to the files of another machine, or of a kind added by a newer version.
     let read_events = if here && meta.kind != Kind::Unknown { Summary::read_and_checkpoint } else { Summary::read };
-    let summary = there(read_events(&dir))?.unwrap_or_default();
+    let summary = if_found(read_events(&dir))?.unwrap_or_default();
     let mut size = summary.size;
     let started = match summary.started.clone() {
         Some(started) => started,
         None => {
             let ended = here && !Lock::is_held(&dir.lock());
-            // It was written before what we have just read, so it is damaged, unless all of it went meanwhile.
+            // The start is recorded before meta.json is written. So the journal is damaged, unless the whole session was
+            // removed meanwhile.
             if !dir.meta().try_exists()? {
                 return Ok(None);
             }
             if !ended {
-                return Err(damage("events.jsonl does not tell of a start"));
+                return Err(damage("events.jsonl has no start event"));
             }
             let screen = archive::read_screen(&dir).ok();
             size = size.or(screen.as_ref().map(|screen| screen.size));
             let epoch = screen.map_or_else(|| Epoch::from_random([0; 4]), |screen| screen.epoch);
-            Started { epoch, offset: 0, pid: 0, version: String::new() }
+            RunStart { epoch, offset: 0, pid: 0, version: String::new() }
         }
     };
     let terminal = meta
@@ -189,7 +174,7 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         None if !here || Lock::is_held(&dir.lock()) => State::Running,
         None => State::Lost,
     };
-    let torn = state == State::Lost && meta.boot != this_boot();
+    let crashed = state == State::Lost && meta.boot != this_boot();
     let info = SessionInfo {
         id: meta.id.clone(),
         name: meta.name.clone(),
@@ -203,7 +188,7 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         cwd: summary.cwd.unwrap_or_else(|| meta.cwd.lossy()),
         title: summary.title,
         clients: 0,
-        epoch: if torn { torn_epoch(&started.epoch) } else { started.epoch },
+        epoch: if crashed { epoch_after_crash(&started.epoch) } else { started.epoch },
         offset: log_end,
         degraded: summary.degraded,
         version: started.version,
@@ -212,8 +197,8 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
     Ok(Some(Entry { dir, meta, info, here }))
 }
 
-/// What is not there is none; any other error is one.
-fn there<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+/// A missing file is `None`; any other error is returned.
+fn if_found<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     use io::ErrorKind::{NotADirectory, NotFound};
     match read {
         Ok(found) => Ok(Some(found)),
@@ -222,37 +207,36 @@ fn there<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-fn damage(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
+fn damage(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// What is there makes no sense.
 fn is_damage(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
-/// Whether this error says that an ended session's own description is damaged. A name in it is free, and what it ran on
-/// is known to nobody.
-fn is_ruin(dir: &SessionDir, error: &io::Error) -> bool {
-    let undescribed = || Meta::read(&dir.meta()).is_err_and(|error| is_damage(&error));
-    is_damage(error) && undescribed() && !Meta::is_of_unknown_kind(&dir.meta()) && !Lock::is_held(&dir.lock())
+/// Whether this error means that the `meta.json` of an ended session is damaged. Its name, and the machine that it belongs
+/// to, are then lost.
+fn is_damaged_meta(dir: &SessionDir, error: &io::Error) -> bool {
+    let unreadable = || Meta::read(&dir.meta()).is_err_and(|error| is_damage(&error));
+    is_damage(error) && unreadable() && !Meta::is_of_unknown_kind(&dir.meta()) && !Lock::is_held(&dir.lock())
 }
 
-/// Descriptors or memory have run out, which passes.
+/// Whether descriptors or memory have run out, which is temporary.
 fn is_exhausted(error: &io::Error) -> bool {
     use rustix::io::Errno;
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
-/// When it last printed something, as far as files tell: a session that ended, at its end at the latest.
+/// The time of the last output, judging by the files. For an ended session, that is the time of its last event.
 fn last_output(dir: &SessionDir, meta: &Meta, summary: &Summary) -> Option<String> {
     let written = || Some(timestamp_of(fs::metadata(dir.log()).ok()?.modified().ok()?));
     let by_events = summary.exit.is_some() || meta.terminal.is_none();
     if by_events { Some(summary.last_at.clone()).filter(|at| !at.is_empty()) } else { written() }
 }
 
-/// A machine that went down may have lost the newest pages of the log, so cursors into that life no longer hold.
-fn torn_epoch(epoch: &Epoch) -> Epoch {
+/// A new epoch for a run that ended with its machine: the newest pages of the log may be lost, so old cursors are invalid.
+fn epoch_after_crash(epoch: &Epoch) -> Epoch {
     let number = u32::from_str_radix(epoch.as_str(), 16).unwrap_or(0);
     Epoch::from_random((number ^ 0x7042_4e21).to_be_bytes())
 }

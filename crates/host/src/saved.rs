@@ -1,33 +1,30 @@
 //! The file `screen`: the last screen of a session, for readers that run no emulator.
 //!
-//! `BWLS`, a version byte, then fields: offset and checksum as u64, columns and rows as u16, the epoch and the five
-//! renderings each as a u32 length and bytes. Numbers are big-endian. The checksum is over all after it, so that a
-//! torn or foreign file is refused as a whole.
+//! The format is `BWLS`, a version byte, a checksum (u64) and the body: offset (u64), columns and rows (u16 each), then the
+//! epoch and the five renderings, each as a u32 length and bytes. Numbers are big-endian. The checksum covers the whole
+//! body, so that a damaged file is rejected as a whole.
 
 use bowline_proto::ids::Epoch;
 use bowline_proto::size::Size;
 
 const MAGIC: &[u8; 4] = b"BWLS";
-/// Raised when a reader of the old form could misread the new one.
+/// Increased when readers of the old format could misread the new one.
 const VERSION: u8 = 1;
 
-/// Ends what is unfinished, which may be a question, and makes the terminal fresh, in its own colours; xterm.js keeps
-/// a hidden cursor hidden over a reset.
+/// Cancels an unfinished sequence, then resets the terminal, its cursor and its colours. (The cursor, because xterm.js
+/// keeps it hidden over a reset.)
 pub const FRESH: &str = "\x18\x1bc\x1b[?25h\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
 
-/// The visible screen, blank, with everything at its default; a viewer keeps its scrollback.
+/// Blanks the visible screen and resets its modes, but keeps the viewer's scrollback.
 const BLANK_SCREEN: &str = "\x18\x1b[!p\x1b[?1049l\x1b[!p\x1b[m\x1b[r\x1b[H\x1b[J";
 
-/// A screen at an offset of its session's output, in every form a reader may want.
+/// A screen at one offset of the log, in every format that readers use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
-    /// How far the screen has come.
     pub offset: u64,
-    /// The epoch of that offset.
     pub epoch: Epoch,
-    /// The size in force there.
     pub size: Size,
-    /// Everything as escape sequences, for a viewer that starts anew.
+    /// The screen and its scrollback as escape sequences, for a viewer that shows nothing yet.
     pub all: Vec<u8>,
     /// The visible screen as escape sequences.
     pub screen: Vec<u8>,
@@ -39,19 +36,16 @@ pub struct Saved {
     pub json: serde_json::Value,
 }
 
-/// Why a file is not a saved screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadScreen {
-    /// It is no file of this kind, or of a later version.
-    #[error("not a screen file of a version known here")]
+    #[error("not a screen file, or of an unsupported version")]
     Foreign,
-    /// It was cut short, changed, or never whole.
     #[error("the screen file is damaged")]
     Damaged,
 }
 
 impl Saved {
-    /// The screen of a session that never wrote one: a fresh terminal.
+    /// The screen of a session that never saved one: a blank terminal.
     pub fn blank(epoch: &Epoch, offset: u64, size: Size) -> Saved {
         Saved {
             offset,
@@ -65,7 +59,7 @@ impl Saved {
         }
     }
 
-    /// The file's bytes.
+    /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.all.len() + self.screen.len() + self.text.len() * 4 + 1024);
         body.extend_from_slice(&self.offset.to_be_bytes());
@@ -92,7 +86,7 @@ impl Saved {
         file
     }
 
-    /// Reads a file that may hold anything.
+    /// Decodes a file with untrusted content.
     pub fn decode(file: &[u8]) -> Result<Saved, BadScreen> {
         let rest = file.strip_prefix(MAGIC).and_then(|rest| rest.strip_prefix(&[VERSION])).ok_or(BadScreen::Foreign)?;
         let mut body = Reader(rest);
@@ -134,7 +128,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// FNV-1a over words: finds torn writes, and is no defence against an attacker, who could write any screen anyway.
+/// FNV-1a over 8-byte words. It detects damage, not an attacker, who could write any screen anyway.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325, |sum, chunk| {
         let mut word = [0; 8];
@@ -161,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn r22_a_saved_screen_comes_back() {
+    fn r22_a_saved_screen_round_trips() {
         let saved = sample();
         assert_eq!(Saved::decode(&saved.encode()), Ok(saved.clone()));
     }
 
     #[test]
-    fn r52_a_hostile_screen_file_is_refused() {
+    fn r52_a_hostile_screen_file_is_rejected() {
         let file = sample().encode();
         assert_eq!(Saved::decode(b""), Err(BadScreen::Foreign));
         assert_eq!(Saved::decode(b"BWLS\x02"), Err(BadScreen::Foreign));
@@ -179,7 +173,7 @@ mod tests {
             changed[at] ^= 0x40;
             assert_eq!(Saved::decode(&changed), Err(BadScreen::Damaged), "changed at {at}");
         }
-        // With a right checksum over a length that reaches past the end.
+        // A valid checksum over a length that exceeds the file.
         let mut body = file[13..].to_vec();
         body[12..16].copy_from_slice(&u32::MAX.to_be_bytes());
         let mut forged = b"BWLS\x01".to_vec();

@@ -1,4 +1,4 @@
-//! Signals by name and by number, as this machine numbers them.
+//! Maps signal names to this machine's signal numbers, and back.
 
 use nix::sys::signal::Signal;
 
@@ -8,7 +8,7 @@ pub fn number(name: &str) -> Option<i32> {
     format!("SIG{name}").parse::<Signal>().ok().map(|signal| signal as i32)
 }
 
-/// The name of a signal with `SIG` in front; a real-time signal, which has no name, is `SIG` and its number.
+/// The name of a signal, with the prefix `SIG`. A real-time signal, which has no name, is `SIG` and its number.
 pub fn name(number: i32) -> String {
     Signal::try_from(number).map_or_else(|_| format!("SIG{number}"), |signal| signal.as_str().to_owned())
 }
@@ -26,7 +26,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_without_a_name_is_told_by_its_number() {
+    fn a_signal_without_a_name_is_shown_as_its_number() {
         assert_eq!((name(34), number("SIG34"), number("term")), ("SIG34".to_owned(), None, None));
     }
 }

@@ -1,8 +1,8 @@
-//! What a session's events add up to for a list, and `head`, a checkpoint of it.
+//! Folds a session's events into a summary for lists, with a checkpoint in the file `head`.
 //!
-//! A list must not read whole journals. `head` holds the summary at a position of `events.jsonl`; a reader folds the events
-//! after it. It is a cache and nothing more: where it is missing, or belongs to a file that has been replaced, it is made
-//! again from the events.
+//! A list must not read whole journals. `head` holds the summary at a position of `events.jsonl`; a reader folds only the
+//! events after it. It is just a cache: if it is missing, or belongs to a journal that has been replaced, it is rebuilt
+//! from the events.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,64 +20,61 @@ use crate::files::write_shared;
 use crate::home::SessionDir;
 use crate::journal::{self, Position, Record};
 
-/// So many bytes of events are worth a checkpoint: the session process writes one after each such stretch, and a reader that
-/// had to read more writes one, too, so that the next need not.
+/// A checkpoint is written after this many bytes of events: by the session process, or by a reader that had to read more
+/// than that.
 pub const CHECKPOINT_EVERY: u64 = 4 << 10;
-/// How much of a notification a list of sessions shows, in characters; the rest is left out.
+/// How many characters of a notification are kept for lists.
 const MAX_CALL: usize = 200;
 
-/// What a session's events add up to for a list.
+/// The fold of a session's events that a list shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// The latest life.
-    pub started: Option<Started>,
-    /// The terminal's size, the last that was recorded.
+    /// The start of the latest run.
+    pub started: Option<RunStart>,
     pub size: Option<Size>,
-    /// The last title.
     pub title: String,
     /// The last directory that the shell reported.
     pub cwd: Option<String>,
-    /// The latest life's log is in memory only.
+    /// The log of the latest run is in memory only.
     pub degraded: bool,
-    /// How the latest life ended, and the end of its log.
+    /// The exit status of the latest run, and the end of its log.
     pub exit: Option<(ExitStatus, Offset)>,
-    /// The latest life's last notification or bell.
+    /// The last notification or bell of the latest run.
     pub call: Option<Call>,
-    /// When the last event happened.
+    /// The time of the last event.
     pub last_at: String,
 }
 
-/// The beginning of a life.
+/// The start of one run of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Started {
-    /// The life's epoch.
+pub struct RunStart {
     pub epoch: Epoch,
-    /// Where its output begins.
+    /// The offset of the run's first output.
     pub offset: Offset,
-    /// The session process.
+    /// The id of the session process.
     pub pid: u32,
     /// The version of the session process.
     pub version: String,
 }
 
 impl Summary {
-    /// What the events of the session in `dir` add up to. Writes a checkpoint where the next reader would gain by it.
+    /// Reads the summary of a session. Writes a checkpoint if that saves the next reader enough.
     pub fn read_and_checkpoint(dir: &SessionDir) -> io::Result<Summary> {
         let (summary, file, from, end) = Summary::read_from_head(dir)?;
         if end.byte - from.byte >= CHECKPOINT_EVERY {
-            // Where it cannot be written, the next one reads as much.
+            // If it cannot be written, the next reader only has to read as much again.
             let _ = summary.checkpoint(&file, end, &dir.head());
         }
         Ok(summary)
     }
 
-    /// What the events of the session in `dir` add up to. Writes nothing.
+    /// Reads the summary of a session. Writes nothing.
     pub fn read(dir: &SessionDir) -> io::Result<Summary> {
         Ok(Summary::read_from_head(dir)?.0)
     }
 
-    /// The summary, the events, and the positions of the checkpoint and the end.
+    /// Returns the summary, the open journal, and the positions of the checkpoint and of the end.
     fn read_from_head(dir: &SessionDir) -> io::Result<(Summary, File, Position, Position)> {
         let file = File::open(dir.events())?;
         let head = Head::read(&dir.head()).filter(|head| head.is_of(&file));
@@ -89,8 +86,8 @@ impl Summary {
         Ok((summary, file, from, end))
     }
 
-    /// Writes this summary, which is true at a position of the events, to `head`. Anyone may do so at any time: a reader
-    /// trusts it only where it belongs to the file it finds.
+    /// Writes this summary, which holds at `position` of the journal, to `head`. Any process may do so at any time: a
+    /// reader only uses a checkpoint that belongs to the journal it finds.
     pub fn checkpoint(&self, events: &File, position: Position, head: &Path) -> io::Result<()> {
         let fingerprint = journal::fingerprint(events, position)?;
         let mut checkpoint = Head { version: HEAD_VERSION, position, fingerprint, summary: self.clone(), checksum: 0 };
@@ -98,14 +95,14 @@ impl Summary {
         write_shared(head, &serde_json::to_vec(&checkpoint)?)
     }
 
-    /// Takes one more event into account.
+    /// Adds one more event.
     pub fn fold(&mut self, record: &Record<Event>) {
         self.last_at.clone_from(&record.at);
         match &record.event {
             Event::Started { epoch, offset, size, pid, version } => {
                 let (epoch, version) = (epoch.clone(), version.clone());
                 *self = Summary {
-                    started: Some(Started { epoch, offset: *offset, pid: *pid, version }),
+                    started: Some(RunStart { epoch, offset: *offset, pid: *pid, version }),
                     size: size.or(self.size),
                     last_at: std::mem::take(&mut self.last_at),
                     ..Summary::default()
@@ -128,27 +125,26 @@ impl Summary {
     }
 }
 
-/// A notification in one line, for a list of sessions.
+/// Formats a notification as one line for lists, cut to 200 characters.
 pub fn call_text(title: &str, body: &str) -> String {
     let all = if title.is_empty() || body.is_empty() { format!("{title}{body}") } else { format!("{title}: {body}") };
     all.chars().take(MAX_CALL).collect()
 }
 
-/// A longer file is none of ours, and is ignored.
+/// The most bytes read of `head`. A longer file is ignored.
 const MAX_HEAD: u64 = 256 << 10;
-/// Raised with each change of the file or of what [`Summary::fold`] takes into account: a checkpoint of another version is
-/// ignored.
+/// Increased with each change of the file format or of [`Summary::fold`]. A checkpoint of another version is ignored.
 const HEAD_VERSION: u32 = 1;
 
-/// What `head` holds.
+/// The content of the file `head`.
 #[derive(Serialize, Deserialize)]
 struct Head {
     version: u32,
     position: Position,
-    /// Of the record before the position.
+    /// See [`journal::fingerprint`].
     fingerprint: u64,
     summary: Summary,
-    /// Of the rest.
+    /// See [`Head::sum`].
     checksum: u64,
 }
 
@@ -160,12 +156,12 @@ impl Head {
         (head.version == HEAD_VERSION && head.sum().is_ok_and(|sum| sum == head.checksum)).then_some(head)
     }
 
-    /// Finds damage, and is no defence against an attacker, who could write any events anyway.
+    /// The checksum of the other fields. It detects damage, not an attacker, who could write any events anyway.
     fn sum(&self) -> io::Result<u64> {
         Ok(fnv1a(&serde_json::to_vec(&(self.version, self.position, self.fingerprint, &self.summary))?))
     }
 
-    /// Whether it belongs to this file of events.
+    /// Whether the checkpoint belongs to this journal.
     fn is_of(&self, events: &File) -> bool {
         let fits = events.metadata().is_ok_and(|found| found.len() >= self.position.byte);
         fits && journal::fingerprint(events, self.position).is_ok_and(|found| found == self.fingerprint)
@@ -204,7 +200,7 @@ mod tests {
                 version: "0.1.0".into(),
             }),
             (any::<u32>(), size).prop_map(|(offset, size)| Event::Resized { offset: offset.into(), size }),
-            // Long enough that a reader finds a checkpoint worth writing.
+            // Long enough that a reader writes a checkpoint.
             (0..4000usize).prop_map(|len| Event::Title { title: "t".repeat(len) }),
             "[a-z/]{0,20}".prop_map(|cwd| Event::Cwd { cwd }),
             ("[a-z]{0,9}", "[a-z]{0,300}").prop_map(|(title, body)| Event::Notify { title, body }),
@@ -221,11 +217,11 @@ mod tests {
         Record(Event),
         Checkpoint,
         Read,
-        /// Half a line, as a crash leaves it, and the next life's first look.
+        /// An incomplete line, as a crash leaves it, and a restart.
         Tear,
-        /// The journal is replaced by a shorter one, as compaction does.
+        /// The journal is replaced by a shorter one.
         Compact,
-        /// The checkpoint is cut, or a byte of it changed.
+        /// The checkpoint is cut off, or one of its bytes is changed.
         Damage(usize, u8),
         RemoveHead,
     }
@@ -245,9 +241,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
-        /// Whatever happened to events and checkpoint, a reader finds what all the events add up to.
+        /// Whatever happens to the journal and the checkpoint, a reader gets the fold of all events.
         #[test]
-        fn r21_a_summary_is_what_the_whole_journal_adds_up_to(steps in prop::collection::vec(step(), 1..60)) {
+        fn r21_a_summary_is_the_fold_of_the_whole_journal(steps in prop::collection::vec(step(), 1..60)) {
             let temp = tempfile::tempdir().unwrap();
             let dir = session(&temp);
             let (mut journal, mut history) = History::open(&dir.events()).unwrap();
@@ -284,7 +280,7 @@ mod tests {
         }
     }
 
-    /// What a checkpoint covers is not read again: here it is gone.
+    /// Events before the checkpoint are overwritten here, and the reader does not notice.
     #[test]
     fn r21_a_list_reads_no_events_before_the_checkpoint() {
         let temp = tempfile::tempdir().unwrap();
@@ -293,9 +289,9 @@ mod tests {
         for n in 0..2000 {
             history.record(&mut journal, Event::Title { title: format!("title {n}") }).unwrap();
         }
-        assert_eq!(Summary::read(&dir).unwrap().title, "title 1999", "read whole");
+        assert_eq!(Summary::read(&dir).unwrap().title, "title 1999", "without a checkpoint");
         assert!(!dir.head().exists());
-        assert_eq!(Summary::read_and_checkpoint(&dir).unwrap().title, "title 1999", "once more, and never again");
+        assert_eq!(Summary::read_and_checkpoint(&dir).unwrap().title, "title 1999", "this read writes the checkpoint");
         let mut events = fs::read(dir.events()).unwrap();
         let len = events.len();
         events[..len - 1000].fill(b'x');
@@ -304,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_events_of_another_kind_do_not_hide_a_life() {
+    fn unknown_events_do_not_hide_a_run() {
         let temp = tempfile::tempdir().unwrap();
         let dir = session(&temp);
         let lines = [

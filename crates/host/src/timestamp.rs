@@ -1,11 +1,11 @@
-//! Timestamps as sessions record them.
+//! Formats timestamps for session files.
 
-/// Now, in RFC 3339 UTC with microseconds, always all of them: so the order of the texts is the order of the times.
+/// The current time in RFC 3339 UTC, always with six digits of microseconds, so that timestamps sort as text.
 pub fn timestamp() -> String {
     timestamp_of(std::time::SystemTime::now())
 }
 
-/// A moment in the form of [`timestamp`].
+/// A time in the format of [`timestamp`].
 pub fn timestamp_of(at: std::time::SystemTime) -> String {
     let form = time::macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
     time::OffsetDateTime::from(at).format(&form).unwrap_or_default()
@@ -15,7 +15,7 @@ pub fn timestamp_of(at: std::time::SystemTime) -> String {
 mod tests {
     use super::*;
 
-    /// Trailing zeros used to be dropped, and `.5Z` sorts after `.516Z`: the newest session was not the newest.
+    /// Trailing zeros were once dropped, and `.5Z` sorts after `.516Z`, so the newest session was not listed last.
     #[test]
     fn timestamps_sort_as_text() {
         let stamps: Vec<String> = (0..2000).map(|_| timestamp()).collect();

@@ -1,4 +1,4 @@
-//! Reports of changed files from the kernel (inotify). Waiting for them is the caller's part: poll, epoll or a runtime.
+//! Watches files for changes with inotify. The caller waits on the descriptor, with poll, epoll or an async runtime.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ pub use rustix::fs::inotify::WatchFlags;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags};
 use rustix::io::Errno;
 
-/// Watches files and directories. Its descriptor is readable while there are changes to take.
+/// Watches files and directories. Its descriptor is readable while there are changes to [`Watcher::take`].
 #[derive(Debug)]
 pub struct Watcher(OwnedFd);
 
@@ -20,29 +20,29 @@ pub struct Watcher(OwnedFd);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WatchId(i32);
 
-/// What happened since the last call to [`Watcher::take`], each thing once.
+/// The changes since the last call to [`Watcher::take`], without duplicates.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The entries of watched directories that changed. A change of a watched file itself has no name, and is not here.
+    /// The changed entries of watched directories. A change of a watched file itself has no name, and is not listed.
     pub entries: HashSet<(WatchId, OsString)>,
-    /// The paths that are no longer watched, because they were removed. One that is created again needs a new watch.
+    /// The watches that ended because their path was removed. If it is created again, it needs a new watch.
     pub ended: HashSet<WatchId>,
-    /// The kernel dropped reports: anything may have changed, so look at everything again.
+    /// The kernel dropped reports, so anything may have changed.
     pub overflow: bool,
 }
 
 impl Watcher {
-    /// Watches nothing yet. Fails where the user has no inotify instance to spare.
+    /// Creates a watcher without watches. Fails if the user has no inotify instances left.
     pub fn new() -> io::Result<Watcher> {
         Ok(Watcher(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?))
     }
 
-    /// Watches a path for some kinds of changes. A path that is watched already gets these kinds and keeps its id.
+    /// Watches a path for these kinds of changes. If the path is watched already, replaces its kinds and keeps its id.
     pub fn add(&self, path: &Path, kinds: WatchFlags) -> io::Result<WatchId> {
         Ok(WatchId(inotify::add_watch(&self.0, path, kinds)?))
     }
 
-    /// Takes every change reported so far, without waiting.
+    /// Takes all changes reported so far, without blocking.
     pub fn take(&self) -> io::Result<Changes> {
         let mut changes = Changes::default();
         let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -100,7 +100,7 @@ mod tests {
         let watcher = Watcher::new().unwrap();
         let id = watcher.add(temp.path(), WatchFlags::CREATE | WatchFlags::DELETE).unwrap();
         assert!(!is_readable(&watcher));
-        assert_eq!(watcher.take().unwrap(), Changes::default(), "it does not wait");
+        assert_eq!(watcher.take().unwrap(), Changes::default(), "take does not block");
         for _ in 0..3 {
             for name in ["a", "b"] {
                 fs::write(temp.path().join(name), "").unwrap();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_removed_ends_its_watch_and_can_be_watched_when_it_is_back() {
+    fn removing_a_directory_ends_its_watch_and_a_new_one_can_be_watched() {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("dir");
         let watcher = Watcher::new().unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn more_changes_than_the_kernel_keeps_are_an_overflow_and_later_ones_are_reported_again() {
+    fn a_full_kernel_queue_is_an_overflow_and_later_changes_are_reported() {
         let temp = tempfile::tempdir().unwrap();
         let [one, two] = ["one", "two"].map(|name| temp.path().join(name));
         let watcher = Watcher::new().unwrap();

@@ -1,4 +1,4 @@
-//! From what the link wants sent to bytes on a unix socket.
+//! Encodes the link's messages as frames for a unix socket.
 
 use bowline_proto::Offset;
 use bowline_proto::frame::{self, Binary};
@@ -7,19 +7,19 @@ use bowline_proto::message::ServerMessage;
 
 use crate::log::{Log, Read};
 
-/// What became of something to send.
+/// The result of [`put`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// It is in the buffer.
+    /// The frame was appended.
     Queued,
-    /// It was the last: the connection is to be closed after it.
+    /// The frame was appended, and is the last: close the connection after it.
     Last,
-    /// The log could not be read; nothing was added.
+    /// The log could not be read; nothing was appended.
     Unreadable,
 }
 
-/// Appends what the link wants sent to `frames`. Output comes from `newest`, a copy in memory, where that has all of it, and
-/// from the log otherwise.
+/// Appends a message of the link to `frames`. Output is copied from `newest`, which is in memory, if that has all of it,
+/// and otherwise read from the log.
 pub fn put<'a>(
     frames: &mut Vec<u8>,
     transmit: Transmit,
