@@ -1,4 +1,4 @@
-//! How a session process is run: as a plain child, or in a systemd scope of its own that outlives its starter's service.
+//! Launches session processes: as plain children, or each in a systemd scope that outlives the gateway's service.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -8,56 +8,54 @@ use std::time::Duration;
 
 use bowline_proto::ids::SessionId;
 
-/// What `systemd-run` needs to find the user's service manager.
-const TO_THE_MANAGER: [&str; 3] = ["PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
+/// The variables that `systemd-run` needs to find the user's service manager.
+const SYSTEMD_ENV: [&str; 3] = ["PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
 
-/// How long a session process may be silent at its birth. One that hangs (in a directory of a dead server, say) is then
-/// ended, and nothing is left of it.
-const SILENCE: Duration = Duration::from_secs(20);
+/// How long a new session process may take for each report. One that hangs (for example, because its directory is on an
+/// unreachable file server) is killed after that, and its files are removed.
+const REPORT_WITHIN: Duration = Duration::from_secs(20);
 
-/// The bowline binary, and where its session processes go.
+/// The binary to launch, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
     program: PathBuf,
     scopes: bool,
-    silence: Duration,
+    report_within: Duration,
 }
 
 impl Launcher {
-    /// Runs this binary as it is, also when its file was replaced by a newer one meanwhile.
+    /// Launches the binary of this process, even if its file has been replaced by a newer one.
     pub fn this_program() -> Launcher {
         Launcher::new("/proc/self/exe")
     }
 
-    /// Runs this binary.
     pub fn new(program: impl Into<PathBuf>) -> Launcher {
-        Launcher { program: program.into(), scopes: false, silence: SILENCE }
+        Launcher { program: program.into(), scopes: false, report_within: REPORT_WITHIN }
     }
 
-    /// Puts each session process into a systemd scope of its own. A service manager that ends the starter's service, and
-    /// everything in it, does not find them there.
+    /// Puts each session process into its own systemd scope, so that stopping the gateway's service does not end it.
     pub fn in_scopes() -> Launcher {
-        // Looked up by systemd-run, to which /proc/self/exe would be itself.
+        // The path is resolved by systemd-run, for which /proc/self/exe would be systemd-run.
         let program = format!("/proc/{}/exe", std::process::id()).into();
-        Launcher { program, scopes: true, silence: SILENCE }
+        Launcher { program, scopes: true, report_within: REPORT_WITHIN }
     }
 
-    /// The same, with session processes that may be silent for this long at their birth.
+    /// Sets how long a new session process may take for each report.
     pub fn with_silence(self, silence: Duration) -> Launcher {
-        Launcher { silence, ..self }
+        Launcher { report_within: silence, ..self }
     }
 
-    /// How long a session process may be silent at its birth.
-    pub(crate) fn silence(&self) -> Duration {
-        self.silence
+    /// How long a new session process may take for each report.
+    pub(crate) fn report_within(&self) -> Duration {
+        self.report_within
     }
 
-    /// The same without scopes, if there are any.
-    pub(crate) fn plain(&self) -> Option<Launcher> {
+    /// The same launcher without scopes; `None` if it has none.
+    pub(crate) fn without_scopes(&self) -> Option<Launcher> {
         self.scopes.then(|| Launcher { scopes: false, ..self.clone() })
     }
 
-    /// Runs the process of a session, which reads its order from a pipe and reports to another.
+    /// Spawns a session process, which reads its order from one pipe and writes its reports to another.
     pub(crate) fn spawn(&self, id: &SessionId) -> io::Result<Child> {
         self.command(id).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
     }
@@ -68,7 +66,7 @@ impl Launcher {
             command.arg0("bowline").args(["session-process", id.as_str()]).env_clear();
             return command;
         }
-        let mut command = Command::new(found("systemd-run"));
+        let mut command = Command::new(find_in_path("systemd-run"));
         command
             .args(["--user", "--scope", "--collect", "--quiet"])
             .arg(format!("--unit=bowline-session-{id}"))
@@ -76,13 +74,13 @@ impl Launcher {
             .arg(&self.program)
             .args(["session-process", id.as_str()])
             .env_clear()
-            .envs(TO_THE_MANAGER.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+            .envs(SYSTEMD_ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command
     }
 }
 
-/// Where a program is on our PATH, or its name.
-fn found(name: &str) -> PathBuf {
+/// Finds a program in PATH; returns the bare name if it is not there.
+fn find_in_path(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .map(|dir| dir.join(name))
@@ -95,22 +93,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r57_a_scope_gets_the_session_process_and_its_pipes() {
+    fn r57_a_scope_runs_the_session_process() {
         let id = SessionId::from_random([7; 12]);
-        let words = |launcher: &Launcher| {
+        let command_line = |launcher: &Launcher| {
             let command = launcher.command(&id);
             let args = command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect::<Vec<_>>();
             (command.get_program().to_string_lossy().into_owned(), args.join(" "))
         };
-        let (program, args) = words(&Launcher::in_scopes());
+        let (program, args) = command_line(&Launcher::in_scopes());
         assert!(program.ends_with("systemd-run"), "{program}");
         let exe = format!("/proc/{}/exe", std::process::id());
         assert_eq!(
             args,
             format!("--user --scope --collect --quiet --unit=bowline-session-{id} -- {exe} session-process {id}")
         );
-        let plain = Launcher::in_scopes().plain().unwrap();
-        assert_eq!(words(&plain), (exe, format!("session-process {id}")));
-        assert_eq!(plain.plain(), None, "there is only one way left");
+        let plain = Launcher::in_scopes().without_scopes().unwrap();
+        assert_eq!(command_line(&plain), (exe, format!("session-process {id}")));
+        assert_eq!(plain.without_scopes(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's word on whether a session lives: an open-file-description lock that dies with its process.
+//! File locks that the kernel releases when their process ends: they show whether a session is running.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,61 +12,62 @@ use nix::libc;
 
 use crate::digest::fnv1a;
 
-/// How often to look whether somebody has let go.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often to retry a lock that is held.
+const RETRY_EVERY: Duration = Duration::from_millis(5);
 
-/// A held lock; dropping it, or the death of the process, releases it.
+/// A held lock; it is released when it is dropped or the process ends.
 ///
-/// Open-file-description locks follow the file description through `fork`, so this is taken after the last fork
-/// and the descriptor is close-on-exec (as all of `std`'s are).
+/// `fork` shares an open-file-description lock with the child, so take it after the last fork. The descriptor is
+/// close-on-exec, as all of `std`'s are.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Lock {
-    /// Takes the lock, or `None` when somebody else has it.
+    /// Takes the lock; `None` if it is held elsewhere.
     pub fn take(path: &Path) -> io::Result<Option<Lock>> {
         Lock::set(path, &whole_file(libc::F_WRLCK))
     }
 
-    /// Takes the lock, or `None` when others have had it all this time: whoever has it may be stopped, or its disk hang.
+    /// Takes the lock; `None` if it is not free within this time, because its holder may be stopped or hang.
     pub fn wait(path: &Path, within: Duration) -> io::Result<Option<Lock>> {
         Lock::retry(path, &whole_file(libc::F_WRLCK), within)
     }
 
-    /// Takes the part of the lock that stands for `key`, or `None` when somebody has had it all this time. Other keys are
-    /// not in its way; whoever takes the whole file is.
-    pub fn wait_for(path: &Path, key: &str, within: Duration) -> io::Result<Option<Lock>> {
-        Lock::retry(path, &part_of(key), within)
+    /// Takes the lock of one `key` in the file; `None` if it is not free within this time. Locks of different keys do not
+    /// conflict, but each conflicts with a lock of the whole file.
+    pub fn wait_for_key(path: &Path, key: &str, within: Duration) -> io::Result<Option<Lock>> {
+        Lock::retry(path, &key_range(key), within)
     }
 
-    fn retry(path: &Path, part: &libc::flock, within: Duration) -> io::Result<Option<Lock>> {
+    fn retry(path: &Path, range: &libc::flock, within: Duration) -> io::Result<Option<Lock>> {
         let until = Instant::now() + within;
         loop {
-            let lock = Lock::set(path, part)?;
+            let lock = Lock::set(path, range)?;
             if lock.is_some() || Instant::now() >= until {
                 return Ok(lock);
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(RETRY_EVERY);
         }
     }
 
-    /// The same lock once more: it is released when both are dropped.
+    /// Another handle to the same lock, which is released when both are dropped.
     pub fn try_clone(&self) -> io::Result<Lock> {
         Ok(Lock(self.0.try_clone()?))
     }
 
-    fn set(path: &Path, part: &libc::flock) -> io::Result<Option<Lock>> {
+    fn set(path: &Path, range: &libc::flock) -> io::Result<Option<Lock>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        match fcntl(&file, FcntlArg::F_OFD_SETLK(part)) {
-            // A file that was removed meanwhile locks nothing.
+        match fcntl(&file, FcntlArg::F_OFD_SETLK(range)) {
+            // A lock on a file that has been removed is worthless.
             Ok(_) => Ok(is_at(&file, path)?.then_some(Lock(file))),
             Err(Errno::EAGAIN | Errno::EACCES | Errno::EINTR) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    /// Whether somebody holds the lock. Asking never takes it, so it cannot get in anybody's way. A lock that is there and
-    /// cannot be looked at (no descriptors left, say) counts as held: nobody is declared dead for want of a look.
+    /// Whether the lock is held. Never takes it, so it cannot block another process. If an existing lock file cannot be
+    /// checked (for example, because no descriptors are left), it counts as held, so that no running session is declared
+    /// lost by mistake.
     pub fn is_held(path: &Path) -> bool {
         let file = match File::open(path) {
             Ok(file) => file,
@@ -77,7 +78,7 @@ impl Lock {
     }
 }
 
-/// Whether this file is still the one at that path.
+/// Whether `file` is still the file at `path`.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let held = file.metadata()?;
     match fs::metadata(path) {
@@ -87,8 +88,8 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// One byte of the file, chosen by the key's digest: two keys that share it wait for each other, and that is all.
-fn part_of(key: &str) -> libc::flock {
+/// One byte of the file, chosen by the key's digest. If two keys collide, they only wait for each other.
+fn key_range(key: &str) -> libc::flock {
     let hash = fnv1a(key.as_bytes());
     libc::flock { l_start: (hash >> 2).cast_signed(), l_len: 1, ..whole_file(libc::F_WRLCK) }
 }
@@ -108,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_seen_and_released() {
+    fn a_lock_is_visible_and_released() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("lock");
         assert!(!Lock::is_held(&path));
         let lock = Lock::take(&path).unwrap().unwrap();
         assert!(Lock::is_held(&path));
         assert!(Lock::take(&path).unwrap().is_none());
-        assert!(Lock::wait(&path, LOOK).unwrap().is_none());
+        assert!(Lock::wait(&path, RETRY_EVERY).unwrap().is_none());
         let again = lock.try_clone().unwrap();
         drop(lock);
         assert!(Lock::is_held(&path));
@@ -126,17 +127,17 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_lock_stands_for_a_key() {
+    fn keys_are_locked_separately() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("lock");
-        let take = |key: &str| Lock::wait_for(&path, key, Duration::ZERO).unwrap();
+        let take = |key: &str| Lock::wait_for_key(&path, key, Duration::ZERO).unwrap();
         let dev = take("dev").unwrap();
         assert!(take("dev").is_none(), "it is held");
         assert!(take("build").is_some(), "another key is free");
-        assert!(Lock::take(&path).unwrap().is_none(), "who takes all of it waits for each");
+        assert!(Lock::take(&path).unwrap().is_none(), "the whole file conflicts with each key");
         drop(dev);
         let all = Lock::take(&path).unwrap().unwrap();
-        assert!(take("dev").is_none(), "and each waits for who has all");
+        assert!(take("dev").is_none(), "each key conflicts with the whole file");
         drop(all);
         assert!(take("dev").is_some());
     }

@@ -1,4 +1,4 @@
-//! A session process that was just run: it is told its order and heard within a deadline, or ended.
+//! The starter's side of a new session process: sends its order and reads its reports, each within a deadline.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -13,121 +13,120 @@ use serde::{Deserialize, Serialize};
 
 use crate::launch::Launcher;
 
-/// The longest report.
+/// The longest report in bytes; a longer one is an error.
 const MAX_REPORT: usize = 64 << 10;
-/// How long a killed process is waited for; one that hangs in the kernel may take longer, and is left to it.
-const ENDED_WITHIN: Duration = Duration::from_secs(2);
+/// How long to wait for a killed process. One that hangs in the kernel may take longer, and is reaped later.
+const KILLED_WITHIN: Duration = Duration::from_secs(2);
 
-/// What a session process reports, a line each.
+/// A report of a session process: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
-    /// Everything but the program is there. It waits for a word before it starts that.
+    /// Everything but the program is ready. The process waits for a line from the starter before it runs the program.
     Prepared,
-    /// The session lives.
+    /// The session is running.
     Ready,
-    /// It does not, and nothing is left of it.
-    Failed {
-        /// A problem code of the protocol.
-        code: Code,
-        /// For people.
-        message: String,
-    },
+    /// The session could not be started, and its files are removed.
+    Failed { code: Code, message: String },
 }
 
-/// The process, its pipes, and how long it may be silent.
+/// A session process that has not reported [`Report::Ready`] yet.
 #[derive(Debug)]
-pub(crate) struct Newborn {
+pub(crate) struct StartingProcess {
     child: Child,
-    to: Option<ChildStdin>,
-    from: ChildStdout,
-    heard: Vec<u8>,
-    within: Duration,
+    /// `None` once the process has closed it.
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+    /// Bytes read but not parsed yet.
+    received: Vec<u8>,
+    /// How long each write or report may take.
+    timeout: Duration,
 }
 
-impl Newborn {
-    /// Runs the process of a session.
-    pub(crate) fn run(launcher: &Launcher, id: &SessionId) -> io::Result<Newborn> {
+impl StartingProcess {
+    pub(crate) fn spawn(launcher: &Launcher, id: &SessionId) -> io::Result<StartingProcess> {
         let mut child = launcher.spawn(id)?;
-        let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        rustix::io::ioctl_fionbio(&to, true)?;
-        rustix::io::ioctl_fionbio(&from, true)?;
-        Ok(Newborn { child, to: Some(to), from, heard: Vec::new(), within: launcher.silence() })
+        rustix::io::ioctl_fionbio(&stdin, true)?;
+        rustix::io::ioctl_fionbio(&stdout, true)?;
+        let timeout = launcher.report_within();
+        Ok(StartingProcess { child, stdin: Some(stdin), stdout, received: Vec::new(), timeout })
     }
 
-    /// Tells it a line. `TimedOut` when it does not take it. One that is gone says why by its report, or by its end.
-    pub(crate) fn tell(&mut self, mut line: &[u8]) -> io::Result<()> {
-        let until = Instant::now() + self.within;
-        while let (Some(to), false) = (&mut self.to, line.is_empty()) {
-            match to.write(line) {
-                Ok(taken) => line = &line[taken..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(to, PollFlags::OUT, until)?,
+    /// Sends a line. Fails with `TimedOut` if the process does not read it. If the process has closed the pipe, this
+    /// succeeds: its report, or its exit, says why.
+    pub(crate) fn send(&mut self, mut line: &[u8]) -> io::Result<()> {
+        let deadline = Instant::now() + self.timeout;
+        while let (Some(stdin), false) = (&mut self.stdin, line.is_empty()) {
+            match stdin.write(line) {
+                Ok(written) => line = &line[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(stdin, PollFlags::OUT, deadline)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.to = None,
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
                 Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
-    /// Waits for its next report. `TimedOut` when it says nothing, `UnexpectedEof` when it ended without a word.
-    pub(crate) fn hear(&mut self) -> io::Result<Report> {
-        let until = Instant::now() + self.within;
+    /// Waits for the next report. Fails with `TimedOut` if there is none, with `UnexpectedEof` if the process ended.
+    pub(crate) fn receive(&mut self) -> io::Result<Report> {
+        let deadline = Instant::now() + self.timeout;
         loop {
-            if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.heard.drain(..=end).collect();
+            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.received.drain(..=end).collect();
                 return Ok(serde_json::from_slice(&line)?);
             }
             let mut chunk = [0; 4096];
-            match self.from.read(&mut chunk) {
+            match self.stdout.read(&mut chunk) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) if self.heard.len() + n > MAX_REPORT => return Err(io::ErrorKind::InvalidData.into()),
-                Ok(n) => self.heard.extend_from_slice(&chunk[..n]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&self.from, PollFlags::IN, until)?,
+                Ok(n) if self.received.len() + n > MAX_REPORT => return Err(io::ErrorKind::InvalidData.into()),
+                Ok(n) => self.received.extend_from_slice(&chunk[..n]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&self.stdout, PollFlags::IN, deadline)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Lets it live. A starter that lives longer (a gateway) reaps it one day.
-    pub(crate) fn let_live(self) {
+    /// Leaves the process running. A starter that runs longer, such as a gateway, reaps it when it ends.
+    pub(crate) fn detach(self) {
         reap(self.child);
     }
 
-    /// Takes back the word that it waits for, so that it removes what it made, and waits for its end. How it ended.
-    pub(crate) fn dismiss(mut self) -> String {
-        self.to = None;
-        if !self.has_ended(self.within) {
+    /// Closes the pipe, upon which the process removes its files and exits. Returns its exit status.
+    pub(crate) fn abort(mut self) -> String {
+        self.stdin = None;
+        if !self.has_ended(self.timeout) {
             return self.kill();
         }
         self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string())
     }
 
-    /// Ends it. How it ended.
+    /// Kills the process. Returns its exit status.
     pub(crate) fn kill(mut self) -> String {
         let _ = self.child.kill();
-        if self.has_ended(ENDED_WITHIN) {
+        if self.has_ended(KILLED_WITHIN) {
             return self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         }
         reap(self.child);
-        "it does not even die".to_owned()
+        "it did not end after SIGKILL".to_owned()
     }
 
-    fn has_ended(&self, within: Duration) -> bool {
+    fn has_ended(&self, timeout: Duration) -> bool {
         let pid = Pid::from_raw(self.child.id().cast_signed());
         let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return false };
-        wait(&process, PollFlags::IN, Instant::now() + within).is_ok()
+        wait(&process, PollFlags::IN, Instant::now() + timeout).is_ok()
     }
 }
 
-/// Waits until it can be read or written, but no longer than that.
-fn wait(fd: &impl AsFd, what: PollFlags, until: Instant) -> io::Result<()> {
+/// Waits until a descriptor is ready; fails with `TimedOut` at the deadline.
+fn wait(fd: &impl AsFd, flags: PollFlags, deadline: Instant) -> io::Result<()> {
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        match poll(&mut [PollFd::new(fd, what)], left.try_into().ok().as_ref()) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match poll(&mut [PollFd::new(fd, flags)], left.try_into().ok().as_ref()) {
             Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
             Ok(_) => return Ok(()),
             Err(rustix::io::Errno::INTR) => {}
@@ -136,7 +135,7 @@ fn wait(fd: &impl AsFd, what: PollFlags, until: Instant) -> io::Result<()> {
     }
 }
 
-/// Waits for a child beside everything else. Without a thread to spare it stays a zombie until this process ends.
+/// Reaps a child on a thread. If no thread can be started, the child stays a zombie until this process ends.
 fn reap(mut child: Child) {
     let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || child.wait());
 }

@@ -1,4 +1,4 @@
-//! Ending sessions, and forgetting them.
+//! Ends sessions, and removes the files of ended ones.
 
 use std::fs;
 use std::io;
@@ -17,57 +17,49 @@ use crate::lock::Lock;
 use crate::registry::{self, Entry, RegistryError};
 use crate::summary::Summary;
 
-/// Between SIGHUP and SIGKILL.
+/// The time between SIGHUP and SIGKILL, unless given.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
-/// The longest grace that can be asked for.
+/// The longest grace; a longer one is cut to this.
 pub const MAX_GRACE: Duration = Duration::from_secs(300);
-/// A folder that is not a session after this long will never be one.
-const STILLBORN_AFTER: Duration = Duration::from_secs(3600);
-/// How long after the grace a session process may take to wind up.
-const WIND_UP: Duration = Duration::from_secs(10);
-/// How long of it viewers may take for the last output. Asked again, the process waits no longer for those that do not read.
+/// A directory that has no `meta.json` after this long will never become a session.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
+/// How long a session process may take to exit after the grace.
+const EXIT_WITHIN: Duration = Duration::from_secs(10);
+/// The part of [`EXIT_WITHIN`] that viewers may take to read the last output. After a second request, the process no
+/// longer waits for them.
 const LAST_OUTPUT: Duration = Duration::from_secs(5);
 
-/// Why a session did not end.
 #[derive(Debug, thiserror::Error)]
 pub enum EndError {
-    /// It belongs to another machine.
     #[error("the session belongs to the machine {0}")]
     Elsewhere(String),
-    /// Its process does not react.
     #[error("the session process does not end: {0}")]
     Stuck(#[source] ControlError),
-    /// It was started again meanwhile.
-    #[error("the session was started again meanwhile")]
+    /// The session is running, so its files cannot be removed.
+    #[error("the session was restarted in the meantime")]
     Alive,
-    /// Its files could not be removed.
     #[error("cannot remove {path}: {source}")]
-    Files {
-        /// Which.
-        path: std::path::PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Files { path: std::path::PathBuf, source: io::Error },
 }
 
-/// Ends a session's program and everything it started, and waits for it. Unless `keep`, its files go too. Ending what
-/// has ended is no error.
+/// Ends a session's program and everything that it started, and waits until the session process has exited. Unless
+/// `keep`, also removes its files. Ending an ended session is not an error.
 pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
     if !entry.here {
         return Err(EndError::Elsewhere(entry.meta.host.clone()));
     }
     let grace = grace.min(MAX_GRACE);
     let lock = entry.dir.lock();
-    let process = hold_process(entry);
-    let deadline = Instant::now() + grace + WIND_UP;
+    let process = open_process(entry);
+    let deadline = Instant::now() + grace + EXIT_WITHIN;
     let mut refused = None;
     while Lock::is_held(&lock) {
         if Instant::now() > deadline {
             return Err(EndError::Stuck(refused.unwrap_or(ControlError::Silent)));
         }
-        // The connection ends with the process, so waiting for it is waiting for the process.
+        // The connection ends with the process, so this waits for the process.
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        match ask_to_end(entry, grace, left.min(grace + LAST_OUTPUT)) {
+        match request_end(entry, grace, left.min(grace + LAST_OUTPUT)) {
             Ok(()) => refused = None,
             Err(error) => refused = Some(error),
         }
@@ -75,24 +67,25 @@ pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-    // The lock goes a moment before the process: whoever asked expects to find neither.
+    // The lock is released a moment before the process exits, and the caller expects the process to be gone.
     if let Some(process) = process {
-        let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], WIND_UP.try_into().ok().as_ref());
+        let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], EXIT_WITHIN.try_into().ok().as_ref());
     }
     if keep { Ok(()) } else { forget(entry) }
 }
 
-/// The session process, if it lives; held, its number cannot come to mean another one.
-fn hold_process(entry: &Entry) -> Option<OwnedFd> {
+/// A pidfd of the session process, if it is running, so that its pid cannot be reused meanwhile.
+fn open_process(entry: &Entry) -> Option<OwnedFd> {
     let pid = Summary::read(&entry.dir).ok()?.started?.pid;
     let process = pidfd_open(Pid::from_raw(pid as i32)?, PidfdFlags::empty()).ok()?;
     Lock::is_held(&entry.dir.lock()).then_some(process)
 }
 
-fn ask_to_end(entry: &Entry, grace: Duration, within: Duration) -> Result<(), ControlError> {
+/// Requests the end of a session, and waits until its process closes the connection.
+fn request_end(entry: &Entry, grace: Duration, deadline: Duration) -> Result<(), ControlError> {
     let mut control = Control::connect(&entry.dir)?;
     let request = Request::End { grace_ms: Some(grace.as_millis() as u64) };
-    let Reply::Ending = control.request(&request, within)? else { return Err(ControlError::Unexpected) };
+    let Reply::Ending = control.request(&request, deadline)? else { return Err(ControlError::Unexpected) };
     match control.next_reply() {
         Err(ControlError::Unreachable(_)) => Ok(()),
         Err(error) => Err(error),
@@ -100,19 +93,20 @@ fn ask_to_end(entry: &Entry, grace: Duration, within: Duration) -> Result<(), Co
     }
 }
 
-/// Removes an ended session's files. They first get a name that no list reads, so that nobody sees half a session.
+/// Removes the files of an ended session. The directory is first renamed to one that is not listed, so that no half
+/// removed session is visible.
 pub fn forget(entry: &Entry) -> Result<(), EndError> {
     forget_files(&entry.dir)
 }
 
-/// Removes what is left of an ended session whose own description is damaged.
+/// Removes the files of an ended session whose `meta.json` is damaged.
 pub fn forget_damaged(dir: &SessionDir) -> Result<(), EndError> {
     forget_files(dir)
 }
 
 fn forget_files(dir: &SessionDir) -> Result<(), EndError> {
     let path = dir.path();
-    // Whoever gives it a new life takes this lock, and so cannot lose its files to us.
+    // A restart takes this lock, so its files cannot be removed here.
     let _lock = match Lock::take(&dir.lock()) {
         Ok(Some(lock)) => lock,
         Ok(None) if !path.exists() => return Ok(()),
@@ -120,26 +114,26 @@ fn forget_files(dir: &SessionDir) -> Result<(), EndError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(source) => return Err(EndError::Files { path: path.to_owned(), source }),
     };
-    remove_folder(dir).map_err(|source| EndError::Files { path: path.to_owned(), source })
+    remove_dir(dir).map_err(|source| EndError::Files { path: path.to_owned(), source })
 }
 
-fn remove_folder(dir: &SessionDir) -> io::Result<()> {
-    let not_there = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
+fn remove_dir(dir: &SessionDir) -> io::Result<()> {
+    let ignore_missing = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
     let gone = dir.path().with_file_name(format!("gone.{}", dir.id()));
-    // An earlier session of this id may have got no further than here.
-    fs::remove_dir_all(&gone).or_else(not_there)?;
+    // The removal of an earlier session with this id may have been interrupted.
+    fs::remove_dir_all(&gone).or_else(ignore_missing)?;
     match fs::rename(dir.path(), &gone) {
-        Ok(()) => fs::remove_dir_all(&gone).or_else(not_there),
-        Err(error) => not_there(error),
+        Ok(()) => fs::remove_dir_all(&gone).or_else(ignore_missing),
+        Err(error) => ignore_missing(error),
     }
 }
 
-/// What may be kept of ended sessions.
+/// How long, and up to which total size, ended sessions are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
-    /// Ended sessions older than this go.
+    /// Sessions that ended longer ago than this are removed.
     pub max_age: Duration,
-    /// The oldest go while all of them together take more bytes than this.
+    /// While all ended sessions take more bytes than this, the oldest is removed.
     pub max_bytes: u64,
 }
 
@@ -149,41 +143,41 @@ impl Default for Retention {
     }
 }
 
-/// What a prune removed.
+/// The result of [`prune`].
 #[derive(Debug, Default)]
-pub struct Pruned {
-    /// The sessions.
+pub struct PruneReport {
+    /// The removed sessions.
     pub sessions: Vec<Entry>,
-    /// Those of which nobody could say any more what they were.
+    /// The removed sessions whose `meta.json` was damaged.
     pub damaged: Vec<SessionDir>,
-    /// The space that they took.
+    /// The disk space that was freed.
     pub bytes: u64,
-    /// Why others stay that should have gone.
+    /// The sessions that could not be removed.
     pub failed: Vec<EndError>,
 }
 
-/// Removes exited terminals of this machine that are too old or too many; with `dry_run` only tells which. Lost ones
-/// stay: their owner has not seen their end yet. One that cannot be removed is in no other's way.
-pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<Pruned, RegistryError> {
+/// Removes exited terminals of this machine that exceed the retention; with `dry_run`, only reports them. Lost sessions are
+/// kept, because the user has not seen their end. A session that cannot be removed does not stop the others' removal.
+pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<PruneReport, RegistryError> {
     sweep(home);
-    let whole = registry::list_files(home)?
+    let readable = registry::list_files(home)?
         .into_iter()
         .filter(|entry| entry.here && entry.info.state == State::Exited && !Lock::is_held(&entry.dir.lock()))
-        // What another kind is worth keeping for is for the version that knows it to say.
+        // Only the version that supports another kind can judge how long to keep it.
         .filter(|entry| entry.meta.kind == Kind::Terminal)
         .map(|entry| (entry.dir.clone(), Some(entry)));
     let has_exited = |dir: &SessionDir| Summary::read(dir).is_ok_and(|summary| summary.exit.is_some());
     let damaged = registry::damaged(home)?.into_iter().filter(has_exited).map(|dir| (dir, None));
     let mut ended: Vec<(Duration, u64, SessionDir, Option<Entry>)> =
-        whole.chain(damaged).map(|(dir, entry)| (age(&dir), disk_usage(&dir), dir, entry)).collect();
+        readable.chain(damaged).map(|(dir, entry)| (age(&dir), disk_usage(&dir), dir, entry)).collect();
     ended.sort_by_key(|(age, ..)| std::cmp::Reverse(*age));
     let mut total: u64 = ended.iter().map(|(_, bytes, ..)| bytes).sum();
-    let mut pruned = Pruned::default();
+    let mut pruned = PruneReport::default();
     for (age, bytes, dir, entry) in ended {
         if age <= retention.max_age && total <= retention.max_bytes {
             continue;
         }
-        // What stays counts no longer, or the others would have to make room for it.
+        // Even if this one cannot be removed, do not remove more of the others in its place.
         total -= bytes;
         match if dry_run { Ok(()) } else { forget_files(&dir) } {
             Ok(()) => {}
@@ -202,7 +196,7 @@ pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<Pruned
     Ok(pruned)
 }
 
-/// Removes what a crash between the two steps of [`forget`] left, and what never became a session.
+/// Removes directories left by an interrupted [`forget`], and those that never became a session.
 fn sweep(home: &Home) {
     for found in fs::read_dir(home.sessions()).into_iter().flatten().flatten() {
         let name = found.file_name();
@@ -212,30 +206,32 @@ fn sweep(home: &Home) {
         } else if let Ok(id) = name.parse::<SessionId>()
             && is_old(&home.session(&id))
         {
-            clear_stillborn(&home.session(&id));
+            remove_abandoned(&home.session(&id));
         }
     }
 }
 
-/// Removes a folder that never became a session: its maker wrote what it is last, and is gone. Another one is left alone.
-pub(crate) fn clear_stillborn(dir: &SessionDir) {
-    let is_one = || !matches!(dir.meta().try_exists(), Ok(false));
-    if is_one() || !dir.path().exists() {
+/// Removes a directory whose creation was interrupted: it has no `meta.json`, which is written last, and is not locked.
+/// Does nothing to any other directory.
+pub(crate) fn remove_abandoned(dir: &SessionDir) {
+    let has_meta = || !matches!(dir.meta().try_exists(), Ok(false));
+    if has_meta() || !dir.path().exists() {
         return;
     }
-    // Whoever makes a session in it has this lock.
+    // A process that is creating a session in it holds this lock.
     if let Ok(Some(_lock)) = Lock::take(&dir.lock())
-        && !is_one()
+        && !has_meta()
     {
-        let _ = remove_folder(dir);
+        let _ = remove_dir(dir);
     }
 }
 
 fn is_old(dir: &SessionDir) -> bool {
     let age = fs::metadata(dir.path()).and_then(|found| found.modified()).map(|at| at.elapsed().unwrap_or_default());
-    age.is_ok_and(|age| age > STILLBORN_AFTER)
+    age.is_ok_and(|age| age > ABANDONED_AFTER)
 }
 
+/// The time since the last event, which for an ended session is its end.
 fn age(dir: &SessionDir) -> Duration {
     let ended = fs::metadata(dir.events()).and_then(|found| found.modified());
     ended.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
@@ -259,8 +255,8 @@ mod tests {
     use crate::meta::{Meta, TerminalMeta};
     use crate::timestamp::timestamp;
 
-    /// The files of a session that exited so many hours ago, or that was lost.
-    fn made(home: &Home, n: u8, exited: Option<u64>) -> SessionDir {
+    /// Creates the files of a session that exited this many hours ago, or that was lost.
+    fn create(home: &Home, n: u8, exited: Option<u64>) -> SessionDir {
         home.ensure().unwrap();
         let dir = home.session(&SessionId::from_random([n; 12]));
         fs::create_dir(dir.path()).unwrap();
@@ -300,27 +296,27 @@ mod tests {
     const EVERYTHING: Retention = Retention { max_age: Duration::ZERO, max_bytes: u64::MAX };
 
     #[test]
-    fn r31_a_session_that_cannot_be_removed_is_in_no_others_way() {
+    fn r31_a_session_that_cannot_be_removed_does_not_stop_the_others() {
         let temp = tempfile::tempdir().unwrap();
         let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
-        let [stuck, old, young] = [(1, 9), (2, 8), (3, 7)].map(|(n, hours)| made(&home, n, Some(hours)));
-        // Where its files are to go to, there is something else.
+        let [stuck, old, young] = [(1, 9), (2, 8), (3, 7)].map(|(n, hours)| create(&home, n, Some(hours)));
+        // The name that its directory is to be renamed to is taken.
         fs::write(stuck.path().with_file_name(format!("gone.{}", stuck.id())), "").unwrap();
         let keep_one = Retention { max_age: Duration::MAX, max_bytes: disk_usage(&young) };
         let pruned = prune(&home, &keep_one, false).unwrap();
-        assert_eq!((pruned.sessions.len(), pruned.failed.len()), (1, 1), "the young one need not make room");
+        assert_eq!((pruned.sessions.len(), pruned.failed.len()), (1, 1), "the young one is not removed in its place");
         let pruned = prune(&home, &EVERYTHING, false).unwrap();
         assert_eq!((pruned.sessions.len(), pruned.failed.len()), (1, 1));
         assert!(pruned.failed[0].to_string().contains(stuck.id().as_str()), "{}", pruned.failed[0]);
         assert_eq!([&stuck, &old, &young].map(|dir| dir.path().exists()), [true, false, false]);
     }
 
-    /// Nobody may list what cannot be read; but who knows its id can forget it, and an exited one goes in time.
+    /// A session with a damaged `meta.json` is not listed, but can be removed by its id, and is pruned if it exited.
     #[test]
-    fn r31_what_a_damaged_session_was_need_not_be_known_to_forget_it() {
+    fn r31_a_session_with_damaged_meta_can_be_removed() {
         let temp = tempfile::tempdir().unwrap();
         let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
-        let [exited, lost, alive] = [(1, Some(9)), (2, None), (3, None)].map(|(n, hours)| made(&home, n, hours));
+        let [exited, lost, alive] = [(1, Some(9)), (2, None), (3, None)].map(|(n, hours)| create(&home, n, hours));
         for dir in [&exited, &lost, &alive] {
             fs::write(dir.meta(), "{").unwrap();
         }
@@ -328,39 +324,39 @@ mod tests {
         assert!(registry::list_files(&home).unwrap().is_empty());
         let found = |dir: &SessionDir| registry::find(&home, dir.id().as_str());
         assert!(matches!(found(&alive), Err(RegistryError::Io { .. })), "it may become readable again");
-        assert_eq!(prune(&home, &Retention::default(), false).unwrap().damaged, [], "it is young");
-        let told = prune(&home, &EVERYTHING, true).unwrap().damaged;
-        assert_eq!(told, std::slice::from_ref(&exited), "only what is known to have exited");
-        assert_eq!(prune(&home, &EVERYTHING, false).unwrap().damaged, told);
+        assert_eq!(prune(&home, &Retention::default(), false).unwrap().damaged, [], "it exited too recently");
+        let listed = prune(&home, &EVERYTHING, true).unwrap().damaged;
+        assert_eq!(listed, std::slice::from_ref(&exited), "only the one that is known to have exited");
+        assert_eq!(prune(&home, &EVERYTHING, false).unwrap().damaged, listed);
         let Err(RegistryError::Damaged { dir, .. }) = found(&lost) else { panic!("{:?}", found(&lost)) };
         forget_damaged(&dir).unwrap();
         assert!(matches!(forget_damaged(&alive), Err(EndError::Alive)));
         assert_eq!([&exited, &lost, &alive].map(|dir| dir.path().exists()), [false, false, true]);
     }
 
-    /// A power cut may cost the events; what was asked, the screen and the log are still there.
+    /// After a power cut, the journal may be gone while `meta.json`, the screen and the log are still there.
     #[test]
-    fn r21_a_session_without_events_is_lost_not_gone() {
+    fn r21_a_session_without_events_is_listed_as_lost() {
         let temp = tempfile::tempdir().unwrap();
         let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
-        let dir = made(&home, 1, Some(9));
+        let dir = create(&home, 1, Some(9));
         for damage in [Some(""), Some("{\"seq\":0"), None] {
             let _ = fs::remove_file(dir.events());
             damage.map_or(Ok(()), |text| fs::write(dir.events(), text)).unwrap();
             let listed = registry::list_files(&home).unwrap();
             assert_eq!(listed.iter().map(|entry| entry.info.state).collect::<Vec<_>>(), [State::Lost], "{damage:?}");
             assert_eq!(registry::find(&home, "name-1").unwrap().info.command_line(), "cat");
-            assert_eq!(prune(&home, &EVERYTHING, false).unwrap().sessions.len(), 0, "its owner has not seen its end");
+            assert_eq!(prune(&home, &EVERYTHING, false).unwrap().sessions.len(), 0, "the user has not seen its end");
             let _lock = Lock::take(&dir.lock()).unwrap();
-            assert!(registry::find(&home, dir.id().as_str()).is_err(), "nobody may say that a living one is lost");
+            assert!(registry::find(&home, dir.id().as_str()).is_err(), "a running session is never reported as lost");
         }
         end(&registry::find(&home, "name-1").unwrap(), Duration::ZERO, false).unwrap();
         assert!(!dir.path().exists());
     }
 
-    /// A birth that was killed leaves a folder with everything but what it was to be.
+    /// A start that was killed leaves a directory without `meta.json`.
     #[test]
-    fn r31_what_never_became_a_session_is_swept() {
+    fn r31_a_directory_that_never_became_a_session_is_removed() {
         let temp = tempfile::tempdir().unwrap();
         let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
         home.ensure().unwrap();
@@ -371,9 +367,9 @@ mod tests {
             fs::write(dir.log(), "a ring").unwrap();
             fs::write(dir.events(), "").unwrap();
         }
-        fs::write(whole.meta(), "damaged, but it was one").unwrap();
+        fs::write(whole.meta(), "damaged, but a session").unwrap();
         let _lock = Lock::take(&held.lock()).unwrap();
-        let long_ago = std::time::SystemTime::now() - 2 * STILLBORN_AFTER;
+        let long_ago = std::time::SystemTime::now() - 2 * ABANDONED_AFTER;
         for dir in [old, held, whole] {
             fs::File::open(dir.path()).unwrap().set_modified(long_ago).unwrap();
         }

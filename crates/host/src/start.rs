@@ -1,40 +1,39 @@
-//! Starting a session process, detached, and learning at once whether it could start.
+//! Starts and restarts sessions: runs a detached session process, and waits until it is ready or has failed.
 //!
-//! What to start travels over a pipe, never in the arguments; readiness or the precise error comes back over another.
+//! The order is sent over a pipe, never in the arguments; the reports arrive over another.
 
-use bowline_proto::api::IfExists;
-use bowline_proto::problem::Code;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bowline_proto::api::IfExists;
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
+use bowline_proto::problem::Code;
 use bowline_proto::session::{Kind, State};
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
-use crate::hold::{HoldError, hold_name, hold_session};
+use crate::hold::{HoldError, lock_name, lock_session};
 use crate::home::{Home, HomeError, SessionDir};
 use crate::launch::Launcher;
 use crate::log;
 use crate::machine::{this_boot, this_host};
 use crate::meta::{Meta, TerminalMeta};
-use crate::newborn::{Newborn, Report};
+use crate::newborn::{Report, StartingProcess};
 use crate::os_text::OsText;
 use crate::registry::{self, Entry, RegistryError};
 use crate::remove::{self, EndError, Retention};
 use crate::timestamp::timestamp;
 
-/// Lines above the visible ones that a screen keeps when nobody says otherwise. The emulator takes memory for a
-/// thousand at a time, some 2 MB at 80 columns.
+/// Lines of scrollback unless configured. The emulator allocates a thousand at a time, about 2 MB at 80 columns.
 pub const DEFAULT_HISTORY: u32 = 1000;
-/// The most lines; at 200 columns they cost some 480 MB, which a user must ask for.
+/// The most lines of scrollback; at 200 columns they take about 480 MB.
 pub const MAX_HISTORY: u32 = 100_000;
 /// The longest time without a viewer, in seconds: ten years.
 pub const MAX_TTL: u64 = 10 * 366 * 24 * 3600;
 
-/// What the terminal around a starter says of itself. In the session it would be a lie.
+/// Variables that describe the terminal that a session is started from. They would be wrong in the session.
 pub const OUTER_TERMINAL: [&str; 16] = [
     "TERM_PROGRAM",
     "TERM_PROGRAM_VERSION",
@@ -54,112 +53,85 @@ pub const OUTER_TERMINAL: [&str; 16] = [
     "KONSOLE_VERSION",
 ];
 
-/// What a new session shall be.
+/// The settings of a new session.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Its name.
     pub name: Option<SessionName>,
-    /// Where it starts.
     pub cwd: PathBuf,
-    /// Seconds without a viewer after which it ends; 0 for never.
+    /// Seconds without a viewer after which the session ends; 0 for never.
     pub detached_ttl: u64,
-    /// What to do when a running session has the name.
+    /// What to do if a running session has the name.
     pub if_exists: IfExists,
-    /// The id to use, where the caller derives it; random otherwise.
+    /// The id, if the caller derived it from an idempotency key; otherwise it is random.
     pub id: Option<SessionId>,
-    /// A digest of the request that the id was derived for, so that another request under the same key is noticed.
+    /// A digest of the create request, to detect another request with the same key.
     pub request: Option<String>,
-    /// The soft limit of open files for its program; the caller's own otherwise.
+    /// The program's soft limit of open files; by default, that of this process.
     pub open_files: Option<u64>,
-    /// What it runs.
     pub body: BodySpec,
 }
 
-/// What a new session runs.
+/// The settings of one kind of session.
 #[derive(Clone, Debug)]
 pub enum BodySpec {
-    /// A program on a terminal.
     Terminal(TerminalSpec),
 }
 
-/// A program on a terminal.
 #[derive(Clone, Debug)]
 pub struct TerminalSpec {
     /// Program and arguments; empty for the login shell.
     pub argv: Vec<OsString>,
-    /// Its environment.
     pub env: Vec<(OsString, OsString)>,
-    /// The terminal's size.
     pub size: Size,
-    /// Bytes of output to keep.
+    /// Bytes of output that the log keeps.
     pub log_size: u64,
-    /// Lines to keep above the visible ones.
+    /// Lines of scrollback.
     pub history: u32,
 }
 
-/// The session that a start led to.
+/// The result of [`start`].
 #[derive(Clone, Debug)]
-pub struct Started {
-    /// The session. Its files may be gone again: a program that ends at once is pruned at once where nothing is kept.
+pub struct StartOutcome {
+    /// The session. Its files may be removed already, if its program ended at once and the retention keeps nothing.
     pub entry: Entry,
-    /// It was running before.
+    /// The session was running before.
     pub existed: bool,
 }
 
-/// Why there is no new session; nothing is left behind.
+/// A failed start. Nothing of the new session is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The session process said why.
+    /// The session process reported an error.
     #[error("{message}")]
-    Refused {
-        /// A problem code of the protocol.
-        code: Code,
-        /// For people.
-        message: String,
-    },
-    /// A running session has the name.
+    Refused { code: Code, message: String },
+    /// A running session has the name; `command` and `cwd` are what it was started with.
     #[error("a session called {name} ({id}) is already running {command:?} in {cwd:?}")]
-    NameTaken {
-        /// The name.
-        name: SessionName,
-        /// The session that has it.
-        id: SessionId,
-        /// The command line of that session.
-        command: String,
-        /// The directory that it was started in.
-        cwd: String,
-    },
-    /// It is of a kind that came with a later version.
+    NameTaken { name: SessionName, id: SessionId, command: String, cwd: String },
+    /// The session is of a kind added by a newer version.
     #[error("this version of bowline cannot run a session of this kind; use the version that made it, or a newer one")]
     Kind,
-    /// A number is out of its bounds.
+    /// A setting is out of range.
     #[error("{0}")]
     Limit(String),
-    /// The session belongs to another machine.
     #[error("the session belongs to the machine {0}")]
     Elsewhere(String),
-    /// Somebody else is starting it, or one of its name.
     #[error(transparent)]
     Hold(#[from] HoldError),
-    /// The state directory is unusable.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// The state directory cannot be read.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// The one that holds the name could not be ended.
+    /// The session to be replaced or restarted could not be ended.
     #[error(transparent)]
     End(#[from] EndError),
-    /// The session process hung, and was ended.
-    #[error("the session process was silent for {0:?} and was ended; is its directory on a disk that does not answer?")]
+    #[error("the session process did not report within {0:?} and was killed; check that its directory is reachable")]
     Silent(Duration),
-    /// The session process could not be run.
     #[error("cannot run the session process: {0}")]
     Process(#[source] io::Error),
 }
 
 impl StartError {
-    /// The protocol's code for this.
+    /// The problem code of the protocol for this error.
     pub fn code(&self) -> Code {
         match self {
             StartError::Refused { code, .. } => *code,
@@ -168,7 +140,7 @@ impl StartError {
             StartError::Limit(_) => Code::BadRequest,
             StartError::Elsewhere(_) | StartError::End(EndError::Elsewhere(_)) => Code::NotAllowed,
             StartError::Registry(RegistryError::Unknown(_)) => Code::UnknownSession,
-            // All of this may pass.
+            // These may be temporary.
             StartError::Registry(RegistryError::Io { .. } | RegistryError::Damaged { .. })
             | StartError::End(EndError::Stuck(_))
             | StartError::Hold(HoldError::Busy(_))
@@ -182,68 +154,67 @@ impl StartError {
     }
 }
 
-/// What the session process is told.
+/// The order that a session process reads from its pipe.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {
     /// The state directory.
     pub state: OsText,
     /// The runtime directory.
     pub runtime: OsText,
-    /// What to run.
     pub meta: Meta,
-    /// Not a new session: a new life of an old one.
+    /// Restart an existing session instead of creating a new one.
     pub restart: bool,
 }
 
-/// Starts a session by running a session process, then prunes ended sessions as `retention` says.
-pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention) -> Result<Started, StartError> {
-    check(&spec)?;
+/// Starts a session, then prunes ended sessions according to `retention`.
+pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention) -> Result<StartOutcome, StartError> {
+    check_limits(&spec)?;
     home.ensure()?;
     let if_exists = spec.if_exists;
     let meta = meta(spec).map_err(StartError::Process)?;
-    // Held until the new session's lock speaks for the name.
-    let name_hold = meta.name.as_ref().map(|name| hold_name(home, name)).transpose()?;
+    // Held until the new session is running, and so found by its name.
+    let name_lock = meta.name.as_ref().map(|name| lock_name(home, name)).transpose()?;
     let mut replaced = None;
     if let Some(name) = &meta.name
         && let Some(holder) = registry::running_holder(home, name)?
     {
         match if_exists {
             IfExists::Return if runs_same(&holder.meta, &meta) => {
-                return Ok(Started { entry: holder, existed: true });
+                return Ok(StartOutcome { entry: holder, existed: true });
             }
             IfExists::Restart => replaced = Some(holder),
-            IfExists::Fail | IfExists::Return => return Err(taken(name, &holder)),
+            IfExists::Fail | IfExists::Return => return Err(name_taken(name, &holder)),
         }
     }
     let dir = home.session(&meta.id);
-    // The old one ends when all is there for the new one, and is forgotten when that lives: a mistake in what was asked
-    // leaves it running, and whatever else goes wrong leaves its screen and its log.
+    // End the old session only when everything for the new one is ready, and remove its files only when the new one runs.
+    // So a mistake in the spec leaves the old session running, and any other failure leaves its screen and log.
     let make_room = || replaced.as_ref().map_or(Ok(()), |old| remove::end(old, remove::DEFAULT_GRACE, true));
     run(home, launcher, meta, false, &make_room)?;
     if let Some(old) = replaced
         && let Err(error) = remove::forget(&old)
     {
-        tracing::warn!(%error, session = %old.info.id, "a session that was replaced is still listed");
+        tracing::warn!(%error, session = %old.info.id, "cannot remove the files of a replaced session");
     }
-    drop(name_hold);
-    Ok(Started { entry: read_then_prune(home, &dir, retention)?, existed: false })
+    drop(name_lock);
+    Ok(StartOutcome { entry: read_then_prune(home, &dir, retention)?, existed: false })
 }
 
-/// Reads a new session before pruning, which removes it if it has already ended and nothing is to be kept.
+/// Reads a new session before pruning, because pruning removes it if it has already ended and nothing is kept.
 fn read_then_prune(home: &Home, dir: &SessionDir, retention: &Retention) -> Result<Entry, RegistryError> {
     let entry = registry::reread(dir)?;
-    // The session is there, whether or not others can be pruned.
+    // The session was started, even if pruning others fails.
     let _ = remove::prune(home, retention, false);
     Ok(entry)
 }
 
-/// Whether two sessions are started with the same command and directory.
+/// Whether two sessions have the same command and directory.
 fn runs_same(a: &Meta, b: &Meta) -> bool {
     let argv = |meta: &Meta| meta.terminal.as_ref().map(|terminal| terminal.argv.clone());
     a.kind == b.kind && argv(a) == argv(b) && Path::new(a.cwd.as_os()) == Path::new(b.cwd.as_os())
 }
 
-fn taken(name: &SessionName, holder: &Entry) -> StartError {
+fn name_taken(name: &SessionName, holder: &Entry) -> StartError {
     StartError::NameTaken {
         name: name.clone(),
         id: holder.info.id.clone(),
@@ -252,14 +223,14 @@ fn taken(name: &SessionName, holder: &Entry) -> StartError {
     }
 }
 
-/// Gives an exited or lost session a new life: the same id and spec, a new epoch, offsets that go on. A session whose
-/// epoch is not (or no longer) the given one is left as it is.
+/// Restarts an exited or lost session: with the same id and settings, a new epoch, and offsets that continue. Does nothing
+/// if the session is running, or its epoch is not the given one.
 pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&Epoch>) -> Result<Entry, StartError> {
     if !entry.here {
         return Err(StartError::Elsewhere(entry.meta.host.clone()));
     }
-    // What was true of it before it was our turn may not be any more: of two restarts, the second finds it running.
-    let _session = hold_session(home, &entry.info.id)?;
+    // Read the session again under the lock: of two restarts at once, the second finds it running.
+    let _session = lock_session(home, &entry.info.id)?;
     let entry = registry::reread(&entry.dir)?;
     let stale = epoch.is_some_and(|epoch| *epoch != entry.info.epoch);
     if stale || entry.info.state == State::Running {
@@ -268,30 +239,30 @@ pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&E
     if entry.meta.kind != Kind::Terminal {
         return Err(StartError::Kind);
     }
-    let _name = entry.meta.name.as_ref().map(|name| hold_name(home, name)).transpose()?;
+    let _name = entry.meta.name.as_ref().map(|name| lock_name(home, name)).transpose()?;
     if let Some(name) = &entry.meta.name
         && let Some(holder) = registry::running_holder(home, name)?
     {
-        return Err(taken(name, &holder));
+        return Err(name_taken(name, &holder));
     }
-    // An exited session may still be serving its last viewers; it makes room.
+    // The process of an exited session may still be serving its last viewers.
     remove::end(&entry, remove::DEFAULT_GRACE, true)?;
     let meta = Meta { boot: this_boot(), ..entry.meta };
     run(home, launcher, meta, true, &|| Ok(()))?;
     Ok(registry::reread(&entry.dir)?)
 }
 
-fn check(spec: &Spec) -> Result<(), StartError> {
+fn check_limits(spec: &Spec) -> Result<(), StartError> {
     let BodySpec::Terminal(terminal) = &spec.body;
     if !(log::MIN_SIZE..=log::MAX_SIZE).contains(&terminal.log_size) {
         let (min, max, bytes) = (log::MIN_SIZE >> 10, log::MAX_SIZE >> 30, terminal.log_size);
-        return Err(StartError::Limit(format!("a log keeps {min} KiB to {max} GiB, not {bytes} bytes")));
+        return Err(StartError::Limit(format!("the log size must be {min} KiB to {max} GiB, not {bytes} bytes")));
     }
     if terminal.history > MAX_HISTORY {
-        return Err(StartError::Limit(format!("a screen keeps at most {MAX_HISTORY} lines of scrollback")));
+        return Err(StartError::Limit(format!("the scrollback must be at most {MAX_HISTORY} lines")));
     }
     if spec.detached_ttl > MAX_TTL {
-        return Err(StartError::Limit("a session waits for a viewer at most ten years; 0 is for ever".into()));
+        return Err(StartError::Limit("the detached TTL must be at most ten years; 0 means no limit".into()));
     }
     Ok(())
 }
@@ -324,7 +295,7 @@ fn meta(spec: Spec) -> io::Result<Meta> {
     })
 }
 
-/// The shell of the environment, as a login shell sees itself.
+/// The shell from the environment, with the `argv[0]` of a login shell.
 fn login_shell(env: &[(OsString, OsString)]) -> (Vec<OsString>, Option<OsString>) {
     let shell = env.iter().find(|(name, value)| name == "SHELL" && !value.is_empty());
     let shell = shell.map_or_else(|| OsString::from("/bin/sh"), |(_, value)| value.clone());
@@ -333,7 +304,7 @@ fn login_shell(env: &[(OsString, OsString)]) -> (Vec<OsString>, Option<OsString>
     (vec![shell], Some(arg0))
 }
 
-/// Runs a session process and waits for its reports. `make_room` is called when only the program is missing.
+/// Runs a session process and waits until it is ready. Calls `make_room` when everything but the program is ready.
 fn run(
     home: &Home,
     launcher: &Launcher,
@@ -350,22 +321,22 @@ fn run(
     };
     let mut order = serde_json::to_vec(&order).map_err(|error| StartError::Process(error.into()))?;
     order.push(b'\n');
-    let ran = match (run_once(launcher, &id, &order, make_room), launcher.plain()) {
+    let result = match (run_once(launcher, &id, &order, make_room), launcher.without_scopes()) {
         (Err(StartError::Process(error)), Some(plain)) => {
             tracing::warn!(
                 %error, session = %id,
-                "no systemd scope for a session, which the end of this service may now end; \
-                 `systemd-run --user --scope true` should succeed"
+                "no systemd scope for a session, so stopping this service may end it; \
+                 check that `systemd-run --user --scope true` succeeds"
             );
             run_once(&plain, &id, &order, make_room)
         }
-        (ran, _) => ran,
+        (result, _) => result,
     };
-    if let (Err(StartError::Silent(_)), false) = (&ran, restart) {
-        // It could not remove what it had made itself.
-        remove::clear_stillborn(&home.session(&id));
+    if let (Err(StartError::Silent(_)), false) = (&result, restart) {
+        // The killed process could not remove its files itself.
+        remove::remove_abandoned(&home.session(&id));
     }
-    ran
+    result
 }
 
 fn run_once(
@@ -374,47 +345,47 @@ fn run_once(
     order: &[u8],
     make_room: &dyn Fn() -> Result<(), EndError>,
 ) -> Result<(), StartError> {
-    let mut newborn = Newborn::run(launcher, id).map_err(StartError::Process)?;
-    match converse(&mut newborn, order, make_room) {
+    let mut process = StartingProcess::spawn(launcher, id).map_err(StartError::Process)?;
+    match exchange(&mut process, order, make_room) {
         Ok(Report::Ready) => {
-            newborn.let_live();
+            process.detach();
             Ok(())
         }
         Ok(Report::Failed { code, message }) => {
-            newborn.dismiss();
+            process.abort();
             Err(StartError::Refused { code, message })
         }
         Ok(Report::Prepared) => {
-            newborn.kill();
-            Err(StartError::Process(io::Error::other("it said the same twice")))
+            process.kill();
+            Err(StartError::Process(io::Error::other("it reported `prepared` twice")))
         }
         Err(StartError::Process(error)) if error.kind() == io::ErrorKind::TimedOut => {
-            newborn.kill();
-            Err(StartError::Silent(launcher.silence()))
+            process.kill();
+            Err(StartError::Silent(launcher.report_within()))
         }
         Err(StartError::Process(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            let ended = newborn.dismiss();
-            Err(StartError::Process(io::Error::other(format!("it ended without a word ({ended})"))))
+            let status = process.abort();
+            Err(StartError::Process(io::Error::other(format!("it ended without a report ({status})"))))
         }
         Err(error) => {
-            newborn.dismiss();
+            process.abort();
             Err(error)
         }
     }
 }
 
-/// Tells a session process what to be, and gives its last word.
-fn converse(
-    newborn: &mut Newborn,
+/// Sends the order to a session process, and returns its final report.
+fn exchange(
+    process: &mut StartingProcess,
     order: &[u8],
     make_room: &dyn Fn() -> Result<(), EndError>,
 ) -> Result<Report, StartError> {
-    newborn.tell(order).map_err(StartError::Process)?;
-    let first = newborn.hear().map_err(StartError::Process)?;
+    process.send(order).map_err(StartError::Process)?;
+    let first = process.receive().map_err(StartError::Process)?;
     let Report::Prepared = first else { return Ok(first) };
     make_room()?;
-    newborn.tell(b"\n").map_err(StartError::Process)?;
-    newborn.hear().map_err(StartError::Process)
+    process.send(b"\n").map_err(StartError::Process)?;
+    process.receive().map_err(StartError::Process)
 }
 
 #[cfg(test)]
@@ -424,7 +395,7 @@ mod tests {
     use crate::history::History;
 
     #[test]
-    fn r28_a_session_that_ends_and_is_forgotten_at_once_was_made() {
+    fn r28_a_session_that_is_pruned_at_once_is_still_returned() {
         let temp = tempfile::tempdir().unwrap();
         let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
         home.ensure().unwrap();
@@ -438,21 +409,28 @@ mod tests {
         let spec = Spec { id: Some(dir.id().clone()), ..spec(&["true"], "/") };
         meta(spec).unwrap().write(&dir.meta()).unwrap();
         let entry = read_then_prune(&home, &dir, &Retention { max_age: Duration::ZERO, max_bytes: 0 }).unwrap();
-        assert_eq!((&entry.info.id, dir.path().exists()), (dir.id(), false), "it is known, and forgotten");
+        assert_eq!(
+            (&entry.info.id, dir.path().exists()),
+            (dir.id(), false),
+            "it is returned, and its files are removed"
+        );
     }
 
     #[test]
-    fn r28_the_same_command_and_directory_are_the_same_job() {
+    fn r28_the_same_command_and_directory_count_as_the_same_session() {
         let running = meta(spec(&["make", "-j8"], "/src")).unwrap();
         let same = |wanted: Spec| runs_same(&running, &meta(wanted).unwrap());
-        assert!(same(spec(&["make", "-j8"], "/src/")), "one path, written in two ways");
+        assert!(same(spec(&["make", "-j8"], "/src/")), "two spellings of one path");
         assert!(same(Spec { detached_ttl: 5, ..spec(&["make", "-j8"], "/src") }));
         assert!(!same(spec(&["make", "-j8"], "/src/app")));
         for argv in [&["make"][..], &["make", "-j8", "all"], &["make -j8"], &[]] {
             assert!(!same(spec(argv, "/src")), "{argv:?}");
         }
         let shell = meta(spec(&[], "/src")).unwrap();
-        assert!(runs_same(&shell, &meta(spec(&["/bin/sh"], "/src")).unwrap()), "the default is a command, too");
+        assert!(
+            runs_same(&shell, &meta(spec(&["/bin/sh"], "/src")).unwrap()),
+            "the default shell equals the same shell given explicitly"
+        );
     }
 
     fn spec(argv: &[&str], cwd: &str) -> Spec {

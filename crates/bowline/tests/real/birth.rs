@@ -69,7 +69,7 @@ fn r28_a_birth_that_hangs_delays_no_other_name() {
         world.run(&["new", "-d", "--", "cat"]);
         signal(pid, "KILL");
         let why = hung.join().unwrap().expect_err("nothing came to life");
-        assert!(matches!(why, StartError::Process(_)) && why.to_string().contains("without a word"), "{why}");
+        assert!(matches!(why, StartError::Process(_)) && why.to_string().contains("without a report"), "{why}");
     });
     world.run(&["new", "-d", "--name", "hung", "--", "cat"]);
 }

@@ -141,7 +141,7 @@ fn r55_errors_say_what_and_what_to_do() {
         (&["new", "-d", "--name", "../etc"], 2, "starts with a letter or digit"),
         (&["new", "--nmae", "x", "--", "ls"], 2, "--name"),
         (&["new", "-d", "--size", "1x1"], 2, "columns"),
-        (&["new", "-d", "--log-size", "1K"], 2, "a log keeps 256 KiB"),
+        (&["new", "-d", "--log-size", "1K"], 2, "the log size must be 256 KiB"),
         (&["screen", "nobody"], 3, "no session is called \"nobody\""),
         (&["kill", "nobody"], 3, "no session is called"),
         (&["send", "nobody", "x"], 3, "no session is called"),
