@@ -148,8 +148,8 @@ fn r23_a_second_viewer_sees_a_part_of_the_screen_and_can_claim_the_size() {
     first.wait_for("here");
     wait_until("the first viewer owns the size", || world.info("w", "size")["cols"] == 100);
     let mut second = Terminal::run(&world, &["attach", "w"], 90, 25);
-    second.wait_for("it is 100x30");
-    second.wait_for("Ctrl-\\ s takes the size");
+    second.wait_for("size 100x30 set by another viewer");
+    second.wait_for("Ctrl-\\ s to resize");
     second.wait_until("the upper left part is visible", |second| second.rows()[2].starts_with("here"));
     assert!(!second.text().contains("corner"));
 
@@ -166,8 +166,8 @@ fn r23_a_second_viewer_sees_a_part_of_the_screen_and_can_claim_the_size() {
     first.wait_for("both see this");
     second.press(b"\x1cs");
     wait_until("the second viewer owns the size", || world.info("w", "size")["cols"] == 90);
-    second.wait_gone("[bowline: the session");
-    first.wait_for("it is 90x25");
+    second.wait_gone("set by another viewer");
+    first.wait_for("size 90x25 set by another viewer");
     second.press(b"after the claim\r");
     second.wait_for("after the claim");
     first.wait_for("after the claim");
@@ -180,7 +180,7 @@ fn r23_an_observer_with_another_size_sees_the_last_output_and_the_exit_code() {
     world.ok(&["new", "--detach", "--name", "w", "--size", "100x30", "--", "sh", "-c", script]);
     world.wait_for_screen("w", "begun");
     let mut observer = Terminal::run(&world, &["attach", "--observe", "w"], 70, 20);
-    observer.wait_for("it is 100x30");
+    observer.wait_for("size 100x30 set by another viewer");
     observer.wait_for("begun");
     world.ok(&["send", "w", "--enter", "go"]);
     let expected = ["begun", "go", "the result", "[w exited with status 4]"];
@@ -209,7 +209,7 @@ fn r26_an_observer_sees_the_screen_and_cannot_type() {
     let mut terminal = Terminal::run(&world, &["attach", "--observe", "w"], 80, 24);
     terminal.wait_for("here");
     terminal.press(b"nothing");
-    terminal.wait_for("watching only");
+    terminal.wait_for("read-only");
     assert!(!world.screen("w").contains("nothing"));
     terminal.press(DETACH);
     assert_eq!(terminal.exit_code(), 0);
@@ -362,7 +362,7 @@ fn attach_and_give_up() -> (World, Proxy, Terminal) {
     let mut terminal = Terminal::attach(&world, "w");
     terminal.wait_for("here");
     proxy.cut();
-    terminal.wait_for("given up; Enter retries");
+    terminal.wait_for("press Enter to retry");
     (world, proxy, terminal)
 }
 
@@ -448,7 +448,7 @@ fn the_list_of_keys_disappears_without_a_trace() {
     terminal.wait_for("line 40");
     let before = terminal.rows();
     terminal.press(b"\x1c?");
-    terminal.wait_for("d detaches");
+    terminal.wait_for("d detach,");
     terminal.press(b"\x1cr");
     terminal.wait_until("the screen is restored", |terminal| terminal.rows() == before);
     terminal.press(b"\x1c\x1c");
@@ -463,7 +463,7 @@ fn r23_detaching_frees_the_size_at_once() {
     let mut owner = Terminal::run(&world, &["attach", "w"], 100, 30);
     owner.wait_for("here");
     let mut other = Terminal::run(&world, &["attach", "w"], 60, 10);
-    other.wait_for("it is 100x30");
+    other.wait_for("size 100x30 set by");
     owner.press(DETACH);
     assert_eq!(owner.exit_code(), 0);
     wait_until("the other viewer owns the size", || world.info("w", "size")["cols"] == 60);

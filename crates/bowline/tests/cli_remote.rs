@@ -240,12 +240,12 @@ fn r16_without_a_detach_key_the_next_key_discards_unsent_input() {
     server.ok(&["restart", "w"]);
     server.wait_for_screen("w", "here");
     proxy.restore();
-    terminal.wait_for("[bowline: not sent: \"of another life\" (the next key forgets it)]");
+    terminal.wait_for("[bowline: not sent: \"of another life\" (the next key discards it)]");
     terminal.press(b"z");
     server.wait_for_screen("w", "z");
     // The notice about unsent input is gone, or it would hide this one, which must not mention a detach key.
     let _owner = Terminal::run(&server, &["attach", "w", "--claim-size"], 100, 30);
-    terminal.wait_for("[bowline: it is 100x30, another viewer's]");
+    terminal.wait_for("[bowline: size 100x30 set by another viewer]");
     assert!(!server.screen("w").contains("another life"));
 }
 
@@ -267,7 +267,7 @@ fn r16_input_beyond_the_limit_is_counted_and_can_still_be_discarded() {
     server.ok(&["restart", "w"]);
     server.wait_for_screen("w", "here");
     proxy.restore();
-    terminal.wait_for("more were not kept");
+    terminal.wait_for("more dropped");
     let line = terminal.text();
     let number = |after: &str, before: &str| -> usize {
         let (_, rest) = line.split_once(after).unwrap();
@@ -315,7 +315,7 @@ fn r16_input_beyond_the_limit_is_kept_from_its_start() {
     };
     wait_until("the session has restarted", || got().len() == 2);
     proxy.restore();
-    terminal.wait_for("more were not kept");
+    terminal.wait_for("more dropped");
     let line = terminal.text();
     let (_, kept) = line.split_once("\".. ").unwrap();
     let kept: usize = kept.split_once(" bytes").unwrap().0.parse().unwrap();
@@ -334,7 +334,7 @@ fn r7_after_giving_up_enter_reconnects() {
     laptop.configure("reconnect_tries = 1");
     let mut terminal = Terminal::attach_to_cat(&server, &laptop);
     proxy.cut();
-    terminal.wait_for("given up; Enter retries");
+    terminal.wait_for("press Enter to retry");
     proxy.restore();
     terminal.reconnect_with_enter();
 }
@@ -394,7 +394,7 @@ fn r23_detaching_frees_the_size_and_a_smaller_window_sees_the_screen() {
     let mut owner = Terminal::run(&laptop, &["attach", "w"], 100, 30);
     owner.wait_for("here");
     let mut other = Terminal::run(&laptop, &["attach", "w"], 60, 10);
-    other.wait_for("it is 100x30");
+    other.wait_for("size 100x30 set by");
     owner.press(b"for all to see\r");
     other.wait_for("for all to see\nfor all to see");
     owner.press(DETACH);

@@ -1,4 +1,4 @@
-//! Attaching: what the caller asks for, and how it ended.
+//! Attaches the terminal of this process to a session.
 
 use std::io;
 
@@ -7,25 +7,23 @@ use bowline_proto::close::Permanent;
 use bowline_proto::ids::ClientId;
 use bowline_proto::session::ExitStatus;
 
-use crate::display::{Display, Leave};
+use crate::display::{Display, LeavePosition};
 use crate::keys::Prefix;
 use crate::signals::Signals;
 use crate::transport::Dial;
 use crate::tty::{Tty, TtyError};
 use crate::viewer::Viewer;
 
-/// How to attach.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The detach key; none to send every key to the program.
+    /// The detach key; with `None`, every key goes to the program.
     pub prefix: Option<Prefix>,
-    /// Look only: nothing typed is sent, and the size is left alone.
+    /// Read-only: no input is sent, and the window does not affect the session's size.
     pub observe: bool,
-    /// Let this window decide the session's size, also when another viewer does.
+    /// Make this viewer the size owner, even if another viewer is.
     pub claim: bool,
-    /// Lines of history to bring into the terminal's own scrollback.
+    /// Lines of history to print into the terminal's own scrollback.
     pub scrollback: u32,
-    /// When to dial again, and when to stop.
     pub backoff: Backoff,
 }
 
@@ -41,48 +39,43 @@ impl Default for Options {
     }
 }
 
-/// How an attach ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The user left; the session lives on.
+    /// The user detached; the session keeps running.
     Detached {
-        /// Typed bytes that the session is not known to have taken.
+        /// Typed bytes that the session has not acknowledged.
         unsent: usize,
     },
-    /// The program ended.
     Exited(ExitStatus),
-    /// The session's process is gone, and nobody saw how the program ended.
+    /// The session process ended without recording an exit status.
     Lost,
-    /// It will never work.
+    /// The server refused for good; retrying does not help.
     Refused {
-        /// Which kind.
         why: Permanent,
-        /// In the server's words.
+        /// The server's message; may be empty.
         reason: String,
     },
-    /// The same viewer attached again elsewhere.
+    /// Another connection of the same client took over.
     Dropped,
-    /// The server does not know who this is, or no longer.
+    /// The server does not accept the token, or no longer does.
     NeedsLogin {
-        /// In the server's words.
+        /// The server's message; may be empty.
         reason: String,
     },
-    /// This process was asked to end by a signal, or its terminal is gone.
+    /// This process received a signal that ends it. A terminal that went away counts as SIGHUP.
     Signalled(i32),
 }
 
-/// Why an attach could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// There is no terminal to attach.
     #[error(transparent)]
     Tty(#[from] TtyError),
-    /// The operating system refused.
     #[error("cannot attach: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Shows a session on the terminal of this process until the user leaves or it ends. The terminal is then as it was.
+/// Shows a session on the terminal of this process until the user detaches or the session ends, then restores the
+/// terminal.
 pub fn attach(dial: Box<dyn Dial>, options: &Options) -> Result<Outcome, AttachError> {
     let signals = Signals::listen()?;
     let tty = Tty::open()?;
@@ -92,8 +85,8 @@ pub fn attach(dial: Box<dyn Dial>, options: &Options) -> Result<Outcome, AttachE
     let mut viewer = Viewer::new(dial, options, ClientId::from_random(random), display, signals);
     let outcome = viewer.run();
     viewer.leave(match outcome {
-        Ok(Outcome::Exited(_)) => Leave::AfterOutput,
-        _ => Leave::Below,
+        Ok(Outcome::Exited(_)) => LeavePosition::AfterOutput,
+        _ => LeavePosition::Below,
     });
     Ok(outcome?)
 }

@@ -1,17 +1,17 @@
-//! Time for the machines: since the attach began, through sleep, and some randomness for their jitter.
+//! The time since the attach began, including time asleep, and random jitter for the link's state machines.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Waking up this much later than expected means that the machine slept.
-const NAP: Duration = Duration::from_secs(5);
+/// A suspend of at least this long counts as sleep.
+const MIN_SLEEP: Duration = Duration::from_secs(5);
 
-/// A clock that goes on while the machine sleeps.
+/// A clock that keeps running while the machine is suspended.
 #[derive(Debug)]
 pub(crate) struct Clock {
     origin: Duration,
-    /// How far the clock that stops in sleep was behind, at the last look.
+    /// Total time suspended since boot, as of the last call to [`Clock::take_slept`].
     asleep: Duration,
 }
 
@@ -20,20 +20,19 @@ impl Clock {
         Clock { origin: read(ClockId::Boottime), asleep: slept_so_far() }
     }
 
-    /// Since the start.
     pub(crate) fn now(&self) -> Duration {
         read(ClockId::Boottime).saturating_sub(self.origin)
     }
 
     /// Whether the machine slept since the last call.
-    pub(crate) fn slept(&mut self) -> bool {
+    pub(crate) fn take_slept(&mut self) -> bool {
         let asleep = slept_so_far();
-        let slept = asleep.saturating_sub(self.asleep) >= NAP;
+        let slept = asleep.saturating_sub(self.asleep) >= MIN_SLEEP;
         self.asleep = asleep;
         slept
     }
 
-    /// Somewhere in [-1, 1].
+    /// A random number in [-1, 1].
     pub(crate) fn jitter(&self) -> f64 {
         let mut random = [0; 4];
         let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());

@@ -1,159 +1,160 @@
-//! The keys that the viewer keeps for itself: the detach key, and the one that follows it.
+//! Separates keys for the viewer (the detach key and the key after it) from input for the program.
 //!
-//! Everything typed goes to the program, except the detach key (Ctrl-\ unless configured) and the key after it. The
-//! machine has no timeouts: a byte is held back only when it cannot be a whole key yet, and a lone Escape never is.
-//! Terminals write control keys in three ways, depending on what the program asked of them: as one byte, as kitty's
-//! `CSI 92;5u`, and as xterm's `CSI 27;5;92~`. All are understood, split at any byte. Inside a bracketed paste
-//! nothing is a command.
+//! All input goes to the program, except the detach key (Ctrl-\ unless configured) and the key after it. There are no
+//! timeouts: bytes are held back only while a key is incomplete, and a lone Escape never is. Terminals encode control
+//! keys in three ways, depending on the modes that the program set: as one byte, as kitty's `CSI 92;5u`, or as xterm's
+//! `CSI 27;5;92~`. All three are recognised, split at any byte. Nothing inside a bracketed paste is a command.
 
 mod decode;
 mod prefix;
 
 pub use prefix::{BadPrefix, Prefix};
 
-use decode::{Key, Press};
+use decode::{Key, KeyEvent};
 
-/// The longest key sequence that is held back to be read whole; a longer one is no key of ours and passes.
+/// The longest key sequence that is held back. A longer one cannot be a key for the viewer, and passes.
 pub(crate) const MAX_KEY: usize = 32;
 
-/// What typing led to, in order.
+/// A piece of the user's input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Typed {
-    /// Bytes for the program.
+pub enum KeyInput {
+    /// For the program.
     Bytes(Vec<u8>),
-    /// The user's word to the viewer.
+    /// For the viewer.
     Command(Command),
 }
 
-/// What the key after the detach key asks for.
+/// A command to the viewer: the key after the detach key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `d`: leave, and let the session live on.
+    /// `d`: detach, and leave the session running.
     Detach,
-    /// `s`: let this window decide the session's size.
+    /// `s`: make this viewer the size owner.
     ClaimSize,
-    /// `r`: draw the screen again; without a connection, dial now.
+    /// `r`: redraw the screen; while disconnected, reconnect now.
     Redraw,
-    /// `y`: send what was typed while there was no connection.
+    /// `y`: send the unsent input.
     SendUnsent,
-    /// `n`: forget it.
+    /// `n`: discard the unsent input.
     DiscardUnsent,
-    /// `?`, or a key that means nothing here: show the keys.
+    /// `?`, or any key without a meaning: show the keys.
     Help,
 }
 
-/// The machine.
+/// The state machine that splits input.
 #[derive(Debug)]
 pub struct Keys {
     prefix: Option<Prefix>,
     state: State,
-    /// An unfinished key sequence, not passed on yet.
+    /// An incomplete key sequence.
     held: Vec<u8>,
-    /// The first byte of `held` went to the program already.
+    /// The first byte of `held`, an Escape, was already passed to the program.
     leaked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Plain,
-    /// The detach key was pressed; the next key is for the viewer.
+    /// After the detach key: the next key is for the viewer.
     Prefixed,
     /// In a bracketed paste.
     Pasting,
 }
 
 impl Keys {
-    /// A machine for this detach key; without one, everything goes to the program.
+    /// Without a detach key, all input goes to the program.
     pub fn new(prefix: Option<Prefix>) -> Keys {
         Keys { prefix, state: State::Plain, held: Vec::new(), leaked: false }
     }
 
-    /// Takes what the terminal sent.
-    pub fn handle_input(&mut self, input: &[u8]) -> Vec<Typed> {
-        let Some(prefix) = self.prefix else { return vec![Typed::Bytes(input.to_vec())] };
-        let mut typed = Vec::new();
+    /// Splits bytes that were read from the terminal, in order.
+    pub fn handle_input(&mut self, input: &[u8]) -> Vec<KeyInput> {
+        let Some(prefix) = self.prefix else { return vec![KeyInput::Bytes(input.to_vec())] };
+        let mut out = Vec::new();
         for &byte in input {
-            self.step(prefix, byte, &mut typed);
+            self.step(prefix, byte, &mut out);
         }
-        // A lone Escape is a key in its own right, and must not wait. If more of a sequence follows after all, that is
-        // still understood; the program has then seen an Escape.
+        // A lone Escape is a key too, and must not wait. If the rest of a sequence follows after all, it is still
+        // recognised, but the program has received the Escape.
         if self.held == [0x1b] && !self.leaked && self.state != State::Prefixed {
             self.leaked = true;
-            put(&mut typed, &[0x1b]);
+            put(&mut out, &[0x1b]);
         }
-        typed
+        out
     }
 
-    fn step(&mut self, prefix: Prefix, byte: u8, typed: &mut Vec<Typed>) {
+    fn step(&mut self, prefix: Prefix, byte: u8, out: &mut Vec<KeyInput>) {
         match (self.held.as_slice(), byte) {
             ([], 0x1b) => self.held.push(byte),
-            ([], _) if self.state == State::Pasting => put(typed, &[byte]),
-            ([], _) => self.key(prefix, Press::of_byte(byte), &[byte], typed),
-            // A new Escape, or a key with Alt: what was held was a key.
+            ([], _) if self.state == State::Pasting => put(out, &[byte]),
+            ([], _) => self.key(prefix, KeyEvent::from_byte(byte), &[byte], out),
+            // The held Escape was a key of its own.
             ([0x1b], 0x1b) => {
-                self.finish(prefix, typed);
+                self.finish(prefix, out);
                 self.held.push(byte);
             }
             ([0x1b], b'[') => self.held.push(byte),
             ([0x1b], _) => {
                 self.held.push(byte);
-                self.finish(prefix, typed);
+                self.finish(prefix, out);
             }
             (_, 0x20..=0x3f) if self.held.len() < MAX_KEY => self.held.push(byte),
             (_, 0x40..=0x7e) => {
                 self.held.push(byte);
-                self.finish(prefix, typed);
+                self.finish(prefix, out);
             }
             (_, _) => {
-                self.finish(prefix, typed);
-                self.step(prefix, byte, typed);
+                self.finish(prefix, out);
+                self.step(prefix, byte, out);
             }
         }
     }
 
-    /// The held bytes are all there is of this key.
-    fn finish(&mut self, prefix: Prefix, typed: &mut Vec<Typed>) {
+    /// Handles the held bytes as one complete key.
+    fn finish(&mut self, prefix: Prefix, out: &mut Vec<KeyInput>) {
         let bytes = std::mem::take(&mut self.held);
         let fresh = usize::from(std::mem::take(&mut self.leaked));
         match (self.state, bytes.as_slice()) {
             (State::Pasting, b"\x1b[201~") => {
                 self.state = State::Plain;
-                put(typed, &bytes[fresh..]);
+                put(out, &bytes[fresh..]);
             }
-            (State::Pasting, _) => put(typed, &bytes[fresh..]),
+            (State::Pasting, _) => put(out, &bytes[fresh..]),
             (State::Plain | State::Prefixed, b"\x1b[200~") => {
                 self.state = State::Pasting;
-                put(typed, &bytes[fresh..]);
+                put(out, &bytes[fresh..]);
             }
-            (State::Plain | State::Prefixed, _) => self.key(prefix, Press::of_sequence(&bytes), &bytes[fresh..], typed),
+            (State::Plain | State::Prefixed, _) => {
+                self.key(prefix, KeyEvent::from_sequence(&bytes), &bytes[fresh..], out)
+            }
         }
     }
 
-    /// One whole key, and the bytes of it that the program has not got yet.
-    fn key(&mut self, prefix: Prefix, press: Option<Press>, bytes: &[u8], typed: &mut Vec<Typed>) {
-        let is_prefix = press.is_some_and(|press| press.key == prefix.key());
-        let released = press.is_some_and(|press| press.released);
+    /// Handles a complete key; `bytes` are those that were not passed to the program yet.
+    fn key(&mut self, prefix: Prefix, event: Option<KeyEvent>, bytes: &[u8], out: &mut Vec<KeyInput>) {
+        let is_prefix = event.is_some_and(|event| event.key == prefix.key());
+        let released = event.is_some_and(|event| event.released);
         match self.state {
-            // The release of a key whose press was kept is kept, too.
+            // The program did not get the press, so it does not get the release.
             State::Plain | State::Pasting if is_prefix && released => {}
             State::Plain | State::Pasting if is_prefix => self.state = State::Prefixed,
-            State::Plain | State::Pasting => put(typed, bytes),
-            State::Prefixed if released || press.is_some_and(Press::is_modifier) => {}
+            State::Plain | State::Pasting => put(out, bytes),
+            State::Prefixed if released || event.is_some_and(KeyEvent::is_modifier) => {}
             State::Prefixed => {
                 self.state = State::Plain;
                 if is_prefix {
-                    put(typed, bytes);
-                } else if let Some(command) = command(press) {
-                    typed.push(Typed::Command(command));
+                    put(out, bytes);
+                } else if let Some(command) = command(event) {
+                    out.push(KeyInput::Command(command));
                 }
             }
         }
     }
 }
 
-/// What a key after the detach key asks for; none for Escape, which only takes the detach key back.
-fn command(press: Option<Press>) -> Option<Command> {
-    match press.map(|press| press.key) {
+/// The command for a key after the detach key. `None` for Escape, which cancels the detach key.
+fn command(event: Option<KeyEvent>) -> Option<Command> {
+    match event.map(|event| event.key) {
         Some(Key::Plain('d')) => Some(Command::Detach),
         Some(Key::Plain('s')) => Some(Command::ClaimSize),
         Some(Key::Plain('r')) => Some(Command::Redraw),
@@ -164,11 +165,11 @@ fn command(press: Option<Press>) -> Option<Command> {
     }
 }
 
-fn put(typed: &mut Vec<Typed>, bytes: &[u8]) {
-    match typed.last_mut() {
+fn put(out: &mut Vec<KeyInput>, bytes: &[u8]) {
+    match out.last_mut() {
         _ if bytes.is_empty() => {}
-        Some(Typed::Bytes(last)) => last.extend_from_slice(bytes),
-        _ => typed.push(Typed::Bytes(bytes.to_vec())),
+        Some(KeyInput::Bytes(last)) => last.extend_from_slice(bytes),
+        _ => out.push(KeyInput::Bytes(bytes.to_vec())),
     }
 }
 
@@ -177,43 +178,45 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn typed(reads: &[&[u8]]) -> Vec<Typed> {
+    fn split(reads: &[&[u8]]) -> Vec<KeyInput> {
         let mut keys = Keys::new(Some(Prefix::default()));
-        let mut all: Vec<Typed> = Vec::new();
+        let mut all: Vec<KeyInput> = Vec::new();
         for read in reads {
             for one in keys.handle_input(read) {
                 match one {
-                    Typed::Bytes(bytes) => put(&mut all, &bytes),
-                    command @ Typed::Command(_) => all.push(command),
+                    KeyInput::Bytes(bytes) => put(&mut all, &bytes),
+                    command @ KeyInput::Command(_) => all.push(command),
                 }
             }
         }
         all
     }
 
-    fn bytes(text: &[u8]) -> Typed {
-        Typed::Bytes(text.to_vec())
+    fn bytes(text: &[u8]) -> KeyInput {
+        KeyInput::Bytes(text.to_vec())
     }
 
-    /// The detach key, in each of the ways in which terminals write it.
+    /// The detach key in every encoding that terminals use.
     const PREFIXES: [&[u8]; 6] =
         [b"\x1c", b"\x1b[92;5u", b"\x1b[27;5;92~", b"\x1b[92;5:1u", b"\x1b[92;69u", b"\x1b[92:124;5u"];
 
     #[test]
-    fn the_detach_key_then_d_detaches_however_it_is_written_and_cut() {
+    fn the_detach_key_then_d_detaches_in_every_encoding_and_split() {
         for prefix in PREFIXES {
             for d in [&b"d"[..], b"\x1b[100u", b"\x1b[100;1:1u"] {
                 let keys = [&b"ls"[..], prefix, d, b"more"].concat();
-                let expected = [bytes(b"ls"), Typed::Command(Command::Detach), bytes(b"more")];
-                assert_eq!(typed(&[&keys]), expected);
+                let expected = [bytes(b"ls"), KeyInput::Command(Command::Detach), bytes(b"more")];
+                assert_eq!(split(&[&keys]), expected);
                 for cut in 0..keys.len() {
-                    let got = typed(&[&keys[..cut], &keys[cut..]]);
-                    // Cut right after an Escape, the program sees that Escape.
-                    let got: Vec<Typed> = got
+                    let got = split(&[&keys[..cut], &keys[cut..]]);
+                    // If the split is right after an Escape, the program gets that Escape.
+                    let got: Vec<KeyInput> = got
                         .into_iter()
                         .map(|one| match one {
-                            Typed::Bytes(bytes) => Typed::Bytes(bytes.into_iter().filter(|b| *b != 0x1b).collect()),
-                            command @ Typed::Command(_) => command,
+                            KeyInput::Bytes(bytes) => {
+                                KeyInput::Bytes(bytes.into_iter().filter(|b| *b != 0x1b).collect())
+                            }
+                            command @ KeyInput::Command(_) => command,
                         })
                         .collect();
                     assert_eq!(got, expected, "cut at {cut} of {keys:?}");
@@ -223,38 +226,41 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_detach_key_sends_it_once() {
+    fn the_detach_key_twice_sends_it_once() {
         for prefix in PREFIXES {
-            assert_eq!(typed(&[prefix, prefix, b"x"]), [bytes(&[prefix, b"x"].concat())]);
+            assert_eq!(split(&[prefix, prefix, b"x"]), [bytes(&[prefix, b"x"].concat())]);
         }
     }
 
     #[test]
-    fn releases_and_modifier_keys_do_not_count() {
+    fn releases_and_modifier_keys_are_ignored() {
         let keys: [&[u8]; 5] =
             [b"\x1b[57442;5u", b"\x1b[92;5:1u", b"\x1b[92;5:3u", b"\x1b[57442;1:3u", b"\x1b[100;1:1u"];
-        assert_eq!(typed(&keys), [bytes(b"\x1b[57442;5u"), Typed::Command(Command::Detach)]);
+        assert_eq!(split(&keys), [bytes(b"\x1b[57442;5u"), KeyInput::Command(Command::Detach)]);
     }
 
     #[test]
-    fn an_escape_never_waits_and_is_never_doubled() {
-        assert_eq!(typed(&[b"\x1b"]), [bytes(b"\x1b")]);
-        assert_eq!(typed(&[b"\x1b", b"[A"]), [bytes(b"\x1b[A")]);
-        assert_eq!(typed(&[b"\x1b", b"\x1b", b"x"]), [bytes(b"\x1b\x1bx")]);
+    fn an_escape_is_never_delayed_or_doubled() {
+        assert_eq!(split(&[b"\x1b"]), [bytes(b"\x1b")]);
+        assert_eq!(split(&[b"\x1b", b"[A"]), [bytes(b"\x1b[A")]);
+        assert_eq!(split(&[b"\x1b", b"\x1b", b"x"]), [bytes(b"\x1b\x1bx")]);
     }
 
     #[test]
     fn a_paste_is_never_a_command() {
         let paste = b"\x1b[200~a\x1cd\x1b[92;5ud\x1b[201~";
-        assert_eq!(typed(&[paste, b"\x1cd"]), [bytes(paste), Typed::Command(Command::Detach)]);
+        assert_eq!(split(&[paste, b"\x1cd"]), [bytes(paste), KeyInput::Command(Command::Detach)]);
     }
 
     #[test]
-    fn an_unknown_key_shows_the_keys_and_escape_takes_it_back() {
-        assert_eq!(typed(&[b"\x1cx"]), [Typed::Command(Command::Help)]);
-        assert_eq!(typed(&[b"\x1c\x1b[A"]), [Typed::Command(Command::Help)]);
-        assert_eq!(typed(&[b"\x1c\x1b[27ud"]), [bytes(b"d")]);
-        assert_eq!(typed(&[b"\x1cs\x1cr"]), [Typed::Command(Command::ClaimSize), Typed::Command(Command::Redraw)]);
+    fn an_unknown_key_shows_the_keys_and_escape_cancels() {
+        assert_eq!(split(&[b"\x1cx"]), [KeyInput::Command(Command::Help)]);
+        assert_eq!(split(&[b"\x1c\x1b[A"]), [KeyInput::Command(Command::Help)]);
+        assert_eq!(split(&[b"\x1c\x1b[27ud"]), [bytes(b"d")]);
+        assert_eq!(
+            split(&[b"\x1cs\x1cr"]),
+            [KeyInput::Command(Command::ClaimSize), KeyInput::Command(Command::Redraw)]
+        );
     }
 
     #[test]
@@ -263,8 +269,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is typed and however it is cut, without the detach key every byte arrives, in order, and at the end
-        /// at most the start of one key is held back.
+        /// Without the detach key, every byte arrives in order, however the input is split, and at the end at most the
+        /// start of one key is held back.
         #[test]
         fn every_other_byte_arrives(input in prop::collection::vec(prop_oneof![
             prop::sample::select(vec![0x1bu8, b'[', b'9', b'2', b';', b'5', b'u', b'~', b'7', b'0', b'1', b'd']),
@@ -279,8 +285,8 @@ mod tests {
                 let (now, later) = rest.split_at((*cut).min(rest.len()));
                 for one in keys.handle_input(now) {
                     match one {
-                        Typed::Bytes(bytes) => got.extend(bytes),
-                        Typed::Command(_) => commands += 1,
+                        KeyInput::Bytes(bytes) => got.extend(bytes),
+                        KeyInput::Command(_) => commands += 1,
                     }
                 }
                 rest = later;

@@ -1,32 +1,33 @@
 //! Attaches a real terminal to a session.
 //!
-//! In the order that data walks, from the session to the screen and back:
+//! The modules, in the order that data flows from the session to the screen and back:
 //!
-//! - [`transport`], [`unix`], [`local`]: the connection that carries the link, and how another is made; [`remote`]:
-//!   the same to another machine;
-//! - [`mod@attach`]: what the caller asks for, and the loop that follows from it;
-//! - [`filter`]: what the terminal may see of the output; [`touched`]: what that changed, to be undone;
-//! - [`display`], [`tty`]: the terminal itself, taken over and given back;
-//! - [`keys`]: what of the typing is for the viewer itself.
+//! - [`transport`], [`unix`], [`local`]: the connection that carries the link, and how to dial a new one; [`remote`]
+//!   does the same through a gateway on another machine;
+//! - [`mod@attach`]: the options and outcome of an attach; `viewer` runs its loop;
+//! - [`filter`]: removes terminal queries from the output; [`changes`]: tracks what the output changed on the
+//!   terminal, so that it can be undone;
+//! - [`display`], [`tty`]: the user's terminal, taken over and restored;
+//! - [`keys`]: separates keys for the viewer (after the detach key) from keys for the program.
 
 pub mod attach;
+mod bottom_row;
+pub mod changes;
 mod clock;
 pub mod display;
 pub mod filter;
+mod input;
 pub mod keys;
-mod lines;
 pub mod local;
 mod mirror;
-mod notice;
+mod poll;
 pub mod remote;
 pub mod signals;
-pub mod touched;
+mod status_line;
 pub mod transport;
 pub mod tty;
-mod typing;
 pub mod unix;
 mod view;
 mod viewer;
-mod waiting;
 
 pub use attach::{AttachError, Options, Outcome, attach};

@@ -1,4 +1,4 @@
-//! The way to a session of this machine: its socket while it lives, its files when it has ended.
+//! Dials a session on this machine: its socket while it runs, its files after it has ended.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -17,13 +17,13 @@ use serde_json::Value;
 use crate::transport::{Dial, Transport};
 use crate::unix::UnixTransport;
 
-/// How long a session process may take between closing its connections and being gone.
+/// How long a session process may take to exit after it has closed its connections.
 const ENDING: Duration = Duration::from_millis(200);
 
-/// How long a session may take to show its screen; the window waits for it.
+/// How long a session may take to send its screen; the viewer blocks meanwhile.
 const SCREEN: Duration = Duration::from_millis(500);
 
-/// Dials one session.
+/// Dials one session on this machine.
 #[derive(Clone, Debug)]
 pub struct Local {
     dir: SessionDir,
@@ -31,7 +31,6 @@ pub struct Local {
 }
 
 impl Local {
-    /// The way to the session in this directory.
     pub fn new(dir: SessionDir) -> Local {
         Local { dir, screen: None }
     }
@@ -45,11 +44,11 @@ impl Dial for Local {
     fn dial(&mut self, _fresh_ticket: bool) -> Result<Box<dyn Transport>, Closed> {
         let stream = match control::connect(&self.dir.address()) {
             Ok(stream) => stream,
-            // Whether it is gone for good is for its files and its lock to say, never for a refused connection.
+            // Only its files and its lock prove that a session has ended; a refused connection does not.
             Err(_) => match registry::try_read(self.dir.clone()) {
                 Ok(None) => return Err(forgotten()),
                 Ok(Some(entry)) if entry.info.state != State::Running => {
-                    archive::check(&entry).map_err(|why| unknown_kind(&why))?;
+                    archive::check(&entry).map_err(|error| unknown_kind(&error))?;
                     from_files(entry).map_err(|_| Closed::Failed)?
                 }
                 Ok(Some(_)) | Err(_) => return Err(Closed::Failed),
@@ -58,13 +57,13 @@ impl Dial for Local {
         Ok(Box::new(UnixTransport::new(stream).map_err(|_| Closed::Failed)?))
     }
 
-    /// A session process that ends closes its connections first and lets go of its lock last, a moment later.
+    /// A session process that ends closes its connections first and releases its lock last, a moment later.
     fn has_ended(&mut self) -> bool {
         let until = Instant::now() + ENDING;
         loop {
             match registry::try_read(self.dir.clone()) {
                 Ok(Some(entry)) if entry.info.state == State::Running => {}
-                Err(_) => {} // which proves nothing
+                Err(_) => {} // proves nothing
                 Ok(_) => return true,
             }
             if Instant::now() >= until {
@@ -74,7 +73,7 @@ impl Dial for Local {
         }
     }
 
-    fn ask_screen(&mut self) {
+    fn request_screen(&mut self) {
         self.screen = self.screen();
     }
 
@@ -83,20 +82,21 @@ impl Dial for Local {
     }
 
     fn last_screen(&mut self) -> Option<Value> {
-        // Its process has written the screen before it tells of the exit; while it lives it knows better than a full disk.
+        // The process writes its screen to the file before it reports the exit. While it runs, request its screen
+        // instead, because the file may be old if the disk is full.
         self.screen().or_else(|| Some(archive::read_screen(&self.dir).ok()?.json))
     }
 }
 
-/// A connection to a session that has ended, served from its files by a thread of this process.
+/// Connects to an ended session, served from its files by a thread of this process.
 fn from_files(entry: Entry) -> io::Result<UnixStream> {
     let (here, there) = UnixStream::pair()?;
     std::thread::Builder::new().name("archive".into()).spawn(move || archive::serve(&entry, there))?;
     Ok(here)
 }
 
-fn unknown_kind(why: &ArchiveError) -> Closed {
-    Closed::Code { code: close::NO_VERSION, reason: why.to_string(), done: false }
+fn unknown_kind(error: &ArchiveError) -> Closed {
+    Closed::Code { code: close::NO_VERSION, reason: error.to_string(), done: false }
 }
 
 fn forgotten() -> Closed {

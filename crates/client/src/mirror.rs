@@ -1,8 +1,8 @@
-//! The session's screen in a window of another size: as much of it as fits, around the cursor, drawn whole each time.
+//! Paints the session's screen into a window of another size: the part around the cursor that fits.
 //!
-//! Output made for one width cannot be replayed in another: lines wrap elsewhere and positions miss. While another
-//! viewer's size rules, the screen is therefore asked for as cells, cropped or padded, and painted with absolute
-//! positions above a line that says so. Nothing scrolls, so the terminal's own scrollback rests meanwhile.
+//! Output made for one width cannot be replayed at another: lines wrap elsewhere, and cursor positions are wrong. So
+//! while another viewer's size rules, the whole screen is fetched as cells, cropped or padded, and painted with absolute
+//! positions above a status line. Nothing scrolls, so nothing enters the terminal's own scrollback.
 
 use std::fmt::Write;
 
@@ -10,15 +10,15 @@ use bowline_proto::size::Size;
 use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
-use crate::notice;
+use crate::bottom_row;
 
-/// Appends what paints `screen` (the JSON of `bowline screen`) and `line` below it onto a window.
+/// Appends the escape sequences that paint `screen` (the JSON of `bowline screen`), with `line` on the bottom row.
 pub(crate) fn paint(screen: &Value, line: &str, window: Size, out: &mut Vec<u8>) {
     let number = |value: &Value| value.as_u64().map_or(0, |n| n as usize);
     let (rows, cols) = (usize::from(window.rows().saturating_sub(1)).max(1), usize::from(window.cols()));
     let cursor = &screen["cursor"];
     let (cursor_row, cursor_col) = (number(&cursor["row"]), number(&cursor["col"]));
-    // The part that has the cursor: from the corner if that will do.
+    // Show the part with the cursor, starting at the top left corner if possible.
     let (top, left) = ((cursor_row + 1).saturating_sub(rows), (cursor_col + 1).saturating_sub(cols));
     let skipped = number(&screen["scrollback"]) + top;
     let lines = screen["lines"].as_array().map_or(&[][..], Vec::as_slice);
@@ -31,7 +31,7 @@ pub(crate) fn paint(screen: &Value, line: &str, window: Size, out: &mut Vec<u8>)
         }
     }
     if window.rows() > 1 {
-        let _ = write!(text, "\x1b[{};1H\x1b[2K\x1b[7m{}\x1b[m", window.rows(), notice::fit(line, window.cols()));
+        let _ = write!(text, "\x1b[{};1H\x1b[2K\x1b[7m{}\x1b[m", window.rows(), bottom_row::fit(line, window.cols()));
     }
     let _ = write!(text, "\x1b[{};{}H", cursor_row - top + 1, cursor_col - left + 1);
     if cursor["visible"] == true {
@@ -40,7 +40,7 @@ pub(crate) fn paint(screen: &Value, line: &str, window: Size, out: &mut Vec<u8>)
     out.extend_from_slice(text.as_bytes());
 }
 
-/// The cells of a row from column `left`, as many as fit.
+/// Appends the cells of a row from column `left`, as many as fit.
 fn paint_row(line: &Value, left: usize, cols: usize, text: &mut String) {
     let mut col = 0;
     for span in line["spans"].as_array().map_or(&[][..], Vec::as_slice) {
@@ -53,7 +53,7 @@ fn paint_row(line: &Value, left: usize, cols: usize, text: &mut String) {
             if col >= left {
                 text.push(c);
             } else if col + width > left {
-                // Half of a wide character at the edge.
+                // Only the right half of a wide character is visible.
                 text.push(' ');
             }
             col += width;
@@ -62,7 +62,7 @@ fn paint_row(line: &Value, left: usize, cols: usize, text: &mut String) {
     text.push_str("\x1b[m");
 }
 
-/// The escape sequence for a span's attributes, from plain.
+/// The escape sequence that sets exactly a span's attributes.
 fn attributes(span: &Value) -> String {
     let mut codes = String::from("\x1b[0");
     let names = [("bold", 1), ("dim", 2), ("italic", 3), ("blink", 5), ("inverse", 7), ("hidden", 8), ("strike", 9)];
@@ -87,7 +87,7 @@ fn attributes(span: &Value) -> String {
     codes
 }
 
-/// `#rrggbb`.
+/// Parses `#rrggbb`.
 fn channels(hex: &str) -> Option<[u8; 3]> {
     let number = u32::from_str_radix(hex.strip_prefix('#').filter(|digits| digits.len() == 6)?, 16).ok()?;
     let [_, r, g, b] = number.to_be_bytes();
@@ -103,14 +103,14 @@ mod tests {
         Size::new(cols, rows).unwrap()
     }
 
-    /// What a window shows of a session's output.
+    /// The rows of a window that mirrors a session after `output`.
     fn mirrored(output: &str, session: Size, window: Size) -> Vec<String> {
-        let (mut theirs, mut mine, mut out) = (Screen::new(session, 100), Screen::new(window, 100), Vec::new());
-        theirs.advance(output.as_bytes());
-        mine.advance(b"\x1b[3;4r\x1b[?6hrubbish that was there before");
-        paint(&theirs.json(0), "[line]", window, &mut out);
-        mine.advance(&out);
-        let mut rows: Vec<String> = mine.text(0).lines().map(str::to_owned).collect();
+        let (mut source, mut mirror, mut out) = (Screen::new(session, 100), Screen::new(window, 100), Vec::new());
+        source.advance(output.as_bytes());
+        mirror.advance(b"\x1b[3;4r\x1b[?6htext that was there before");
+        paint(&source.json(0), "[line]", window, &mut out);
+        mirror.advance(&out);
+        let mut rows: Vec<String> = mirror.text(0).lines().map(str::to_owned).collect();
         rows.resize(usize::from(window.rows()), String::new());
         rows
     }
@@ -130,12 +130,12 @@ mod tests {
 
     #[test]
     fn colours_and_cursor_are_kept() {
-        let (mut theirs, mut mine, mut out) = (Screen::new(size(10, 2), 0), Screen::new(size(12, 4), 0), Vec::new());
-        theirs.advance(b"\x1b[1;31mred\x1b[48;2;1;2;3mrgb\x1b[m\r\nx");
-        paint(&theirs.json(0), "", size(12, 4), &mut out);
-        mine.advance(&out);
-        let (theirs, mine) = (theirs.json(0), mine.json(0));
-        assert_eq!(theirs["lines"][0]["spans"], mine["lines"][0]["spans"]);
-        assert_eq!(theirs["cursor"], mine["cursor"]);
+        let (mut source, mut mirror, mut out) = (Screen::new(size(10, 2), 0), Screen::new(size(12, 4), 0), Vec::new());
+        source.advance(b"\x1b[1;31mred\x1b[48;2;1;2;3mrgb\x1b[m\r\nx");
+        paint(&source.json(0), "", size(12, 4), &mut out);
+        mirror.advance(&out);
+        let (source, mirror) = (source.json(0), mirror.json(0));
+        assert_eq!(source["lines"][0]["spans"], mirror["lines"][0]["spans"]);
+        assert_eq!(source["cursor"], mirror["cursor"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Signals as something to poll: a pipe that becomes readable, and a flag for each.
+//! Makes signals pollable: a pipe that becomes readable, and a flag for each signal.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,22 +9,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 
-/// The signals that end an attach: the terminal is restored first.
+/// The signals that end an attach, after the terminal is restored.
 const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
-/// Signals of interest, until dropped.
+/// Registered signal handlers; dropping this unregisters them.
 #[derive(Debug)]
 pub struct Signals {
     pipe: UnixStream,
     resized: Arc<AtomicBool>,
     continued: Arc<AtomicBool>,
-    /// The signal that asks to end, or 0.
+    /// The last of [`ENDING`] that was received, or 0.
     ending: Arc<AtomicUsize>,
     registered: Vec<SigId>,
 }
 
 impl Signals {
-    /// Starts to listen.
+    /// Registers the handlers.
     pub fn listen() -> io::Result<Signals> {
         let (pipe, wake) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
@@ -35,7 +35,7 @@ impl Signals {
             ending: Arc::default(),
             registered: Vec::new(),
         };
-        // The flag first: whoever sees the pipe readable must find it set.
+        // Register flags before pipes: when the pipe is readable, the flag must be set already.
         for signal in ENDING {
             let flag = signal_hook::flag::register_usize(signal, Arc::clone(&signals.ending), signal as usize)?;
             signals.registered.push(flag);
@@ -49,28 +49,28 @@ impl Signals {
         Ok(signals)
     }
 
-    /// What to wait on.
+    /// The descriptor to poll.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
 
-    /// Takes the wake-ups off the pipe; the flags stay.
+    /// Empties the pipe. The flags stay set.
     pub fn drain(&mut self) {
         let mut bytes = [0; 64];
         while self.pipe.read(&mut bytes).is_ok_and(|n| n > 0) {}
     }
 
-    /// Whether the window changed since the last call.
+    /// Whether the window was resized since the last call.
     pub fn take_resized(&self) -> bool {
         self.resized.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether the program was continued since the last call.
+    /// Whether this process was continued after a stop since the last call.
     pub fn take_continued(&self) -> bool {
         self.continued.swap(false, Ordering::Relaxed)
     }
 
-    /// The signal that asks to end, if one came.
+    /// The signal that ends this process, if one was received.
     pub fn ending(&self) -> Option<i32> {
         i32::try_from(self.ending.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
     }

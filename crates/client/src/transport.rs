@@ -1,7 +1,7 @@
-//! One connection that carries the link for a while, and the way to make another.
+//! The traits of a connection that carries the link, and of a dialer that makes one.
 //!
-//! The viewer knows connections only by these two traits, whether they are unix sockets or WebSockets. Nothing here
-//! waits: a connection says when it can be read or written.
+//! The viewer uses unix sockets and WebSockets only through these two traits. No method of a connection blocks; the
+//! viewer polls its descriptor.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,47 +10,47 @@ use bowline_proto::frame::Frame;
 use bowline_proto::link::ClientTransmit;
 use serde_json::Value;
 
-/// A connection. All its methods return at once.
+/// A connection. None of its methods block.
 pub trait Transport {
-    /// What to wait on.
+    /// The descriptor to poll.
     fn fd(&self) -> BorrowedFd<'_>;
-    /// Whether it is open yet; until then it only wants to be read, written and asked again.
+    /// Whether it is open. Until then, call `receive` and `flush` when the descriptor is ready, and check again.
     fn is_open(&self) -> bool;
-    /// Whether it waits to be written.
+    /// Whether to poll for writing.
     fn wants_write(&self) -> bool;
-    /// Whether it may be given more to send.
+    /// Whether [`Transport::send`] may be called.
     fn has_room(&self) -> bool;
-    /// Queues a message. A close is for the caller, and is not sent.
+    /// Queues a message. [`ClientTransmit::Close`] is ignored: the caller drops the connection instead.
     fn send(&mut self, transmit: &ClientTransmit);
-    /// Writes what it can of what is queued.
+    /// Writes queued bytes, as far as the socket accepts them.
     fn flush(&mut self) -> Result<(), Closed>;
-    /// Reads once and gives each whole frame to `take`. Its end is an error that says how it ended; frames that came
-    /// before it have been given.
+    /// Reads once and passes each whole frame to `take`. The end of the connection is an error; frames received before
+    /// it are passed first.
     fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), Closed>;
-    /// What the server said, in words, when it refused this connection by a status.
+    /// The server's message, if it refused the connection with an HTTP status.
     fn refusal(&self) -> Option<&str> {
         None
     }
 }
 
-/// The way to a session.
+/// Dials one session, again and again, and fetches its screen.
 pub trait Dial {
-    /// Begins a connection. An error says why not, in the words of a close.
+    /// Starts a connection.
     fn dial(&mut self, fresh_ticket: bool) -> Result<Box<dyn Transport>, Closed>;
 
-    /// A connection just ended. Whether the session is known to have ended too, so that there is nothing to wait for
-    /// before dialling again to hear how.
+    /// Called after a connection has ended. Returns whether the session is known to have ended too, so that the viewer
+    /// can dial again at once to get its exit status.
     fn has_ended(&mut self) -> bool {
         false
     }
 
-    /// Asks for the screen as it is now, for a window that is not of the session's size. One at a time.
-    fn ask_screen(&mut self);
+    /// Requests the current screen, to mirror it in a window of another size. Only one request may be pending.
+    fn request_screen(&mut self);
 
-    /// The screen that was asked for, in the JSON form of `bowline screen`: none while it is on its way, none inside
-    /// when it cannot be had.
+    /// Takes the requested screen, in the JSON form of `bowline screen`: `None` while it is pending, `Some(None)` if it
+    /// could not be fetched.
     fn take_screen(&mut self) -> Option<Option<Value>>;
 
-    /// The screen as the program left it, in the same form. None when it cannot be had.
+    /// The screen that the program left behind, in the same form. `None` if it could not be fetched.
     fn last_screen(&mut self) -> Option<Value>;
 }

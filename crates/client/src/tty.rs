@@ -1,4 +1,4 @@
-//! The user's terminal: raw while attached, and put back as it was whatever happens.
+//! The user's terminal: in raw mode while attached, and restored on drop.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,17 +12,14 @@ use rustix::termios::{
     OptionalActions, QueueSelector, Termios, isatty, tcflush, tcgetattr, tcgetwinsize, tcsetattr, ttyname,
 };
 
-/// How long leaving waits for a terminal that takes nothing of what is written to it, such as one behind an `ssh` that
-/// stalls. Past it, the rest is lost, and with it what would have put the terminal's modes back.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long [`Tty::write_all`] waits for a terminal that accepts no bytes, such as one behind a stalled `ssh`. After
+/// that, the rest is lost, including the sequences that restore the terminal's modes.
+const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why there is no terminal to attach.
 #[derive(Debug, thiserror::Error)]
 pub enum TtyError {
-    /// Standard input or output is something else.
     #[error("standard {0} is not a terminal")]
     NotATerminal(&'static str),
-    /// The terminal's settings cannot be read or changed.
     #[error("cannot set up the terminal: {0}")]
     Settings(#[source] io::Error),
 }
@@ -30,14 +27,15 @@ pub enum TtyError {
 /// The terminal on standard input and output, in raw mode until dropped.
 #[derive(Debug)]
 pub struct Tty {
-    /// What the settings were.
+    /// The settings to restore.
     saved: Termios,
-    /// A description of our own, so that not waiting on it changes nothing for the shell that shares ours.
+    /// A separate open file description, so that making it non-blocking does not affect the shell, which shares the
+    /// one of standard output.
     output: Option<OwnedFd>,
 }
 
 impl Tty {
-    /// Makes the terminal raw: keys arrive one by one, and nothing is done to output.
+    /// Puts the terminal into raw mode: keys arrive one by one, and output is not processed.
     pub fn open() -> Result<Tty, TtyError> {
         for (fd, name) in [(stdin(), "input"), (stdout(), "output")] {
             if !isatty(fd) {
@@ -52,14 +50,14 @@ impl Tty {
         Ok(tty)
     }
 
-    /// Makes it raw again, after somebody else may have changed it.
+    /// Sets raw mode again, after another process may have changed it.
     pub fn make_raw(&self) -> Result<(), TtyError> {
         let mut raw = self.saved.clone();
         raw.make_raw();
         tcsetattr(stdin(), OptionalActions::Now, &raw).map_err(|error| TtyError::Settings(error.into()))
     }
 
-    /// The window's size, within the bounds of a terminal. A terminal that does not know is 80 by 24.
+    /// The window's size, clamped to the allowed range; 80x24 if the terminal does not report one.
     pub fn size(&self) -> Size {
         match tcgetwinsize(stdout()) {
             Ok(found) if found.ws_col > 0 && found.ws_row > 0 => Size::clamped(found.ws_col, found.ws_row),
@@ -67,17 +65,15 @@ impl Tty {
         }
     }
 
-    /// Where keys come from.
     pub fn input(&self) -> BorrowedFd<'_> {
         stdin()
     }
 
-    /// Where output goes.
     pub fn output(&self) -> BorrowedFd<'_> {
         self.output.as_ref().map_or(stdout(), AsFd::as_fd)
     }
 
-    /// Writes what the terminal takes without waiting; 0 when it takes nothing now.
+    /// Writes as many bytes as the terminal accepts without blocking; 0 if it accepts none now.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match rustix::io::write(self.output(), bytes) {
             Ok(written) => Ok(written),
@@ -86,14 +82,14 @@ impl Tty {
         }
     }
 
-    /// Writes all of it, waiting for the terminal as long as it takes a little now and then.
+    /// Writes all bytes. Fails if the terminal accepts none for 10 seconds.
     pub fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
-        let mut deadline = Instant::now() + PATIENCE;
+        let mut deadline = Instant::now() + STALL_TIMEOUT;
         while !bytes.is_empty() {
             let written = self.write(bytes)?;
             bytes = &bytes[written..];
             if written > 0 {
-                deadline = Instant::now() + PATIENCE;
+                deadline = Instant::now() + STALL_TIMEOUT;
             } else {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
@@ -107,7 +103,7 @@ impl Tty {
         Ok(())
     }
 
-    /// Drops what was typed and not read: reports that the terminal sent before it was told to stop.
+    /// Discards unread input: reports that the terminal sent before its mouse and focus modes were reset.
     pub fn discard_input(&self) {
         let _ = tcflush(stdin(), QueueSelector::IFlush);
     }

@@ -1,4 +1,4 @@
-//! The link over a unix socket: length-prefixed frames.
+//! Carries the link over a unix socket, in length-prefixed frames.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,12 +10,11 @@ use bowline_proto::link::ClientTransmit;
 
 use crate::transport::Transport;
 
-/// A connection with more than this waiting to be sent gets nothing new until it drains.
+/// While more bytes than this are unsent, [`Transport::has_room`] is false.
 const HIGH_WATER: usize = 64 << 10;
-/// The most that one read takes.
+/// The most bytes per read.
 const CHUNK: usize = 64 << 10;
 
-/// A connected unix socket.
 #[derive(Debug)]
 pub struct UnixTransport {
     stream: UnixStream,
@@ -24,13 +23,12 @@ pub struct UnixTransport {
 }
 
 impl UnixTransport {
-    /// The link over this socket.
     pub fn new(stream: UnixStream) -> io::Result<UnixTransport> {
         stream.set_nonblocking(true)?;
         Ok(UnixTransport { stream, received: Vec::new(), unsent: Vec::new() })
     }
 
-    /// Gives every whole frame that has come.
+    /// Passes every whole frame received so far to `take`.
     fn frames(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), Closed> {
         let mut at = 0;
         while let Some((frame, used)) = Frame::decode(&self.received[at..]).map_err(|_| Closed::Failed)? {
@@ -77,7 +75,7 @@ impl Transport for UnixTransport {
                 Ok(written) => drop(self.unsent.drain(..written)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What the other end said before it closed is still to be read, and says why.
+                // Unread frames may say why the other end closed, so this is not an error yet.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                     self.unsent.clear();
                     break;
@@ -109,7 +107,7 @@ mod tests {
     use bowline_proto::message::ClientMessage;
 
     #[test]
-    fn frames_go_out_and_come_in_whole() {
+    fn frames_are_sent_and_received_whole() {
         let (here, mut there) = UnixStream::pair().unwrap();
         let mut transport = UnixTransport::new(here).unwrap();
         transport.send(&ClientTransmit::Text(ClientMessage::Repaint));

@@ -1,4 +1,4 @@
-//! What is to be seen: the session's output as it comes, pictures of a screen of another size, and lines of our own.
+//! Chooses what to paint: the session's output as it arrives, or a mirror of a screen of another size; and the status line.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use serde_json::Value;
 use crate::attach::Outcome;
 use crate::viewer::Viewer;
 
-/// The shortest time between two paintings of a screen of another size.
+/// The shortest time between two paintings of a mirrored screen.
 const MIRROR_EVERY: Duration = Duration::from_millis(100);
 
-/// The painting of a screen of another size.
+/// The state of mirroring a session's screen of another size.
 pub(crate) struct Mirror {
-    /// Something changed since the screen was last asked for.
+    /// The screen may have changed since it was last requested.
     pub(crate) dirty: bool,
-    /// The screen has been asked for, and has not come.
-    asked: bool,
-    /// Not before this.
+    /// The screen was requested and has not arrived.
+    requested: bool,
+    /// The earliest time of the next request or check.
     pub(crate) next: Duration,
-    /// The last picture, and the line that it was painted with, once it was.
+    /// The last screen, and the status line that it was painted with; `None` until painted.
     painted: Option<(Value, Option<String>)>,
 }
 
 impl Mirror {
-    /// When to look next, if there is something to paint and a session to ask for it.
+    /// When to request or check for a screen next, if one is needed and the session is connected.
     pub(crate) fn poll_timeout(&self, status: Status) -> Option<Duration> {
-        ((self.dirty || self.asked) && status == Status::Open).then_some(self.next)
+        ((self.dirty || self.requested) && status == Status::Open).then_some(self.next)
     }
 }
 
@@ -41,13 +41,13 @@ impl Viewer<'_> {
         self.painted = true;
     }
 
-    /// Shows the session's output as it comes, or, in a window of another size, pictures of its screen.
+    /// Switches between showing output as it arrives and, in a window of another size, mirroring the screen.
     pub(crate) fn choose_view(&mut self) {
-        let foreign = self.lines.is_foreign(self.display.size());
-        match (foreign, self.mirror.is_some()) {
+        let mirrored = self.status_line.is_mirrored(self.display.size());
+        match (mirrored, self.mirror.is_some()) {
             (true, false) => {
                 self.display.set_muted(true);
-                self.mirror = Some(Mirror { dirty: true, asked: false, next: Duration::ZERO, painted: None });
+                self.mirror = Some(Mirror { dirty: true, requested: false, next: Duration::ZERO, painted: None });
             }
             (false, true) => {
                 self.display.set_muted(false);
@@ -58,47 +58,47 @@ impl Viewer<'_> {
         }
     }
 
-    /// Paints the screen of another size, if it or the line below it changed. The last picture of a program that has
-    /// ended waits for nothing, and has no line below it.
+    /// Paints the mirrored screen if it or the status line changed. After the program has ended, its last screen is
+    /// painted at once, without a status line.
     fn show_mirror(&mut self, line: &str) {
         let now = self.clock.now();
         let ended = matches!(self.outcome, Some(Outcome::Exited(_) | Outcome::Lost));
         let Some(mirror) = &mut self.mirror else { return };
         let due = mirror.poll_timeout(self.reconnector.status()).is_some_and(|at| at <= now);
-        let mut came = None;
+        let mut arrived = None;
         if ended && mirror.dirty {
             mirror.dirty = false;
-            came = self.dial.last_screen();
+            arrived = self.dial.last_screen();
         } else if due {
             mirror.next = now + MIRROR_EVERY;
-            if !mirror.asked {
-                self.dial.ask_screen();
-                (mirror.asked, mirror.dirty) = (true, false);
+            if !mirror.requested {
+                self.dial.request_screen();
+                (mirror.requested, mirror.dirty) = (true, false);
             }
             if let Some(screen) = self.dial.take_screen() {
-                mirror.asked = false;
-                // A screen that cannot be had now is asked for again.
+                mirror.requested = false;
+                // If the screen could not be fetched, request it again.
                 mirror.dirty |= screen.is_none();
-                came = screen;
+                arrived = screen;
             }
         }
-        if let Some(screen) = came {
+        if let Some(screen) = arrived {
             mirror.painted = Some((screen, None));
         }
         let line = if ended { "" } else { line };
-        if let Some((screen, below)) = mirror.painted.as_mut().filter(|(_, below)| below.as_deref() != Some(line)) {
-            *below = Some(line.to_owned());
+        if let Some((screen, shown)) = mirror.painted.as_mut().filter(|(_, shown)| shown.as_deref() != Some(line)) {
+            *shown = Some(line.to_owned());
             self.display.mirror(screen, line);
         }
     }
 
-    /// Puts the line that is wanted on the bottom row, or takes away the one that is not.
+    /// Shows or removes the status line.
     pub(crate) fn show_line(&mut self) {
         if self.mirror.is_some() {
-            let line = self.lines.wanted(self.display.size(), self.clock.now()).unwrap_or_default();
+            let line = self.status_line.poll_line(self.display.size(), self.clock.now()).unwrap_or_default();
             return self.show_mirror(&line);
         }
-        match self.lines.wanted(self.display.size(), self.clock.now()).filter(|_| !self.asking) {
+        match self.status_line.poll_line(self.display.size(), self.clock.now()).filter(|_| !self.awaiting_exit) {
             Some(line) => self.display.cover(&line),
             None => {
                 if self.display.uncover() {
@@ -114,9 +114,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mirror_wakes_nobody_while_there_is_no_session_to_ask() {
+    fn a_mirror_sets_no_timer_while_disconnected() {
         let at = Duration::from_secs(1);
-        let mut mirror = Mirror { dirty: true, asked: false, next: at, painted: None };
+        let mut mirror = Mirror { dirty: true, requested: false, next: at, painted: None };
         assert_eq!(mirror.poll_timeout(Status::Open), Some(at));
         assert_eq!(mirror.poll_timeout(Status::Reconnecting { attempt: 1, at }), None);
         assert_eq!(mirror.poll_timeout(Status::Offline), None);

@@ -1,12 +1,12 @@
-//! The loop of an attach: one terminal, one link, one connection at a time, and whatever happens to them.
+//! The main loop of an attach: one terminal, one link, and one connection at a time.
 //!
-//! The machines decide (`Client` what is said, `Reconnector` who dials when); this file and [`waiting`] read and write
-//! for them, [`view`] paints, [`typing`] takes keys. Neither the session nor the terminal is waited for, but for the
-//! moment in which a screen of another size is asked for, so keys and signals always get through.
+//! The state machines decide: `Client` what to send, `Reconnector` when to dial. This file and [`poll`] do their IO,
+//! [`view`] paints, [`input`] handles keys. The loop never blocks on the session or the terminal, except briefly to
+//! fetch a mirrored screen, so keys and signals are always handled.
 //!
-//! [`waiting`]: crate::waiting
+//! [`poll`]: mod@crate::poll
 //! [`view`]: crate::view
-//! [`typing`]: crate::typing
+//! [`input`]: crate::input
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -23,47 +23,47 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::attach::{Options, Outcome};
 use crate::clock::Clock;
-use crate::display::{Display, Leave};
+use crate::display::{Display, LeavePosition};
 use crate::keys::Keys;
-use crate::lines::Lines;
 use crate::signals::Signals;
+use crate::status_line::StatusLine;
 use crate::transport::{Dial, Transport};
 use crate::view::Mirror;
 
-/// How long leaving waits for typed bytes to be on their way.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long detaching waits for typed bytes to be sent and acknowledged.
+const FLUSH_WITHIN: Duration = Duration::from_millis(500);
 
-/// Everything about one attach.
+/// The state of one attach.
 pub(crate) struct Viewer<'a> {
     pub(crate) options: &'a Options,
     pub(crate) link: Client,
     pub(crate) reconnector: Reconnector,
     pub(crate) display: Display,
     pub(crate) keys: Keys,
-    pub(crate) lines: Lines,
+    pub(crate) status_line: StatusLine,
     pub(crate) clock: Clock,
-    /// How it ended, once it has.
+    /// Set once the attach has ended.
     pub(crate) outcome: Option<Outcome>,
     pub(crate) dial: Box<dyn Dial>,
     pub(crate) connection: Option<Connection>,
     pub(crate) signals: Signals,
     /// A snapshot has been painted.
     pub(crate) painted: bool,
-    /// Set while the session has another size than the window: when its screen is to be painted next, if it changed.
+    /// Set while another viewer's size rules and differs from the window's.
     pub(crate) mirror: Option<Mirror>,
-    /// The session has ended, and the dial under way is only to hear how.
-    pub(crate) asking: bool,
+    /// The session has ended, and the current dial only fetches its exit status.
+    pub(crate) awaiting_exit: bool,
 }
 
-/// A connection, or the attempt to make one.
+/// A connection, or an attempt to make one.
 pub(crate) struct Connection {
     pub(crate) generation: u64,
     pub(crate) transport: Box<dyn Transport>,
-    /// The link knows of it.
+    /// The link has been notified that it is open.
     opened: bool,
-    /// What the server said it would close with.
+    /// The close code that the server announced.
     closing: Option<Closed>,
-    /// It ended so. What came before is still to be shown, above all why it ended, as the terminal takes it.
+    /// Set when the connection has ended. Events received before that still have to be shown.
     pub(crate) ended: Option<Closed>,
 }
 
@@ -92,42 +92,42 @@ impl<'a> Viewer<'a> {
             reconnector: Reconnector::new(options.backoff),
             display,
             keys: Keys::new(options.prefix),
-            lines: Lines::new(options.prefix),
+            status_line: StatusLine::new(options.prefix),
             clock: Clock::start(),
             outcome: None,
             dial,
             connection: None,
             signals,
             painted: false,
-            asking: false,
+            awaiting_exit: false,
             mirror: None,
         }
     }
 
-    /// Until it ends.
+    /// Runs until the attach ends.
     pub(crate) fn run(&mut self) -> io::Result<Outcome> {
         self.reconnector.start(self.clock.now());
         loop {
             self.work()?;
             if let Some(mut outcome) = self.outcome.take() {
-                self.say_last_words(&mut outcome);
+                self.finish_sending(&mut outcome);
                 return Ok(outcome);
             }
             self.wait()?;
         }
     }
 
-    pub(crate) fn leave(&mut self, leave: Leave) {
-        self.display.leave(leave);
+    pub(crate) fn leave(&mut self, position: LeavePosition) {
+        self.display.leave(position);
     }
 
-    /// Does everything that can be done without waiting.
+    /// Does everything that can be done without blocking.
     fn work(&mut self) -> io::Result<()> {
         loop {
             let acted = self.act() | self.apply_events()?;
             self.choose_view();
             self.show_line();
-            // A terminal that takes the rest only now has room for what the link still holds.
+            // If the terminal accepts the rest only now, it has room for the events that the link still holds.
             let relieved = self.display.is_waiting() && self.flush()?;
             self.transmit();
             if !(acted || relieved) || self.outcome.is_some() {
@@ -136,7 +136,7 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// What the reconnecting machine wants done. True if there was something.
+    /// Carries out the reconnector's actions. True if there were any.
     fn act(&mut self) -> bool {
         let mut acted = false;
         while let Some(action) = self.reconnector.poll_action() {
@@ -176,22 +176,22 @@ impl<'a> Viewer<'a> {
     fn show_status(&mut self, status: Status) {
         match status {
             Status::Gone(why) => {
-                let reason = self.lines.refusal().to_owned();
+                let reason = self.status_line.reason().to_owned();
                 self.outcome.get_or_insert(Outcome::Refused { why, reason });
             }
             Status::NeedsLogin => {
-                let reason = self.lines.refusal().to_owned();
+                let reason = self.status_line.reason().to_owned();
                 self.outcome.get_or_insert(Outcome::NeedsLogin { reason });
             }
             Status::Ended => drop(self.outcome.get_or_insert(Outcome::Dropped)),
             Status::Connecting | Status::Open | Status::Reconnecting { .. } | Status::Offline => {}
         }
-        self.lines.status(status, self.clock.now());
+        self.status_line.set_status(status, self.clock.now());
     }
 
-    /// What the link has to show or tell, one thing after the other as the terminal takes them: what waits here could
-    /// not be skipped any more, and the link counts as rendered only what is told before a snapshot begins. True if
-    /// there was something.
+    /// Applies the link's events one by one, each only after the terminal has accepted the output of the one before:
+    /// output queued in the display could no longer be skipped by a snapshot, and the link must learn what was
+    /// rendered before a snapshot begins. True if there were any events.
     fn apply_events(&mut self) -> io::Result<bool> {
         let mut applied = false;
         while self.outcome.is_none() && self.flush()? {
@@ -205,7 +205,7 @@ impl<'a> Viewer<'a> {
         Ok(applied)
     }
 
-    /// Lets go of a connection that ended, now that all it brought is shown. True if there was one.
+    /// Closes a connection that has ended, now that all of its events are applied. True if there was one.
     fn close_ended(&mut self) -> bool {
         let ended =
             self.connection.as_mut().and_then(|connection| Some((connection.generation, connection.ended.take()?)));
@@ -220,7 +220,7 @@ impl<'a> Viewer<'a> {
         self.connection.as_ref().filter(|connection| connection.ended.is_none())
     }
 
-    /// Writes to the terminal, and tells the link how far it came. True when nothing waits any more.
+    /// Writes to the terminal, and reports the rendered offset to the link. True when everything is written.
     fn flush(&mut self) -> io::Result<bool> {
         if let Some(offset) = self.display.flush()? {
             self.link.handle_rendered(offset);
@@ -235,17 +235,17 @@ impl<'a> Viewer<'a> {
                 if let Some(connection) = &self.connection {
                     self.reconnector.handle_attached(connection.generation, now);
                 }
-                self.asking = false;
+                self.awaiting_exit = false;
                 self.act();
             }
             ClientEvent::Attached(attached) => {
-                self.lines.size(attached.size, attached.you);
+                self.status_line.set_session(attached.size, attached.you);
                 self.choose_view();
-                // What covered the screen must be gone before the first byte of output.
+                // A line that covers the screen must be removed before the first byte of output.
                 self.show_line();
             }
             ClientEvent::SnapshotBegin { reason, scope, missed, size, .. } => {
-                self.lines.size(size, self.link.you());
+                self.status_line.set_session(size, self.link.you());
                 self.choose_view();
                 self.begin_snapshot(reason, scope, missed);
             }
@@ -263,38 +263,38 @@ impl<'a> Viewer<'a> {
                     None if self.display.uncover() => self.link.repaint(),
                     None => {}
                 }
-                self.lines.output(now);
+                self.status_line.handle_output(now);
                 self.display.output(&bytes);
                 self.display.mark(offset + bytes.len() as u64);
             }
             ClientEvent::Resize(size) => {
-                self.lines.size(size, self.link.you());
+                self.status_line.set_session(size, self.link.you());
                 self.choose_view();
-                // The terminal moved its lines in its own way.
+                // The terminal reflowed its lines in its own way.
                 self.link.repaint();
             }
             ClientEvent::Exit { status, .. } => self.exited(status),
             ClientEvent::Closing { code, reason } => {
-                self.lines.said(&reason);
+                self.status_line.set_reason(&reason);
                 if let Some(connection) = &mut self.connection {
                     connection.closing = Some(Closed::Code { code, reason, done: false });
                 }
             }
-            ClientEvent::Message(_) => self.lines.you(self.link.you()),
-            ClientEvent::Unsent(unsent) => self.lines.unsent(unsent),
+            ClientEvent::Message(_) => self.status_line.set_you(self.link.you()),
+            ClientEvent::Unsent(unsent) => self.status_line.set_unsent(unsent),
             ClientEvent::CommandUnsent { .. } | ClientEvent::StateChanged(_) => {}
         }
     }
 
     fn exited(&mut self, status: ExitStatus) {
-        let seen = status.code.is_some() || status.signal.is_some();
-        self.outcome = Some(if seen { Outcome::Exited(status) } else { Outcome::Lost });
+        let is_known = status.code.is_some() || status.signal.is_some();
+        self.outcome = Some(if is_known { Outcome::Exited(status) } else { Outcome::Lost });
         if let Some(mirror) = &mut self.mirror {
             mirror.dirty = true;
         }
     }
 
-    /// Gives the connection what the link wants sent.
+    /// Passes the link's messages to the connection.
     fn transmit(&mut self) {
         let now = self.clock.now();
         let live = |connection: &&mut Connection| connection.opened && connection.ended.is_none();
@@ -302,7 +302,7 @@ impl<'a> Viewer<'a> {
         let mut closed = None;
         while connection.transport.has_room() && closed.is_none() {
             match self.link.poll_transmit(now) {
-                // The link saw something that makes no sense, or nothing for too long: the next one resumes.
+                // The link received nonsense, or nothing for too long: the next connection resumes.
                 Some(ClientTransmit::Close { .. }) => closed = Some(Closed::Failed),
                 Some(transmit) => connection.transport.send(&transmit),
                 None => break,
@@ -315,30 +315,30 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// A dial failed, or its connection ended.
+    /// Handles a failed dial, or the end of its connection.
     pub(crate) fn closed(&mut self, generation: u64, closed: &Closed) {
         let now = self.clock.now();
-        let said = self.connection.take_if(|connection| connection.generation == generation);
+        let connection = self.connection.take_if(|connection| connection.generation == generation);
         self.link.handle_disconnected(now);
-        if let Some(words) = said.as_ref().and_then(|connection| connection.transport.refusal()) {
-            self.lines.said(words);
+        if let Some(reason) = connection.as_ref().and_then(|connection| connection.transport.refusal()) {
+            self.status_line.set_reason(reason);
         }
-        let closed = said.and_then(|connection| connection.closing).unwrap_or_else(|| closed.clone());
+        let closed = connection.and_then(|connection| connection.closing).unwrap_or_else(|| closed.clone());
         if let Closed::Code { reason, .. } = &closed {
-            self.lines.said(reason);
+            self.status_line.set_reason(reason);
         }
         self.reconnector.handle_closed(generation, &closed, self.clock.jitter(), now);
-        // The end of a session is not a lost connection: how it ended is asked for at once, and nothing is said before.
+        // The end of a session is not a lost connection: fetch the exit status at once, without a status line.
         let retries = matches!(self.reconnector.status(), Status::Reconnecting { attempt: 1, .. });
-        self.asking = retries && !self.asking && self.dial.has_ended();
-        if self.asking {
+        self.awaiting_exit = retries && !self.awaiting_exit && self.dial.has_ended();
+        if self.awaiting_exit {
             self.reconnector.redial(self.clock.now());
         }
     }
 
-    /// What was typed before leaving goes on its way, as far as the session takes it soon.
-    fn say_last_words(&mut self, outcome: &mut Outcome) {
-        let until = self.clock.now() + LAST_WORDS;
+    /// Sends typed bytes before leaving, as far as the session accepts them within [`FLUSH_WITHIN`].
+    fn finish_sending(&mut self, outcome: &mut Outcome) {
+        let until = self.clock.now() + FLUSH_WITHIN;
         let detached = matches!(outcome, Outcome::Detached { .. });
         self.transmit();
         while let Some(connection) = self.live().filter(|connection| connection.opened) {
@@ -351,7 +351,7 @@ impl<'a> Viewer<'a> {
             wait_for(connection.transport.fd(), on(unwritten, PollFlags::OUT) | on(unanswered, PollFlags::IN));
             if unanswered {
                 self.receive();
-                // Only acknowledgements matter now: each lets more of what was typed go.
+                // Only acknowledgements matter now: each allows more input to be sent.
                 while self.link.poll_event().is_some() {}
             }
             self.transmit();
@@ -359,15 +359,15 @@ impl<'a> Viewer<'a> {
         if let Outcome::Detached { unsent } = outcome {
             *unsent = self.link.input_waiting();
         }
-        // A user who detaches does not come back in a moment: the size is free for the next terminal.
+        // A user who detaches does not reconnect in a moment, so the session need not reserve the size for it.
         if detached
             && let Some(connection) = self.connection.as_mut().filter(|connection| connection.ended.is_none())
             && connection.opened
         {
             connection.transport.send(&ClientTransmit::Text(ClientMessage::Leave));
             let _ = connection.transport.flush();
-            // Closed with output unread, a socket would take back what was said last: it is read until the other end
-            // has heard, and closed.
+            // Closing a socket with unread output would discard the last message. So read until the other end has
+            // received it, and closed.
             while self.clock.now() < until && connection.transport.receive(&mut |_| {}).is_ok() {
                 wait_for(connection.transport.fd(), PollFlags::IN);
             }
@@ -375,7 +375,7 @@ impl<'a> Viewer<'a> {
     }
 }
 
-/// Waits a moment for a connection to be read or written.
+/// Waits at most 50 ms for a connection to become ready.
 fn wait_for(fd: BorrowedFd<'_>, flags: PollFlags) {
     let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     let _ = poll(&mut [PollFd::new(&fd, flags)], Some(&timeout));

@@ -1,35 +1,33 @@
-//! Which escape sequences make a terminal answer: pure functions over one whole sequence.
+//! Decides which escape sequences are queries: pure functions over one whole sequence.
 //!
-//! The lists follow xterm's control sequences, DEC's manuals, and the protocols of kitty and iTerm2. When a
-//! sequence can be both a query and something else, only the query is refused; a family whose every member
-//! answers (kitty's file transfer, for one) is refused whole.
+//! The lists follow xterm's control sequences, DEC's manuals, and the protocols of kitty and iTerm2. Where a sequence
+//! can be a query or something else, only the query is removed; a family in which every member is answered (such as
+//! kitty's file transfer) is removed whole.
 
-/// What becomes of a sequence on its way to the real terminal.
+/// What the filter does with a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It goes through unchanged.
+pub(super) enum Decision {
     Pass,
-    /// The terminal would answer: it is taken out.
     Strip,
-    /// Part of it would make the terminal answer: this goes through instead.
+    /// Only a part is a query: these bytes pass instead.
     Replace(Vec<u8>),
 }
 
-/// A control sequence, taken apart. Bytes outside the ranges below (embedded C0 controls) are left out.
+/// A parsed control sequence, without embedded C0 controls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Csi {
     /// `<`, `=`, `>` or `?` in front of the parameters, or 0.
     pub(crate) prefix: u8,
-    /// The parameters, digits and `;` and `:`.
+    /// Digits, `;` and `:`.
     pub(crate) params: Vec<u8>,
     /// The last intermediate byte, or 0.
     pub(crate) intermediate: u8,
-    /// The byte that says what it does.
+    /// The final byte.
     pub(crate) action: u8,
 }
 
 impl Csi {
-    /// Takes `body` apart: everything after the introducer, with the final byte.
+    /// Parses `body`: everything after the introducer, including the final byte.
     pub(crate) fn parse(body: &[u8]) -> Csi {
         let mut csi = Csi::default();
         for &byte in body {
@@ -44,7 +42,7 @@ impl Csi {
         csi
     }
 
-    /// The parameters as numbers; an empty one is 0, sub-parameters are left out, and so is what follows the 32nd.
+    /// The first 32 parameters as numbers. An empty one is 0; sub-parameters are left out.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
         self.params.split(|b| *b == b';').take(32).map(|field| {
             let digits = field.split(|b| *b == b':').next().unwrap_or_default();
@@ -55,7 +53,7 @@ impl Csi {
         })
     }
 
-    /// The first parameter, 0 when there is none.
+    /// The first parameter, or 0.
     pub(crate) fn first(&self) -> u32 {
         self.numbers().next().unwrap_or(0)
     }
@@ -64,12 +62,11 @@ impl Csi {
 /// In-band resize notifications: a terminal reports its size at once when the mode is set.
 const IN_BAND_RESIZE: u32 = 2048;
 
-/// What becomes of a control sequence.
-pub(super) fn csi(csi: &Csi) -> Fate {
+pub(super) fn csi(csi: &Csi) -> Decision {
     let answers = match (csi.prefix, csi.intermediate, csi.action) {
         // Device attributes, primary to tertiary.
         (0 | b'>' | b'=', 0, b'c') => true,
-        // Device status, cursor position and their private forms. (`CSI > n` disables key modifiers.)
+        // Device status and cursor position, with their private forms. (`CSI > n` disables key modifiers.)
         (0 | b'?', 0, b'n') => true,
         // Terminal parameters.
         (0, 0, b'x') => true,
@@ -83,7 +80,7 @@ pub(super) fn csi(csi: &Csi) -> Fate {
         (0, b'\'', b'|') => true,
         // Version; kitty's extra cursors.
         (b'>', _, b'q') => true,
-        // Window, position, sizes and titles. The other window operations change something and say nothing.
+        // Window state, position, sizes and titles. Other window operations have no answer.
         (0, 0, b't') => matches!(csi.first(), 11 | 13..=16 | 18..=21),
         // Kitty keyboard flags, key modifiers, graphics attributes.
         (b'?', 0, b'u' | b'm' | b'S') => true,
@@ -92,10 +89,10 @@ pub(super) fn csi(csi: &Csi) -> Fate {
         (b'?', 0, b'h') if csi.numbers().any(|mode| mode == IN_BAND_RESIZE) => return without_resize_reports(csi),
         _ => false,
     };
-    if answers { Fate::Strip } else { Fate::Pass }
+    if answers { Decision::Strip } else { Decision::Pass }
 }
 
-/// The part of a control sequence that decides how the terminal writes keys, the mouse and pastes, if it has one.
+/// The part of a control sequence that affects how the terminal encodes keys, mouse and pastes, if it has one.
 pub(super) fn key_part(csi: &Csi) -> Option<Vec<u8>> {
     const MODES: [u32; 13] = [1, 9, 66, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1036, 2004];
     let text = |middle: &str| format!("\x1b[{}{middle}{}", char::from(csi.prefix), char::from(csi.action)).into_bytes();
@@ -111,33 +108,33 @@ pub(super) fn key_part(csi: &Csi) -> Option<Vec<u8>> {
 }
 
 /// The same mode change without [`IN_BAND_RESIZE`].
-fn without_resize_reports(csi: &Csi) -> Fate {
+fn without_resize_reports(csi: &Csi) -> Decision {
     let rest: Vec<String> = csi.numbers().filter(|mode| *mode != IN_BAND_RESIZE).map(|mode| mode.to_string()).collect();
-    if rest.is_empty() { Fate::Strip } else { Fate::Replace(format!("\x1b[?{}h", rest.join(";")).into_bytes()) }
+    if rest.is_empty() { Decision::Strip } else { Decision::Replace(format!("\x1b[?{}h", rest.join(";")).into_bytes()) }
 }
 
-/// What becomes of an operating system command; `text` is what stands between introducer and terminator.
-pub(super) fn osc(text: &[u8]) -> Fate {
+/// Decides about an operating system command; `text` is without introducer and terminator.
+pub(super) fn osc(text: &[u8]) -> Decision {
     let (code, rest) = split_code(text);
     let answers = match code {
-        // Titles, places, links, notifications, prompt marks: free text, where a question mark is only that.
+        // Titles, directories, links, notifications, prompt marks: free text, where `?` has no meaning.
         Some(0 | 1 | 2 | 7 | 8 | 9 | 66 | 133 | 633 | 777) => false,
-        // Allowed and disallowed features; kitty's file transfer and clipboard, which answer everything.
+        // Allowed and disallowed features; kitty's file transfer and clipboard, where everything is answered.
         Some(60 | 61 | 5113 | 5522) => true,
-        // Desktop notifications: the metadata may ask for support, for what is alive, or for a word back.
+        // Desktop notifications: the metadata may query support, list live notifications, or request a report.
         Some(99) => notification_answers(rest),
         Some(1337) => [&b"Report"[..], b"Request", b"Capabilities"].iter().any(|word| rest.starts_with(word)),
         _ => rest.split(|b| *b == b';').any(|field| field.starts_with(b"?") || field.ends_with(b"=?")),
     };
-    if answers { Fate::Strip } else { Fate::Pass }
+    if answers { Decision::Strip } else { Decision::Pass }
 }
 
-/// Whether an operating system command that is too long to be looked at whole may go through as it comes: it
-/// carries text or a payload, and nothing in it can be a query any more.
+/// Whether an operating system command that is too long to be judged whole may pass as it arrives: it carries text or a
+/// payload, and nothing after `start` can make it a query.
 pub(super) fn long_osc_passes(start: &[u8]) -> bool {
     let (code, rest) = split_code(start);
     match code {
-        Some(0 | 1 | 2 | 7 | 8 | 9 | 66 | 133 | 633 | 777 | 1337) => osc(start) == Fate::Pass,
+        Some(0 | 1 | 2 | 7 | 8 | 9 | 66 | 133 | 633 | 777 | 1337) => osc(start) == Decision::Pass,
         // A clipboard write: selection, then data. (A query's data is a question mark.)
         Some(52) => rest.iter().position(|b| *b == b';').is_some_and(|at| rest.get(at + 1) != Some(&b'?')),
         _ => false,
@@ -159,44 +156,44 @@ fn notification_answers(rest: &[u8]) -> bool {
     })
 }
 
-/// What becomes of a device control string, by its header: intermediate byte (or 0) and final byte.
-pub(super) fn dcs(intermediate: u8, action: u8) -> Fate {
+/// Decides about a device control string by its header: intermediate byte (or 0) and final byte.
+pub(super) fn dcs(intermediate: u8, action: u8) -> Decision {
     match (intermediate, action) {
         // Settings, terminfo and resource values; kitty's remote control starts with `@`.
-        (b'$', b'q') | (b'+', b'q' | b'Q') | (0, b'@') => Fate::Strip,
-        _ => Fate::Pass,
+        (b'$', b'q') | (b'+', b'q' | b'Q') | (0, b'@') => Decision::Strip,
+        _ => Decision::Pass,
     }
 }
 
-/// What becomes of a kitty graphics command, by its control data (after the `G`, up to the `;`).
+/// Decides about a kitty graphics command by its control data (after the `G`, up to the `;`).
 ///
-/// A terminal also answers a transmission that has an id, unless told to be quiet.
-pub(super) fn graphics(control: &[u8]) -> Fate {
+/// A terminal also answers a transmission that has an id, unless it has `q=2`.
+pub(super) fn graphics(control: &[u8]) -> Decision {
     let mut quiet = false;
     for field in control.split(|b| *b == b',') {
         match field {
-            b"a=q" => return Fate::Strip,
+            b"a=q" => return Decision::Strip,
             _ if field.starts_with(b"q=") => quiet = field == b"q=2",
             _ => {}
         }
     }
     if quiet {
-        return Fate::Pass;
+        return Decision::Pass;
     }
     let separator: &[u8] = if control.is_empty() { b"" } else { b"," };
-    Fate::Replace([control, separator, b"q=2"].concat())
+    Decision::Replace([control, separator, b"q=2"].concat())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fate(body: &str) -> Fate {
+    fn decision(body: &str) -> Decision {
         csi(&Csi::parse(body.as_bytes()))
     }
 
     #[test]
-    fn r24_control_sequences_that_answer_are_known() {
+    fn r24_control_sequence_queries_are_stripped() {
         for query in [
             "c",
             "0c",
@@ -232,7 +229,7 @@ mod tests {
             "1;1;2;2#|",
             "?2048h",
         ] {
-            assert_eq!(fate(query), Fate::Strip, "CSI {query}");
+            assert_eq!(decision(query), Decision::Strip, "CSI {query}");
         }
     }
 
@@ -269,14 +266,14 @@ mod tests {
             "1S",
             "1T",
         ] {
-            assert_eq!(fate(plain), Fate::Pass, "CSI {plain}");
+            assert_eq!(decision(plain), Decision::Pass, "CSI {plain}");
         }
-        assert_eq!(fate("?1049;2048;25h"), Fate::Replace(b"\x1b[?1049;25h".to_vec()));
-        assert_eq!(fate("?2048l"), Fate::Pass);
+        assert_eq!(decision("?1049;2048;25h"), Decision::Replace(b"\x1b[?1049;25h".to_vec()));
+        assert_eq!(decision("?2048l"), Decision::Pass);
     }
 
     #[test]
-    fn r24_string_queries_are_known() {
+    fn r24_string_queries_are_stripped() {
         for query in [
             "4;1;?",
             "4;1;rgb:0/0/0;2;?",
@@ -296,7 +293,7 @@ mod tests {
             "1337;Capabilities",
             "5522;type=read",
         ] {
-            assert_eq!(osc(query.as_bytes()), Fate::Strip, "OSC {query}");
+            assert_eq!(osc(query.as_bytes()), Decision::Strip, "OSC {query}");
         }
         for plain in [
             "0;what?",
@@ -313,10 +310,10 @@ mod tests {
             "777;notify;a;?",
             "1337;File=inline=1:aGk=",
         ] {
-            assert_eq!(osc(plain.as_bytes()), Fate::Pass, "OSC {plain}");
+            assert_eq!(osc(plain.as_bytes()), Decision::Pass, "OSC {plain}");
         }
-        assert_eq!(graphics(b"a=q,i=1"), Fate::Strip);
-        assert_eq!(graphics(b"a=T,q=2"), Fate::Pass);
-        assert_eq!(graphics(b"a=T,i=1"), Fate::Replace(b"a=T,i=1,q=2".to_vec()));
+        assert_eq!(graphics(b"a=q,i=1"), Decision::Strip);
+        assert_eq!(graphics(b"a=T,q=2"), Decision::Pass);
+        assert_eq!(graphics(b"a=T,i=1"), Decision::Replace(b"a=T,i=1,q=2".to_vec()));
     }
 }

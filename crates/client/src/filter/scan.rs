@@ -1,10 +1,10 @@
-//! Finding the few bytes that matter in a lot of text, fast.
+//! Fast scans for the few bytes in a text that may start, end or interrupt a sequence.
 
-/// The first byte from `from` on that may start something: an enquiry, an escape, an 8-bit introducer, or the first
-/// half of a two-byte character that may be a control. The length of `input` when there is none.
+/// The index, from `from` on, of the first byte that may start a sequence: ENQ, ESC, an 8-bit introducer, or the first
+/// byte of a C1 control in UTF-8. The length of `input` if there is none.
 pub(super) fn next_special(input: &[u8], from: usize) -> usize {
     let mut at = from;
-    // Whole blocks first: the fold has no branches, so it becomes a few vector instructions.
+    // Whole blocks first: the fold has no branches, so it compiles to a few vector instructions.
     for block in input[from..].chunks_exact(BLOCK) {
         if block.iter().fold(false, |any, b| any | special(*b)) {
             break;
@@ -20,8 +20,8 @@ fn special(byte: u8) -> bool {
     (byte == 0x05) | (byte == 0x1b) | (byte == 0x9b) | (byte == 0xc2)
 }
 
-/// The length of the control sequence at the start of `input` if it is one of the everyday ones, which neither ask nor
-/// change anything that lasts: colours, cursor movement, erasing, inserting. 0 if it is not, or not all here.
+/// The length of the control sequence at the start of `input` if it is a common one that is neither a query nor a lasting
+/// change: colours, cursor movement, erasing, inserting. 0 for any other sequence, or an incomplete one.
 pub(super) fn plain_sequence(input: &[u8]) -> usize {
     let Some(body) = input.strip_prefix(b"\x1b[") else { return 0 };
     match body.iter().take(64).position(|b| !matches!(b, b'0'..=b';')) {
@@ -30,13 +30,13 @@ pub(super) fn plain_sequence(input: &[u8]) -> usize {
     }
 }
 
-/// How many bytes of `input` are plain data of a string: nothing that may end or interrupt it.
+/// How many bytes at the start of `input` are plain string data, which cannot end or interrupt the string.
 pub(super) fn string_data(input: &[u8]) -> usize {
     let plain = |b: &u8| !matches!(b, 0x05 | 0x07 | 0x18 | 0x1a | 0x1b | 0xc2);
     input.iter().position(|b| !plain(b)).unwrap_or(input.len())
 }
 
-/// How many bytes at the end of `text` are the start of a character whose rest is missing: 0 to 3.
+/// How many bytes at the end of `text` are the start of an incomplete character: 0 to 3.
 pub(super) fn unfinished_character(text: &[u8]) -> usize {
     match lead(text) {
         Some((back, needs)) if back < needs => back,
@@ -44,12 +44,12 @@ pub(super) fn unfinished_character(text: &[u8]) -> usize {
     }
 }
 
-/// Whether one more byte of the range 0x80 to 0xbf after `text` would belong to a character begun there.
+/// Whether a byte from 0x80 to 0xbf after `text` would continue a character begun there.
 pub(super) fn continues_character(text: &[u8]) -> bool {
     unfinished_character(text) > 0
 }
 
-/// The last lead byte, if only continuation bytes follow it: how far back it is, and how long its character is.
+/// For the last lead byte, if only continuation bytes follow it: its distance from the end, and its character's length.
 fn lead(text: &[u8]) -> Option<(usize, usize)> {
     for (back, byte) in text.iter().rev().take(3).enumerate() {
         match byte {
@@ -63,7 +63,7 @@ fn lead(text: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
-/// Whether a terminal that read `tail` has its cursor in the first column: a guess from text, returns and positions.
+/// Guesses whether the cursor of a terminal that read `tail` is in the first column.
 pub(super) fn ends_at_line_start(tail: &[u8]) -> bool {
     let (mut at_start, mut rest) = (false, tail);
     while let Some((&byte, after)) = rest.split_first() {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_characters_are_seen() {
+    fn incomplete_characters_are_found() {
         for (text, missing) in [("é", 1), ("✓", 2), ("🦀", 3)] {
             let bytes = text.as_bytes();
             for cut in 1..=missing {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursors_column_is_guessed_from_the_end() {
+    fn the_cursor_column_is_guessed_from_the_tail() {
         for (tail, at_start) in [
             ("bye\r\n", true),
             ("bye", false),

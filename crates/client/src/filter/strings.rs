@@ -1,8 +1,8 @@
-//! The strings among the sequences: commands to the operating system, the device and the application.
+//! Filters strings: operating system commands, device control strings and application commands.
 //!
 //! A string is held until it can be judged; from then on it passes, or is dropped, to its end.
 
-use super::query::{self, Fate};
+use super::query::{self, Decision};
 use super::{BEL, C2, CAN, Csi, ENQ, ESC, Filter, MAX_SEQUENCE, SUB, State, split_code};
 
 impl Filter {
@@ -10,18 +10,18 @@ impl Filter {
         if self.held.last() == Some(&ESC) {
             if byte == b'\\' {
                 self.held.push(byte);
-                self.osc_ends(2, out);
+                self.end_osc(2, out);
                 return true;
             }
             self.held.pop();
-            self.osc_ends(0, out);
+            self.end_osc(0, out);
             self.begin(State::Escape, &[ESC]);
             return false;
         }
         match byte {
             BEL | CAN | SUB => {
                 self.held.push(byte);
-                self.osc_ends(1, out);
+                self.end_osc(1, out);
             }
             _ => {
                 self.held.push(if byte == ENQ { 0 } else { byte });
@@ -37,20 +37,20 @@ impl Filter {
         true
     }
 
-    /// Judges the held command, whose last `end` bytes are its terminator; without one, something interrupted it.
-    pub(super) fn osc_ends(&mut self, end: usize, out: &mut Vec<u8>) {
+    /// Judges the held command. Its last `end` bytes are the terminator; 0 if the command was interrupted.
+    pub(super) fn end_osc(&mut self, end: usize, out: &mut Vec<u8>) {
         let text = &self.held[self.body..self.held.len() - end];
-        let fate = match split_code(text) {
-            (Some(code @ (104 | 105 | 110..=119)), b"") if self.painting && !self.touched.changed_colour(code) => {
-                Fate::Strip
+        let decision = match split_code(text) {
+            (Some(code @ (104 | 105 | 110..=119)), b"") if self.in_snapshot && !self.changes.has_colour(code) => {
+                Decision::Strip
             }
             _ => query::osc(text),
         };
-        let passes = fate == Fate::Pass;
+        let passes = decision == Decision::Pass;
         if passes {
-            self.touched.osc(text);
+            self.changes.osc(text);
         }
-        self.meet(fate, out);
+        self.apply(decision, out);
         self.dangling = passes && end == 0;
     }
 
@@ -65,8 +65,8 @@ impl Filter {
                 let intermediate = Csi::parse(&self.held[self.body..]).intermediate;
                 self.held.push(byte);
                 match query::dcs(intermediate, byte) {
-                    Fate::Strip => self.drop_string(false, out),
-                    Fate::Pass | Fate::Replace(_) => self.pass_string(false, out),
+                    Decision::Strip => self.drop_string(false, out),
+                    Decision::Pass | Decision::Replace(_) => self.pass_string(false, out),
                 }
             }
             0x80..=0xff if byte != C2 => {
@@ -98,7 +98,7 @@ impl Filter {
         true
     }
 
-    /// Holds a byte of a header; one that is too long to judge is dropped.
+    /// Holds a byte of a header. If the header gets too long to judge, the string is dropped.
     fn hold_header(&mut self, byte: u8, out: &mut Vec<u8>) {
         self.held.push(if byte == ENQ { 0 } else { byte });
         if self.held.len() > MAX_SEQUENCE {
@@ -106,16 +106,16 @@ impl Filter {
         }
     }
 
-    /// The control data of an application command is complete: from here it is a string that passes or not.
+    /// Judges an application command whose control data is complete.
     pub(super) fn judge_graphics(&mut self, out: &mut Vec<u8>) {
-        let fate = match self.held.get(self.body) {
+        let decision = match self.held.get(self.body) {
             Some(b'G') => query::graphics(&self.held[self.body + 1..]),
-            _ => Fate::Pass,
+            _ => Decision::Pass,
         };
-        match fate {
-            Fate::Strip => self.drop_string(false, out),
-            Fate::Pass => self.pass_string(false, out),
-            Fate::Replace(control) => {
+        match decision {
+            Decision::Strip => self.drop_string(false, out),
+            Decision::Pass => self.pass_string(false, out),
+            Decision::Replace(control) => {
                 self.held.truncate(self.body + 1);
                 self.held.extend_from_slice(&control);
                 self.pass_string(false, out);
@@ -123,12 +123,12 @@ impl Filter {
         }
     }
 
-    /// A byte of a string that is not judged any more. Only a byte that may end it is held.
+    /// Handles a byte of a string that was judged already. Only bytes that may end it are held.
     pub(super) fn string(&mut self, byte: u8, osc: bool, pass: bool, out: &mut Vec<u8>) -> bool {
         match (self.held.first().copied(), byte) {
             (Some(ESC), b'\\') => {
                 self.held.push(byte);
-                self.string_ends(pass, out);
+                self.end_string(pass, out);
             }
             (Some(ESC), _) => {
                 self.dangling = pass;
@@ -142,21 +142,21 @@ impl Filter {
                 self.control(byte, out);
             }
             (Some(_), _) => {
-                self.keep(pass, out);
+                self.continue_string(pass, out);
                 return false;
             }
             (None, ESC | C2) => self.held.push(byte),
             (None, CAN | SUB) => {
                 self.held.push(byte);
-                self.string_ends(pass, out);
+                self.end_string(pass, out);
             }
             (None, BEL) if osc => {
                 self.held.push(byte);
-                self.string_ends(pass, out);
+                self.end_string(pass, out);
             }
             (None, _) => {
                 self.held.push(if byte == ENQ { 0 } else { byte });
-                self.keep(pass, out);
+                self.continue_string(pass, out);
             }
         }
         true
@@ -171,12 +171,12 @@ impl Filter {
     }
 
     fn drop_string(&mut self, osc: bool, out: &mut Vec<u8>) {
-        self.settle(out);
+        self.end_dangling(out);
         self.held = self.split_tail();
         self.state = State::String { osc, pass: false };
     }
 
-    /// Takes off the end of `held` what may be the start of a terminator.
+    /// Splits off the last byte of `held` if it may start a terminator.
     fn split_tail(&mut self) -> Vec<u8> {
         match self.held.last() {
             Some(&(ESC | C2)) if self.held.len() > self.body => self.held.split_off(self.held.len() - 1),
@@ -184,7 +184,7 @@ impl Filter {
         }
     }
 
-    pub(super) fn string_ends(&mut self, pass: bool, out: &mut Vec<u8>) {
+    pub(super) fn end_string(&mut self, pass: bool, out: &mut Vec<u8>) {
         if pass {
             self.pass(out);
         } else {
@@ -193,8 +193,8 @@ impl Filter {
         }
     }
 
-    /// The held bytes of a string pass or are dropped; the string goes on.
-    pub(super) fn keep(&mut self, pass: bool, out: &mut Vec<u8>) {
+    /// Passes or drops the held bytes of a string that has not ended.
+    pub(super) fn continue_string(&mut self, pass: bool, out: &mut Vec<u8>) {
         if pass {
             self.flush(out);
         } else {

@@ -1,4 +1,4 @@
-//! What the filter lets through, by example and by property.
+//! Tests of the filter, by example and by property.
 
 use super::*;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn chunked(input: &[u8], sizes: &[usize]) -> Vec<u8> {
     out
 }
 
-/// What a terminal would answer, by the parser that alacritty uses: written apart from the filter's own lists.
+/// The queries that a terminal would answer, found with alacritty's parser, independent of the filter's own lists.
 #[derive(Default)]
 struct Answers(Vec<String>);
 
@@ -73,7 +73,7 @@ fn answers(bytes: &[u8]) -> Vec<String> {
     answers.0
 }
 
-/// Pieces that meet in nasty ways.
+/// Fragments that are hard to filter when they meet.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let fixed: Vec<&'static [u8]> = vec![
         b"\x1b",
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn r24_cutting_never_changes_the_output(input in stream(), sizes in prop::collection::vec(1usize..7, 1..8)) {
+    fn r24_splitting_the_input_never_changes_the_output(input in stream(), sizes in prop::collection::vec(1usize..7, 1..8)) {
         let out = filtered(&input);
         prop_assert_eq!(&chunked(&input, &sizes), &out);
         prop_assert_eq!(&chunked(&input, &[1]), &out);
@@ -158,7 +158,7 @@ proptest! {
 
     #[test]
     fn r24_filtering_twice_changes_nothing_more(input in stream()) {
-        // A cancel and a letter at the end, so that nothing is held back.
+        // The cancel and the letter at the end make sure that nothing is held back.
         let once = filtered(&[&input[..], b"\x18z"].concat());
         prop_assert_eq!(filtered(&once), once);
     }
@@ -178,7 +178,7 @@ proptest! {
 }
 
 #[test]
-fn r24_queries_are_taken_out_of_text() {
+fn r24_queries_are_removed_from_text() {
     for query in [
         &b"\x1b[c"[..],
         b"\x1b[0c",
@@ -216,7 +216,7 @@ fn r24_queries_are_taken_out_of_text() {
 }
 
 #[test]
-fn a_query_inside_another_sequence_leaves_no_new_query() {
+fn removing_a_query_inside_another_sequence_forms_no_new_query() {
     assert_eq!(filtered(b"\x1b\x1b[c[c"), b"\x1b\x18[c");
     assert_eq!(filtered(b"\x1b]0;t\x1b[ctext"), b"\x1b]0;t\x18text");
     assert_eq!(filtered(b"\xc2\x1b[c\x9a"), b"\xc2\x18\x9a");
@@ -229,7 +229,7 @@ fn controls_inside_a_query_keep_their_effect() {
 }
 
 #[test]
-fn a_query_wrapped_for_a_multiplexer_is_taken_out_too() {
+fn a_query_wrapped_for_a_multiplexer_is_removed_too() {
     assert!(answers(&filtered(b"\x1bPtmux;\x1b\x1b[c\x1b\\")).is_empty());
     let out = filtered(b"\x1bPtmux;\x1b\x1b]11;?\x07\x1b\\");
     assert!(!out.windows(4).any(|w| w == b"11;?"), "{out:?}");
@@ -263,12 +263,12 @@ fn r6_an_interrupted_string_is_cancelled_and_its_rest_dropped() {
 }
 
 #[test]
-fn graphics_are_told_to_be_quiet() {
+fn graphics_get_the_quiet_flag() {
     assert_eq!(filtered(b"\x1b_Ga=T,i=1;AAAA\x1b\\"), b"\x1b_Ga=T,i=1,q=2;AAAA\x1b\\");
 }
 
 #[test]
-fn r23_muted_output_leaves_only_what_decides_keys() {
+fn r23_muted_output_passes_only_key_encoding_modes() {
     let (mut filter, mut out) = (Filter::new(), Vec::new());
     filter.set_muted(true);
     filter.filter(

@@ -1,4 +1,4 @@
-//! Which key is the detach key.
+//! Parses and formats the detach key.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,9 +9,8 @@ use super::decode::Key;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix(char);
 
-/// A text that names no usable detach key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no detach key: write ctrl- and a letter or one of @ \\ ] ^ _, or none")]
+#[error("invalid detach key {0:?}: use ctrl- followed by a letter or one of @ \\ ] ^ _, or none")]
 pub struct BadPrefix(pub String);
 
 impl Prefix {
@@ -34,7 +33,7 @@ impl FromStr for Prefix {
         let key = ["ctrl-", "ctrl+", "c-", "^"].iter().find_map(|start| lower.strip_prefix(start));
         let mut letters = key.unwrap_or_default().chars();
         match (letters.next(), letters.next()) {
-            // Ctrl-[ is Escape, which starts every other key.
+            // Ctrl-[ is Escape, which starts the sequences of other keys.
             (Some(c @ ('a'..='z' | '@' | '\\' | ']' | '^' | '_')), None) => Ok(Prefix(c)),
             _ => Err(BadPrefix(text.to_owned())),
         }
@@ -52,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn detach_keys_are_read_as_people_write_them() {
+    fn detach_keys_are_parsed_in_common_spellings() {
         for (text, shown) in [("ctrl-\\", "Ctrl-\\"), ("C-a", "Ctrl-A"), ("^]", "Ctrl-]"), ("Ctrl+B", "Ctrl-B")] {
             assert_eq!(text.parse::<Prefix>().unwrap().to_string(), shown);
         }

@@ -1,4 +1,4 @@
-//! Where a gateway is: the URL that a user gives, checked.
+//! Parses and checks the URL of a gateway.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,37 +6,35 @@ use std::str::FromStr;
 
 use http::Uri;
 
-/// A gateway's URL: `http://` or `https://`, a host, perhaps a port, perhaps a path that a proxy puts it under.
+/// A gateway's URL: `http://` or `https://`, a host, an optional port, and an optional path prefix that a proxy adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     secure: bool,
-    /// As in a URL: IPv6 in brackets, the port only where it was given.
+    /// As in the URL: IPv6 in brackets, the port only if it was given.
     authority: String,
+    /// Without brackets, in lower case.
     host: String,
     port: u16,
-    /// Without a slash at its end.
+    /// The path prefix, without a trailing slash.
     base: String,
 }
 
-/// Why a text is no gateway's URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAddress {
-    /// No URL at all.
-    #[error("{0:?} is no URL: write https://HOST, with :PORT and a path where it needs them")]
+    #[error("invalid server URL {0:?}: expected https://HOST, optionally with :PORT and a path")]
     Malformed(String),
-    /// Another scheme.
-    #[error("a server's URL begins with http:// or https://, not {0}://")]
+    #[error("unsupported server URL scheme {0}://: use http:// or https://")]
     Scheme(String),
-    /// `user:password@`. The text is not repeated: it is a secret.
-    #[error("a server's URL carries no user or password; the token goes into BOWLINE_TOKEN")]
+    /// `user:password@`. The URL is not repeated, because it contains a secret.
+    #[error("the server URL must not contain a user or password; put the token into BOWLINE_TOKEN")]
     Credentials,
     /// `?` or `#`.
-    #[error("a server's URL ends with its path; what follows ? or # has no meaning here")]
+    #[error("the server URL must not contain ? or #: it ends with the path")]
     Tail,
 }
 
 impl Address {
-    /// Whether what is said to it can be read on the way.
+    /// Whether traffic crosses a network unencrypted.
     pub fn is_clear(&self) -> bool {
         !self.secure && !self.is_loopback()
     }
@@ -48,27 +46,24 @@ impl Address {
         }
     }
 
-    /// Whether it speaks TLS.
     pub(super) fn is_secure(&self) -> bool {
         self.secure
     }
 
-    /// The host, without brackets.
     pub(super) fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port.
     pub(super) fn port(&self) -> u16 {
         self.port
     }
 
-    /// The URL of a path of the gateway, for HTTP.
+    /// The HTTP URL of a path on the gateway.
     pub(super) fn http(&self, path: &str) -> String {
         format!("{}://{}{}{path}", if self.secure { "https" } else { "http" }, self.authority, self.base)
     }
 
-    /// The URL of a path of the gateway, for a WebSocket.
+    /// The WebSocket URL of a path on the gateway.
     pub(super) fn websocket(&self, path: &str) -> String {
         format!("{}://{}{}{path}", if self.secure { "wss" } else { "ws" }, self.authority, self.base)
     }
@@ -78,7 +73,7 @@ impl FromStr for Address {
     type Err = BadAddress;
 
     fn from_str(text: &str) -> Result<Address, BadAddress> {
-        // First of all: no other complaint may repeat a password.
+        // Checked first, because the other errors repeat the URL and must not show a password.
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
         if rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
             return Err(BadAddress::Credentials);
@@ -99,7 +94,7 @@ impl FromStr for Address {
         if host.is_empty() {
             return Err(malformed());
         }
-        // What is written as a port and is none must not become the default one.
+        // An invalid port must not silently become the default one.
         if authority.port_u16().is_none() && authority.as_str().len() != authority.host().len() {
             return Err(malformed());
         }
@@ -124,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r50_a_gateway_may_be_below_any_path() {
+    fn r50_a_gateway_may_have_any_path_prefix() {
         for (text, url) in [
             ("https://host", "https://host/v1/x"),
             ("HTTPS://Host:8443/", "https://Host:8443/v1/x"),
@@ -139,21 +134,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gateways_url_is_explained() {
-        let why = |text: &str| text.parse::<Address>().unwrap_err();
-        assert_eq!(why("https://me:secret@host"), BadAddress::Credentials);
-        assert_eq!(why("ftp://me:secret@host"), BadAddress::Credentials);
-        assert_eq!(why("me:secret@host"), BadAddress::Credentials);
-        assert_eq!(why("ssh://host"), BadAddress::Scheme("ssh".to_owned()));
-        assert_eq!(why("https://host/#code=x"), BadAddress::Tail);
-        assert_eq!(why("https://host/?token=x"), BadAddress::Tail);
+    fn invalid_urls_get_precise_errors() {
+        let error = |text: &str| text.parse::<Address>().unwrap_err();
+        assert_eq!(error("https://me:secret@host"), BadAddress::Credentials);
+        assert_eq!(error("ftp://me:secret@host"), BadAddress::Credentials);
+        assert_eq!(error("me:secret@host"), BadAddress::Credentials);
+        assert_eq!(error("ssh://host"), BadAddress::Scheme("ssh".to_owned()));
+        assert_eq!(error("https://host/#code=x"), BadAddress::Tail);
+        assert_eq!(error("https://host/?token=x"), BadAddress::Tail);
         for bad in ["", "host", "localhost:7433", "https://", "https://a b", "http://host:99999", "http://host:"] {
-            assert_eq!(why(bad), BadAddress::Malformed(bad.to_owned()), "{bad}");
+            assert_eq!(error(bad), BadAddress::Malformed(bad.to_owned()), "{bad}");
         }
     }
 
     #[test]
-    fn r53_only_what_leaves_the_machine_in_clear_is_clear() {
+    fn r53_only_unencrypted_traffic_to_other_machines_is_clear() {
         let clear = |text: &str| text.parse::<Address>().unwrap().is_clear();
         assert!(clear("http://host") && clear("http://192.168.1.2:7433") && clear("http://[fe80::1]"));
         for private in ["https://host", "http://localhost:1", "http://127.0.0.2", "http://[::1]:7433"] {

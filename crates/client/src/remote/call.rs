@@ -1,4 +1,4 @@
-//! Asking a gateway something over HTTP, and its answers.
+//! HTTP requests to a gateway, and its responses.
 
 use std::io::{ErrorKind, Read};
 use std::time::Duration;
@@ -12,52 +12,33 @@ use ureq::Body;
 
 use super::gateway::Gateway;
 
-/// The longest answer that is taken whole; a longer one is an error.
+/// The longest response body that [`Answer::bytes`] returns; the rest is cut off.
 const MAX_ANSWER: u64 = 64 << 20;
-/// The longest refusal that is read.
+/// The most bytes read of an error response.
 const MAX_PROBLEM: u64 = 64 << 10;
 
-/// Why a call did not do what it was to do.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// No answer came, or only part of one: whether the call was heard is not known.
-    #[error("{address} cannot be reached: {why}")]
-    Unreachable {
-        /// The gateway.
-        address: String,
-        /// In the words of whoever noticed.
-        why: String,
-    },
-    /// Whoever answers is not known to be it: nothing was said to them.
+    /// No response arrived, or only a part of one. The gateway may have handled the request.
+    #[error("cannot reach {address}: {why}")]
+    Unreachable { address: String, why: String },
+    /// The server's certificate is not trusted. Nothing was sent.
     #[error("{address} cannot be trusted: {why}")]
-    Untrusted {
-        /// The gateway.
-        address: String,
-        /// What is wrong with the certificate.
-        why: String,
-    },
-    /// The gateway refused.
+    Untrusted { address: String, why: String },
     #[error("{detail}")]
     Refused {
-        /// A problem code of the protocol.
         code: Code,
-        /// For people.
         detail: String,
-        /// The oldest byte that the log keeps, where others were asked for.
+        /// The offset of the oldest byte in the log, if the requested range is no longer kept.
         oldest: Option<u64>,
     },
-    /// Something else answered: a proxy, or another program.
-    #[error("what answers at {address} is not Bowline, or cannot reach it (HTTP status {status})")]
-    NotOurs {
-        /// The gateway's address.
-        address: String,
-        /// The status.
-        status: u16,
-    },
+    /// A proxy or another program responded.
+    #[error("the server at {address} is not Bowline, or a proxy that cannot reach it (HTTP status {status})")]
+    NotOurs { address: String, status: u16 },
 }
 
 impl CallError {
-    /// Whether the same call may do better a moment later.
+    /// Whether the same request may succeed a moment later.
     pub fn is_passing(&self) -> bool {
         match self {
             CallError::Unreachable { .. } => true,
@@ -67,7 +48,7 @@ impl CallError {
         }
     }
 
-    /// The problem code, if the gateway itself refused.
+    /// The problem code, if the gateway itself refused the request.
     pub fn code(&self) -> Option<Code> {
         match self {
             CallError::Refused { code, .. } => Some(*code),
@@ -76,7 +57,7 @@ impl CallError {
     }
 }
 
-/// What is to be asked.
+/// An HTTP request to a gateway.
 #[derive(Clone, Debug)]
 pub struct Call {
     method: Method,
@@ -87,33 +68,31 @@ pub struct Call {
 }
 
 impl Call {
-    /// Reads a path.
     pub fn get(path: impl Into<String>) -> Call {
         Call { method: Method::GET, path: path.into(), body: None, key: None, within: None }
     }
 
-    /// Does something at a path.
     pub fn new(method: Method, path: impl Into<String>) -> Call {
         Call { method, ..Call::get(path) }
     }
 
-    /// With this JSON.
+    /// Sets the body, as JSON.
     pub fn body(self, body: &impl Serialize) -> Call {
         Call { body: Some(json!(body)), ..self }
     }
 
-    /// With an `Idempotency-Key`.
+    /// Sets the `Idempotency-Key` header.
     pub fn key(self, key: &str) -> Call {
         Call { key: Some(key.to_owned()), ..self }
     }
 
-    /// All of it within this time.
+    /// Limits the time for the whole request.
     pub fn within(self, within: Duration) -> Call {
         Call { within: Some(within), ..self }
     }
 }
 
-/// An answer that is no refusal.
+/// A successful response.
 #[derive(Debug)]
 pub struct Answer {
     address: String,
@@ -122,7 +101,7 @@ pub struct Answer {
     body: Body,
 }
 
-/// What is of use here of a problem's body. A proxy in between may have sent its own, with other fields.
+/// The used fields of a problem body. A proxy may have sent its own body, so each may be missing.
 #[derive(Deserialize)]
 struct Problem {
     detail: Option<String>,
@@ -131,13 +110,13 @@ struct Problem {
 }
 
 impl Problem {
-    fn words(self) -> Option<String> {
+    fn message(self) -> Option<String> {
         self.detail.or(self.title)
     }
 }
 
 impl Gateway {
-    /// Asks, and waits for the answer's beginning. A refusal is an error.
+    /// Sends a request, and waits for the start of the response. An error status is an error.
     pub fn call(&self, call: &Call) -> Result<Answer, CallError> {
         let unreachable = |error: ureq::Error| self.unreachable(&error);
         let mut request = Request::builder()
@@ -147,7 +126,7 @@ impl Gateway {
         if let Some(key) = &call.key {
             request = request.header("Idempotency-Key", key);
         }
-        let asked = match &call.body {
+        let result = match &call.body {
             Some(body) => {
                 let request = request.header("Content-Type", "application/json").body(body.to_string());
                 let request = request.map_err(|error| unreachable(error.into()))?;
@@ -158,23 +137,23 @@ impl Gateway {
                 self.agent.run(self.agent.configure_request(request).timeout_global(call.within).build())
             }
         };
-        let (parts, body) = asked.map_err(unreachable)?.into_parts();
+        let (parts, body) = result.map_err(unreachable)?.into_parts();
         let (address, status) = (self.address.to_string(), parts.status.as_u16());
         let answer = Answer { address, status, headers: parts.headers, body };
         if parts.status.is_success() { Ok(answer) } else { Err(answer.into_refusal()) }
     }
 
     fn unreachable(&self, error: &ureq::Error) -> CallError {
-        let (address, why) = (self.address.to_string(), words(error));
-        match tls(error) {
+        let (address, why) = (self.address.to_string(), describe(error));
+        match tls_error(error) {
             Some(rustls::Error::InvalidCertificate(_)) => CallError::Untrusted { address, why },
             _ => CallError::Unreachable { address, why },
         }
     }
 }
 
-/// What went wrong with TLS, if that is what did.
-fn tls(error: &ureq::Error) -> Option<&rustls::Error> {
+/// The TLS error behind an error, if any.
+fn tls_error(error: &ureq::Error) -> Option<&rustls::Error> {
     match error {
         ureq::Error::Rustls(error) => Some(error),
         ureq::Error::Io(error) => error.get_ref()?.downcast_ref(),
@@ -182,33 +161,33 @@ fn tls(error: &ureq::Error) -> Option<&rustls::Error> {
     }
 }
 
-/// What went wrong on the way, without the library's own prefixes.
-fn words(error: &ureq::Error) -> String {
-    if let Some(error) = tls(error) {
+/// An error message without the library's own prefixes.
+fn describe(error: &ureq::Error) -> String {
+    if let Some(error) = tls_error(error) {
         return format!("TLS: {error}");
     }
     match error {
         ureq::Error::Io(error) => error.to_string(),
-        ureq::Error::HostNotFound => "no such host".to_owned(),
+        ureq::Error::HostNotFound => "host not found".to_owned(),
         ureq::Error::ConnectionFailed => "connection refused".to_owned(),
-        ureq::Error::Timeout(_) => "no answer in time".to_owned(),
+        ureq::Error::Timeout(_) => "timed out".to_owned(),
         other => other.to_string(),
     }
 }
 
 impl Answer {
-    /// A header, if it is text.
+    /// The value of a header, if it is present and text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The answer as JSON of this shape.
+    /// Reads the whole body and parses it as JSON.
     pub fn json<T: DeserializeOwned>(self) -> Result<T, CallError> {
         let (address, status) = (self.address.clone(), self.status);
         serde_json::from_slice(&self.bytes()?).map_err(|_| CallError::NotOurs { address, status })
     }
 
-    /// The answer as it is.
+    /// Reads the whole body.
     pub fn bytes(self) -> Result<Vec<u8>, CallError> {
         let address = self.address.clone();
         let mut bytes = Vec::new();
@@ -218,7 +197,7 @@ impl Answer {
         }
     }
 
-    /// The beginning of the answer, as much as `buf` takes. Of one that is cut short, what came before the cut.
+    /// Reads the start of the body into `buf`. If the connection breaks, returns what arrived before.
     pub fn read(self, buf: &mut [u8]) -> Result<usize, CallError> {
         let address = self.address.clone();
         let (mut body, mut read) = (self.reader(), 0);
@@ -234,14 +213,14 @@ impl Answer {
         Ok(read)
     }
 
-    /// A body that is cut short is an error, not an end.
+    /// A body that is cut short reads as an error, not as an end.
     fn reader(self) -> impl Read {
         self.body.into_with_config().limit(u64::MAX).reader()
     }
 
     fn into_refusal(self) -> CallError {
         let (address, status) = (self.address.clone(), self.status);
-        // Success without our header is ours by its shape; a refusal is ours by this header alone.
+        // Only this header marks an error as the gateway's own. (A success is recognised by the shape of its body.)
         let Some(name) = self.header("Bowline-Code").map(str::to_owned) else {
             return CallError::NotOurs { address, status };
         };
@@ -249,13 +228,13 @@ impl Answer {
         let read = self.reader().take(MAX_PROBLEM).read_to_end(&mut body);
         let problem = read.ok().and_then(|_| serde_json::from_slice::<Problem>(&body).ok());
         let oldest = problem.as_ref().and_then(|problem| problem.retained).map(|retained| retained.from);
-        let words = problem.and_then(Problem::words);
-        let detail = words.unwrap_or_else(|| format!("the server refused: {name}"));
+        let message = problem.and_then(Problem::message);
+        let detail = message.unwrap_or_else(|| format!("the server refused the request: {name}"));
         CallError::Refused { code: Code::from_name(&name), detail, oldest }
     }
 }
 
-/// The words for people in a problem's body.
-pub(super) fn problem_words(body: &[u8]) -> Option<String> {
-    serde_json::from_slice::<Problem>(body).ok()?.words()
+/// The human-readable message of a problem body.
+pub(super) fn problem_message(body: &[u8]) -> Option<String> {
+    serde_json::from_slice::<Problem>(body).ok()?.message()
 }

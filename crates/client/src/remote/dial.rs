@@ -1,7 +1,7 @@
-//! The way to a session of another machine, through its gateway.
+//! Dials a session on another machine, through its gateway.
 //!
-//! Whether the session has ended is not asked after a connection ends ([`Dial::has_ended`] stays as it is): a gateway
-//! that is there says so by itself, with `exit` or a close code, and one that is not cannot be asked without waiting.
+//! [`Dial::has_ended`] keeps its default: a gateway that is up reports the end of a session itself, with `exit` or a
+//! close code, and a gateway that is down cannot be queried without blocking.
 
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Duration;
@@ -15,34 +15,33 @@ use super::gateway::Gateway;
 use super::websocket::WebSocketTransport;
 use crate::transport::{Dial, Transport};
 
-/// How long a screen may take; it is fetched beside the loop, so keys do not wait for it.
+/// How long fetching a screen may take. It runs on a thread, so keys are not delayed.
 const SCREEN: Duration = Duration::from_secs(5);
-/// How long the last screen is waited for, when there is nothing else to do.
+/// How long the viewer waits for the last screen after the program has ended.
 const LAST_SCREEN: Duration = Duration::from_secs(2);
 
-/// Dials one session of a gateway.
+/// Dials one session through a gateway.
 #[derive(Debug)]
 pub struct Remote {
     gateway: Gateway,
     path: String,
-    /// A screen on its way.
-    coming: Option<Receiver<Option<Value>>>,
+    /// Receives the requested screen.
+    pending: Option<Receiver<Option<Value>>>,
 }
 
 impl Remote {
-    /// The way to this session.
     pub fn new(gateway: Gateway, id: &SessionId) -> Remote {
-        Remote { gateway, path: format!("/v1/sessions/{id}"), coming: None }
+        Remote { gateway, path: format!("/v1/sessions/{id}"), pending: None }
     }
 
-    /// Fetches the screen on a thread of its own.
+    /// Fetches the screen on a new thread.
     fn fetch(&self, within: Duration) -> Option<Receiver<Option<Value>>> {
-        let (hand_over, coming) = sync_channel(1);
+        let (sender, receiver) = sync_channel(1);
         let call = Call::get(format!("{}/screen?format=json", self.path)).within(within);
         let gateway = self.gateway.clone();
-        let fetch = move || drop(hand_over.send(gateway.call(&call).and_then(|answer| answer.json()).ok()));
+        let fetch = move || drop(sender.send(gateway.call(&call).and_then(|answer| answer.json()).ok()));
         std::thread::Builder::new().name("screen".into()).spawn(fetch).ok()?;
-        Some(coming)
+        Some(receiver)
     }
 }
 
@@ -52,18 +51,18 @@ impl Dial for Remote {
         Ok(Box::new(transport.map_err(|_| Closed::Failed)?))
     }
 
-    fn ask_screen(&mut self) {
-        self.coming = self.fetch(SCREEN);
+    fn request_screen(&mut self) {
+        self.pending = self.fetch(SCREEN);
     }
 
     fn take_screen(&mut self) -> Option<Option<Value>> {
-        let Some(coming) = &self.coming else { return Some(None) };
-        let screen = match coming.try_recv() {
+        let Some(pending) = &self.pending else { return Some(None) };
+        let screen = match pending.try_recv() {
             Ok(screen) => screen,
             Err(TryRecvError::Empty) => return None,
             Err(TryRecvError::Disconnected) => None,
         };
-        self.coming = None;
+        self.pending = None;
         Some(screen)
     }
 

@@ -1,4 +1,4 @@
-//! A gateway as this program knows it: where it is, the token that opens it, whom it believes.
+//! A gateway to send requests to: its address, the token, and TLS settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,51 +9,53 @@ use rustls::ClientConfig;
 use ureq::Agent;
 
 use super::address::Address;
-use super::trust::Trust;
+use super::trust::TrustedRoots;
 
-/// How long finding and reaching the gateway may take.
+/// The limit for name resolution, and for connecting.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long it may take to answer: ending a session takes its grace, and some more.
+/// How long a response may take to start. Ending a session takes at least its grace period.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// How long an answer may stall.
+/// How long a response body may stall.
 const STALL: Duration = Duration::from_secs(30);
 
-/// A gateway. Clones are cheap, and share its connections.
+/// A gateway. Clones are cheap and share a connection pool.
 #[derive(Clone)]
 pub struct Gateway {
     pub(super) address: Arc<Address>,
-    /// `Authorization`.
+    /// The `Authorization` header.
     pub(super) bearer: HeaderValue,
-    /// Where it speaks TLS.
+    /// `None` for plain HTTP.
     pub(super) tls: Option<Arc<ClientConfig>>,
     pub(super) agent: Agent,
 }
 
-/// Why a gateway cannot be spoken to, before anything is said.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// Not what a token looks like.
-    #[error("the token has characters that no token has")]
+    #[error("the token is empty or has characters that are not allowed in a token")]
     Token,
-    /// Nobody's certificate would be believed.
-    #[error("this machine's certificates cannot be used: {0}")]
+    /// Without root certificates, no server could be trusted.
+    #[error("cannot load this machine's root certificates: {0}")]
     NoRoots(String),
 }
 
 impl Gateway {
-    /// The gateway at this address, opened by this token.
+    /// Loads the machine's root certificates if the address uses TLS.
     pub fn new(address: Address, token: &str) -> Result<Gateway, GatewayError> {
-        let trust = if address.is_secure() { Some(Trust::load()?) } else { None };
+        let trust = if address.is_secure() { Some(TrustedRoots::load()?) } else { None };
         Gateway::trusting(address, token, trust.as_ref())
     }
 
-    pub(super) fn trusting(address: Address, token: &str, trust: Option<&Trust>) -> Result<Gateway, GatewayError> {
+    pub(super) fn trusting(
+        address: Address,
+        token: &str,
+        trust: Option<&TrustedRoots>,
+    ) -> Result<Gateway, GatewayError> {
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(GatewayError::Token);
         }
         let mut bearer = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| GatewayError::Token)?;
         bearer.set_sensitive(true);
-        // No proxy of the environment and no redirect: the token goes to the address that was given, or nowhere.
+        // No proxy from the environment and no redirects: the token is sent to the given address only.
         let mut config = Agent::config_builder()
             .proxy(None)
             .max_redirects(0)
@@ -71,7 +73,6 @@ impl Gateway {
         Ok(Gateway { address: Arc::new(address), bearer, tls, agent: config.build().new_agent() })
     }
 
-    /// Where it is.
     pub fn address(&self) -> &Address {
         &self.address
     }

@@ -1,9 +1,9 @@
-//! The way to sessions of another machine: its gateway, over HTTP and WebSocket.
+//! Reaches sessions on another machine through its gateway, over HTTP and WebSocket.
 //!
-//! - [`Address`]: where the gateway is; [`Gateway`]: it, with the token that opens it;
-//! - [`call`]: asking it something over HTTP, and its answers;
-//! - [`dial`]: attaching to one of its sessions; [`websocket`]: the connection that carries the link;
-//! - `wire`: that connection's bytes, over TCP or TLS; `trust`: whose certificates are believed.
+//! - [`Address`]: the gateway's URL; [`Gateway`]: the gateway, with a token;
+//! - [`call`]: HTTP requests and their responses;
+//! - [`dial`]: attaches to a session; [`websocket`]: the connection that carries the link;
+//! - `wire`: the bytes of that connection, over TCP or TLS; `trust`: the trusted root certificates.
 
 mod address;
 pub mod call;

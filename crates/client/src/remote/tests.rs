@@ -1,4 +1,4 @@
-//! Against a gateway that follows a script.
+//! Tests against a scripted gateway.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -21,47 +21,47 @@ use tungstenite::{Message, WebSocket};
 
 use super::call::{Call, CallError};
 use super::gateway::Gateway;
-use super::trust::Trust;
+use super::trust::TrustedRoots;
 use super::{Address, Remote};
 use crate::transport::{Dial, Transport};
 
-/// No fact takes this long to become true, even on a busy machine.
+/// Longer than any wait should take, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 const TOKEN: &str = "bwl_secret";
 
-/// Plays one connection's part on a thread; the gateway to dial, below a path of a proxy.
-fn script(part: impl FnOnce(TcpStream) + Send + 'static) -> (Gateway, JoinHandle<()>) {
-    let (address, thread) = listen("http", part);
+/// Runs a server for one connection on a thread. Returns the gateway to dial, which has a path prefix.
+fn serve(server: impl FnOnce(TcpStream) + Send + 'static) -> (Gateway, JoinHandle<()>) {
+    let (address, thread) = listen("http", server);
     (Gateway::new(address, TOKEN).unwrap(), thread)
 }
 
-fn listen(scheme: &str, part: impl FnOnce(TcpStream) + Send + 'static) -> (Address, JoinHandle<()>) {
+fn listen(scheme: &str, server: impl FnOnce(TcpStream) + Send + 'static) -> (Address, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("{scheme}://localhost:{}/under", listener.local_addr().unwrap().port());
-    let thread = std::thread::spawn(move || part(listener.accept().unwrap().0));
+    let thread = std::thread::spawn(move || server(listener.accept().unwrap().0));
     (url.parse().unwrap(), thread)
 }
 
-/// Answers one request with these bytes.
-fn answer(with: &str) -> impl FnOnce(TcpStream) + Send + 'static {
-    let with = with.to_owned();
+/// Responds to one request with these bytes.
+fn respond(response: &str) -> impl FnOnce(TcpStream) + Send + 'static {
+    let response = response.to_owned();
     move |mut stream| {
         let mut request = Vec::new();
         let mut byte = [0];
         while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() > 0 {
             request.push(byte[0]);
         }
-        stream.write_all(with.as_bytes()).unwrap();
+        stream.write_all(response.as_bytes()).unwrap();
     }
 }
 
-/// Accepts the upgrade as the gateway does, checking what was asked.
+/// Accepts the upgrade as the gateway does, and checks the request.
 #[expect(clippy::result_large_err, reason = "the signature is the library's")]
 fn accept<S: Read + Write>(stream: S) -> WebSocket<S> {
     let check = |request: &Request, mut response: Response| {
         assert_eq!(request.uri().path(), "/under/v1/sessions/aaaaaaaaaaaa/attach");
         assert_eq!(request.headers()["Authorization"], format!("Bearer {TOKEN}"));
-        assert!(request.headers().get("Origin").is_none(), "only a browser has one");
+        assert!(request.headers().get("Origin").is_none(), "only browsers send it");
         let protocol = request.headers()["Sec-WebSocket-Protocol"].clone();
         assert_eq!(protocol, "bowline.v1");
         response.headers_mut().insert("Sec-WebSocket-Protocol", protocol);
@@ -74,24 +74,24 @@ fn dial(gateway: &Gateway) -> Box<dyn Transport> {
     Remote::new(gateway.clone(), &"aaaaaaaaaaaa".parse().unwrap()).dial(false).unwrap()
 }
 
-/// What came, and how it ended.
-struct Seen {
+/// The frames of a connection, and how it ended.
+struct ConnectionEnd {
     frames: Vec<String>,
     closed: Closed,
     refusal: Option<String>,
 }
 
-/// Reads as the viewer does until the connection ends, or until something is seen.
-fn read(transport: &mut dyn Transport, enough: impl Fn(&[String], &dyn Transport) -> bool) -> Option<Seen> {
+/// Reads as the viewer does until the connection ends, or until `done`.
+fn read(transport: &mut dyn Transport, done: impl Fn(&[String], &dyn Transport) -> bool) -> Option<ConnectionEnd> {
     let deadline = Instant::now() + PATIENCE;
     let mut frames = Vec::new();
-    while !enough(&frames, transport) {
-        assert!(Instant::now() < deadline, "only {frames:?}");
+    while !done(&frames, transport) {
+        assert!(Instant::now() < deadline, "timed out after {frames:?}");
         let flags = PollFlags::IN | if transport.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
         let _ = poll(&mut [PollFd::new(&transport.fd(), flags)], Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
         let got = transport.receive(&mut |frame| frames.push(describe(frame)));
         if let Err(closed) = got.and_then(|()| transport.flush()) {
-            return Some(Seen { frames, closed, refusal: transport.refusal().map(str::to_owned) });
+            return Some(ConnectionEnd { frames, closed, refusal: transport.refusal().map(str::to_owned) });
         }
     }
     None
@@ -104,12 +104,12 @@ fn describe(frame: Frame<'_>) -> String {
     }
 }
 
-fn end_of(gateway: &Gateway) -> Seen {
+fn read_to_end(gateway: &Gateway) -> ConnectionEnd {
     read(&mut *dial(gateway), |_, _| false).unwrap()
 }
 
 #[test]
-fn r1_a_refused_upgrade_tells_its_status_whose_it_is_and_when_to_come_back() {
+fn r1_a_refused_upgrade_reports_its_status_its_origin_and_when_to_retry() {
     let refusals = [
         (
             "404 Not Found\r\nBowline-Code: unknown_session\r\nContent-Length: 22\r\n\r\n{\"detail\":\"not there\"}",
@@ -124,11 +124,11 @@ fn r1_a_refused_upgrade_tells_its_status_whose_it_is_and_when_to_come_back() {
         ("502 Bad Gateway\r\nContent-Length: 5\r\n\r\n<html", 502, false, None),
     ];
     for (text, status, ours, after) in refusals {
-        let (gateway, thread) = script(answer(&format!("HTTP/1.1 {text}")));
-        let seen = end_of(&gateway);
-        assert_eq!(seen.closed, Closed::Refused { status, ours, retry_after: after.map(Duration::from_secs) });
-        assert_eq!(seen.refusal.as_deref(), (status == 404 && ours).then_some("not there"));
-        let permanent = matches!(classify(&seen.closed), Class::Permanent(Permanent::Unknown));
+        let (gateway, thread) = serve(respond(&format!("HTTP/1.1 {text}")));
+        let ended = read_to_end(&gateway);
+        assert_eq!(ended.closed, Closed::Refused { status, ours, retry_after: after.map(Duration::from_secs) });
+        assert_eq!(ended.refusal.as_deref(), (status == 404 && ours).then_some("not there"));
+        let permanent = matches!(classify(&ended.closed), Class::Permanent(Permanent::Unknown));
         assert_eq!(permanent, status == 404 && ours, "{text}");
         thread.join().unwrap();
     }
@@ -136,7 +136,7 @@ fn r1_a_refused_upgrade_tells_its_status_whose_it_is_and_when_to_come_back() {
 
 #[test]
 fn frames_go_both_ways_and_leaving_closes_with_1000() {
-    let (gateway, thread) = script(|stream| {
+    let (gateway, thread) = serve(|stream| {
         let mut socket = accept(stream);
         assert_eq!(socket.read().unwrap(), Message::text(r#"{"type":"repaint"}"#));
         let mut input = Vec::new();
@@ -162,69 +162,69 @@ fn frames_go_both_ways_and_leaving_closes_with_1000() {
 }
 
 #[test]
-fn close_codes_come_with_their_reason_after_what_was_said_before() {
+fn close_codes_arrive_with_their_reason_after_earlier_messages() {
     for (code, reason) in [(4401, "revoked"), (4429, "retry_after=3"), (1001, ""), (1000, "")] {
-        let (gateway, thread) = script(move |stream| {
+        let (gateway, thread) = serve(move |stream| {
             let mut socket = accept(stream);
-            socket.send(Message::text("last words")).unwrap();
+            socket.send(Message::text("last message")).unwrap();
             socket.close(Some(CloseFrame { code: code.into(), reason: reason.into() })).unwrap();
             while socket.read().is_ok() {}
         });
-        let seen = end_of(&gateway);
-        assert_eq!(seen.frames, ["last words"]);
-        assert_eq!(seen.closed, Closed::Code { code, reason: reason.to_owned(), done: false });
+        let ended = read_to_end(&gateway);
+        assert_eq!(ended.frames, ["last message"]);
+        assert_eq!(ended.closed, Closed::Code { code, reason: reason.to_owned(), done: false });
         thread.join().unwrap();
     }
-    let (gateway, thread) = script(|stream| {
+    let (gateway, thread) = serve(|stream| {
         let mut socket = accept(stream);
         socket.close(None).unwrap();
         while socket.read().is_ok() {}
     });
-    assert_eq!(end_of(&gateway).closed, Closed::Code { code: 1005, reason: String::new(), done: false });
+    assert_eq!(read_to_end(&gateway).closed, Closed::Code { code: 1005, reason: String::new(), done: false });
     thread.join().unwrap();
 }
 
 #[test]
-fn r9_a_cut_in_the_middle_of_a_frame_gives_what_was_whole_and_nothing_of_the_rest() {
+fn r9_a_cut_inside_a_frame_yields_the_whole_frames_before_it_and_no_more() {
     for frame in [&b"\x81\x05whole\x82\x7e\x01\x00half"[..], b"\x81\x05whole\x82", b"\x81\x05whole"] {
-        let (gateway, thread) = script(move |stream| {
+        let (gateway, thread) = serve(move |stream| {
             let mut socket = accept(stream);
             socket.get_mut().write_all(frame).unwrap();
         });
-        let seen = end_of(&gateway);
-        assert_eq!((seen.frames, seen.closed), (vec!["whole".to_owned()], Closed::Failed));
+        let ended = read_to_end(&gateway);
+        assert_eq!((ended.frames, ended.closed), (vec!["whole".to_owned()], Closed::Failed));
         thread.join().unwrap();
     }
 }
 
 #[test]
-fn r52_a_message_past_the_bound_ends_the_connection() {
-    let (gateway, thread) = script(|stream| {
+fn r52_a_message_over_the_limit_ends_the_connection() {
+    let (gateway, thread) = serve(|stream| {
         let mut socket = accept(stream);
         let _ = socket.send(Message::binary(vec![1; MAX_PAYLOAD + 1]));
         while socket.read().is_ok() {}
     });
-    let seen = end_of(&gateway);
-    assert_eq!((seen.frames.len(), seen.closed), (0, Closed::Failed));
+    let ended = read_to_end(&gateway);
+    assert_eq!((ended.frames.len(), ended.closed), (0, Closed::Failed));
     thread.join().unwrap();
 }
 
 #[test]
-fn a_server_that_never_answers_keeps_nobody_waiting() {
-    let (gateway, thread) = script(|mut stream| while stream.read(&mut [0; 4096]).is_ok_and(|n| n > 0) {});
+fn a_server_that_never_answers_does_not_block_the_viewer() {
+    let (gateway, thread) = serve(|mut stream| while stream.read(&mut [0; 4096]).is_ok_and(|n| n > 0) {});
     let mut transport = dial(&gateway);
     for _ in 0..3 {
-        assert_eq!(transport.receive(&mut |_| panic!("nothing came")), Ok(()));
+        assert_eq!(transport.receive(&mut |_| panic!("unexpected frame")), Ok(()));
         assert!(!transport.is_open() && !transport.wants_write() && !transport.has_room());
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         assert_eq!(poll(&mut [PollFd::new(&transport.fd(), PollFlags::IN)], Some(&now)), Ok(0));
     }
     drop(transport);
-    drop(thread); // ends with the dial's own deadline
+    drop(thread); // ends at the dial's deadline
 }
 
 #[test]
-fn r50_tls_is_believed_only_from_whom_the_machine_trusts() {
+fn r50_tls_requires_a_certificate_that_the_machine_trusts() {
     for trusted in [true, false] {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -234,7 +234,10 @@ fn r50_tls_is_believed_only_from_whom_the_machine_trusts() {
         let (address, thread) = listen("https", move |tcp| {
             let mut stream = StreamOwned::new(ServerConnection::new(Arc::new(config)).unwrap(), tcp);
             if !trusted {
-                assert!(stream.read(&mut [0; 64]).is_err(), "nothing is said to a stranger, the token least of all");
+                assert!(
+                    stream.read(&mut [0; 64]).is_err(),
+                    "nothing, least of all the token, is sent to an untrusted server"
+                );
                 return;
             }
             let mut socket = accept(stream);
@@ -246,12 +249,12 @@ fn r50_tls_is_believed_only_from_whom_the_machine_trusts() {
         });
         let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let root = if trusted { made.cert } else { other.cert };
-        let trust = Trust { roots: vec![root.der().clone()] };
+        let trust = TrustedRoots { roots: vec![root.der().clone()] };
         let gateway = Gateway::trusting(address, TOKEN, Some(&trust)).unwrap();
         let mut transport = dial(&gateway);
-        let seen = read(&mut *transport, |frames, _| frames.len() == 20);
-        if let Some(seen) = seen {
-            assert_eq!((trusted, seen.closed), (false, Closed::Failed));
+        let ended = read(&mut *transport, |frames, _| frames.len() == 20);
+        if let Some(ended) = ended {
+            assert_eq!((trusted, ended.closed), (false, Closed::Failed));
         } else {
             transport.send(&ClientTransmit::Text(ClientMessage::Repaint));
             transport.flush().unwrap();
@@ -262,34 +265,34 @@ fn r50_tls_is_believed_only_from_whom_the_machine_trusts() {
 }
 
 #[test]
-fn calls_tell_a_refusal_of_ours_from_a_page_of_a_proxy_and_from_silence() {
-    let ask = |gateway: &Gateway| gateway.call(&Call::get("/v1/sessions")).and_then(|answer| answer.json::<Value>());
-    let (gateway, thread) = script(answer("HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"sessions\":[]}"));
-    assert_eq!(ask(&gateway).unwrap()["sessions"], Value::Array(Vec::new()));
+fn a_gateways_refusal_a_proxys_page_and_no_response_are_different_errors() {
+    let get = |gateway: &Gateway| gateway.call(&Call::get("/v1/sessions")).and_then(|answer| answer.json::<Value>());
+    let (gateway, thread) = serve(respond("HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"sessions\":[]}"));
+    assert_eq!(get(&gateway).unwrap()["sessions"], Value::Array(Vec::new()));
     thread.join().unwrap();
     let refusal = "HTTP/1.1 404 Not Found\r\nBowline-Code: unknown_session\r\nContent-Length: 22\r\n\r\n{\"detail\":\"not there\"}";
-    let (gateway, thread) = script(answer(refusal));
-    let error = ask(&gateway).unwrap_err();
+    let (gateway, thread) = serve(respond(refusal));
+    let error = get(&gateway).unwrap_err();
     assert_eq!((error.code(), error.to_string().as_str()), (Some(Code::UnknownSession), "not there"));
     thread.join().unwrap();
     for page in
         ["HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnope", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<htm"]
     {
-        let (gateway, thread) = script(answer(page));
-        let error = ask(&gateway).unwrap_err();
+        let (gateway, thread) = serve(respond(page));
+        let error = get(&gateway).unwrap_err();
         assert!(matches!(error, CallError::NotOurs { .. }), "{error}");
         assert!(error.to_string().contains("is not Bowline"), "{error}");
         thread.join().unwrap();
     }
-    let (gateway, thread) = script(drop);
-    assert!(matches!(ask(&gateway), Err(CallError::Unreachable { .. })));
+    let (gateway, thread) = serve(drop);
+    assert!(matches!(get(&gateway), Err(CallError::Unreachable { .. })));
     thread.join().unwrap();
-    let refused = ask(&gateway).unwrap_err();
+    let refused = get(&gateway).unwrap_err();
     assert!(refused.is_passing() && refused.to_string().contains("refused"), "{refused}");
 }
 
 #[test]
-fn r49_a_token_is_never_shown_and_never_more_than_a_token() {
+fn r49_a_token_is_never_printed_and_cannot_inject_headers() {
     let gateway = |token: &str| Gateway::new("http://localhost:1".parse().unwrap(), token);
     assert_eq!(format!("{:?}", gateway(TOKEN).unwrap()), "Gateway(http://localhost:1)");
     for bad in ["", "two words", "line\r\nHost: evil", "ü"] {

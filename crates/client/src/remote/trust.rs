@@ -1,5 +1,4 @@
-//! Whose certificates are believed: the machine's own list, as its other programs use it, or the file that
-//! `SSL_CERT_FILE` names instead.
+//! Loads the trusted root certificates: the machine's own, or those in the file that `SSL_CERT_FILE` names.
 
 use std::sync::Arc;
 
@@ -10,24 +9,23 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::GatewayError;
 
-/// The roots, for both kinds of connection.
+/// Root certificates, for both HTTP and WebSocket connections.
 #[derive(Clone, Debug)]
-pub(super) struct Trust {
+pub(super) struct TrustedRoots {
     pub(super) roots: Vec<CertificateDer<'static>>,
 }
 
-impl Trust {
-    /// Reads the list.
-    pub(super) fn load() -> Result<Trust, GatewayError> {
+impl TrustedRoots {
+    pub(super) fn load() -> Result<TrustedRoots, GatewayError> {
         let found = rustls_native_certs::load_native_certs();
         if found.certs.is_empty() {
             let why = found.errors.first().map_or_else(|| "none found".to_owned(), ToString::to_string);
             return Err(GatewayError::NoRoots(why));
         }
-        Ok(Trust { roots: found.certs })
+        Ok(TrustedRoots { roots: found.certs })
     }
 
-    /// For WebSockets.
+    /// The TLS configuration of WebSockets.
     pub(super) fn rustls(&self) -> Result<Arc<ClientConfig>, GatewayError> {
         let mut store = RootCertStore::empty();
         store.add_parsable_certificates(self.roots.iter().cloned());
@@ -36,7 +34,7 @@ impl Trust {
         Ok(Arc::new(config.with_root_certificates(store).with_no_client_auth()))
     }
 
-    /// For HTTP.
+    /// The TLS configuration of HTTP requests.
     pub(super) fn ureq(&self) -> TlsConfig {
         let roots: Vec<_> = self.roots.iter().map(|root| Certificate::from_der(root.as_ref()).to_owned()).collect();
         TlsConfig::builder()

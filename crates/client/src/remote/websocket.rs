@@ -1,8 +1,7 @@
-//! The link over a WebSocket.
+//! Carries the link over a WebSocket.
 //!
-//! Finding the host, connecting, TLS and the upgrade happen on a thread of their own, so that none of them keeps keys
-//! and signals waiting. It hands over a connected socket, or says why there is none; whoever has lost interest by
-//! then has dropped the other end, and the socket with it.
+//! Name resolution, connecting, TLS and the upgrade run on a thread, so that keys and signals are not delayed. The
+//! thread sends back a connected socket or an error. If the transport has been dropped by then, so is the socket.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,55 +25,54 @@ use super::gateway::Gateway;
 use super::wire::Wire;
 use crate::transport::Transport;
 
-/// A connection with more than this waiting to be sent gets nothing new until it drains.
+/// While more bytes than this are unsent, [`Transport::has_room`] is false.
 const HIGH_WATER: usize = 64 << 10;
-/// The buffer that frames are cut from.
 const READ_BUFFER: usize = 64 << 10;
-/// What the server is asked to speak.
 const SUBPROTOCOL: HeaderValue = HeaderValue::from_static("bowline.v1");
 
-/// A WebSocket to a gateway, or the attempt to make one.
+/// A WebSocket to a gateway, or an attempt to make one.
 pub struct WebSocketTransport {
     stage: Stage,
-    /// What the server said with its refusal.
+    /// The server's message, if it refused the upgrade.
     refusal: Option<String>,
 }
 
 enum Stage {
     Dialling {
-        /// Readable once the thread is done.
+        /// Becomes readable when the thread is done.
         done: UnixStream,
         result: Receiver<Result<WebSocket<Wire>, Refusal>>,
     },
     Open(Box<WebSocket<Wire>>),
 }
 
-/// Why there is no connection.
+/// A failed attempt to connect.
 struct Refusal {
     closed: Closed,
-    words: Option<String>,
+    /// The server's message.
+    message: Option<String>,
 }
 
 impl WebSocketTransport {
-    /// Begins to connect to a path of the gateway.
+    /// Starts to connect to a path on the gateway.
     pub(super) fn dial(gateway: &Gateway, path: &str) -> io::Result<WebSocketTransport> {
         let (done, working) = UnixStream::pair()?;
-        let (hand_over, result) = sync_channel(1);
+        let (sender, result) = sync_channel(1);
         let (gateway, path) = (gateway.clone(), path.to_owned());
         std::thread::Builder::new().name("dial".into()).spawn(move || {
-            let _ = hand_over.send(connect(&gateway, &path));
+            let _ = sender.send(connect(&gateway, &path));
             drop(working);
         })?;
         Ok(WebSocketTransport { stage: Stage::Dialling { done, result }, refusal: None })
     }
 
-    /// Takes what the thread has made, if it is done.
-    fn take_over(&mut self) -> Result<(), Closed> {
+    /// Takes the thread's result, if it is done.
+    fn take_result(&mut self) -> Result<(), Closed> {
         let Stage::Dialling { result, .. } = &self.stage else { return Ok(()) };
         match result.try_recv() {
             Ok(Ok(socket)) => self.stage = Stage::Open(Box::new(socket)),
             Ok(Err(refusal)) => {
-                self.refusal = refusal.words;
+                self.refusal = refusal.message;
                 return Err(refusal.closed);
             }
             Err(TryRecvError::Empty) => {}
@@ -97,18 +95,18 @@ impl Transport for WebSocketTransport {
     }
 
     fn wants_write(&self) -> bool {
-        matches!(&self.stage, Stage::Open(socket) if socket.get_ref().waiting() > 0)
+        matches!(&self.stage, Stage::Open(socket) if socket.get_ref().unsent() > 0)
     }
 
     fn has_room(&self) -> bool {
-        matches!(&self.stage, Stage::Open(socket) if socket.get_ref().waiting() < HIGH_WATER)
+        matches!(&self.stage, Stage::Open(socket) if socket.get_ref().unsent() < HIGH_WATER)
     }
 
     fn send(&mut self, transmit: &ClientTransmit) {
         let Stage::Open(socket) = &mut self.stage else { return };
-        // An error here is one of the connection, and comes back from the next read.
+        // An error here is an error of the connection, which the next read reports.
         let _ = match transmit {
-            // On a WebSocket, whoever leaves for good says so by its close.
+            // On a WebSocket, leaving is a normal close.
             ClientTransmit::Text(ClientMessage::Leave) => {
                 socket.close(Some(CloseFrame { code: CloseCode::Normal, reason: "".into() }))
             }
@@ -134,7 +132,7 @@ impl Transport for WebSocketTransport {
     }
 
     fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), Closed> {
-        self.take_over()?;
+        self.take_result()?;
         let Stage::Open(socket) = &mut self.stage else { return Ok(()) };
         let filled = socket.get_mut().fill();
         loop {
@@ -147,7 +145,7 @@ impl Transport for WebSocketTransport {
                 }
                 Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
                 Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => break,
-                // Cut off, too long, or not a WebSocket's language: the next connection resumes.
+                // Cut off, too long, or invalid: the next connection resumes.
                 Err(_) => return Err(Closed::Failed),
             }
         }
@@ -162,20 +160,20 @@ impl Transport for WebSocketTransport {
     }
 }
 
-/// How a close frame reads; an empty one has a code of its own.
+/// Converts a close frame; one without a code counts as 1005.
 fn closed(frame: Option<CloseFrame>) -> Closed {
     let (code, reason) = frame.map_or((1005, String::new()), |frame| (frame.code.into(), frame.reason.to_string()));
     Closed::Code { code, reason, done: false }
 }
 
-/// Makes the connection, on the thread.
+/// Connects. Blocks; runs on the thread.
 fn connect(gateway: &Gateway, path: &str) -> Result<WebSocket<Wire>, Refusal> {
-    let until = Instant::now() + DIAL_WITHIN;
-    let wire = Wire::connect(&gateway.address, gateway.tls.as_ref(), until).map_err(|_| Refusal::FAILED)?;
+    let deadline = Instant::now() + DIAL_WITHIN;
+    let wire = Wire::connect(&gateway.address, gateway.tls.as_ref(), deadline).map_err(|_| Refusal::FAILED)?;
     let mut request = gateway.address.websocket(path).into_client_request().map_err(|_| Refusal::FAILED)?;
     request.headers_mut().insert("Authorization", gateway.bearer.clone());
     request.headers_mut().insert("Sec-WebSocket-Protocol", SUBPROTOCOL);
-    // The longest message that the protocol has; a longer one ends the connection.
+    // No message of the protocol is longer; a longer one ends the connection.
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(0)
@@ -186,12 +184,12 @@ fn connect(gateway: &Gateway, path: &str) -> Result<WebSocket<Wire>, Refusal> {
         Err(HandshakeError::Failure(Error::Http(response))) => return Err(refused(&response)),
         Err(_) => return Err(Refusal::FAILED),
     };
-    socket.get_mut().stop_waiting().map_err(|_| Refusal::FAILED)?;
+    socket.get_mut().stop_blocking().map_err(|_| Refusal::FAILED)?;
     Ok(socket)
 }
 
 impl Refusal {
-    const FAILED: Refusal = Refusal { closed: Closed::Failed, words: None };
+    const FAILED: Refusal = Refusal { closed: Closed::Failed, message: None };
 }
 
 fn refused(response: &Response<Option<Vec<u8>>>) -> Refusal {
@@ -201,5 +199,5 @@ fn refused(response: &Response<Option<Vec<u8>>>) -> Refusal {
         ours: header("Bowline-Code").is_some(),
         retry_after: header("Retry-After").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs),
     };
-    Refusal { closed, words: response.body().as_deref().and_then(call::problem_words) }
+    Refusal { closed, message: response.body().as_deref().and_then(call::problem_message) }
 }

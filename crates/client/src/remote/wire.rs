@@ -1,8 +1,8 @@
-//! The bytes of a WebSocket, over TCP or TLS.
+//! The byte stream below a WebSocket, over TCP or TLS.
 //!
-//! While it connects, reading and writing wait, up to a moment. From then on nothing waits: what was received is read
-//! from memory, what is written is kept until the socket takes it. TLS hides what has arrived from `poll`, so
-//! [`Wire::fill`] always turns all of what it read into received bytes.
+//! While connecting, reads and writes block until a deadline. After [`Wire::stop_blocking`] they never block: reads come
+//! from memory, and written bytes are kept until the socket accepts them. TLS can buffer data that `poll` does not see,
+//! so [`Wire::fill`] always decrypts everything that it has read.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,58 +16,59 @@ use rustls::{ClientConfig, ClientConnection};
 
 use super::address::Address;
 
-/// The most that one read takes.
+/// The most bytes per read.
 const CHUNK: usize = 64 << 10;
 
-/// A connection to a gateway.
+/// A TCP or TLS connection to a gateway.
 pub(super) struct Wire {
     tcp: TcpStream,
     tls: Option<Box<ClientConnection>>,
     received: VecDeque<u8>,
     unsent: Vec<u8>,
     chunk: Box<[u8]>,
-    /// Until then reading and writing wait; later they never do.
-    patience: Option<Instant>,
-    /// The other end has said its last.
+    /// While set, reads and writes block until this time; otherwise they never block.
+    deadline: Option<Instant>,
+    /// The other end has closed its side.
     ended: bool,
 }
 
 impl Wire {
-    /// Connects. Everything up to [`Wire::stop_waiting`] must be done by `until`.
-    pub(super) fn connect(address: &Address, tls: Option<&Arc<ClientConfig>>, until: Instant) -> io::Result<Wire> {
-        let tcp = connect(address, until)?;
+    /// Connects. Everything up to [`Wire::stop_blocking`] must be done by `deadline`.
+    pub(super) fn connect(address: &Address, tls: Option<&Arc<ClientConfig>>, deadline: Instant) -> io::Result<Wire> {
+        let tcp = connect(address, deadline)?;
         tcp.set_nodelay(true)?;
         let tls = match tls {
             None => None,
             Some(config) => {
                 let name = ServerName::try_from(address.host().to_owned()).map_err(io::Error::other)?;
                 let mut tls = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
-                // What waits is bounded by whoever writes.
+                // The caller bounds the unsent bytes.
                 tls.set_buffer_limit(None);
                 Some(Box::new(tls))
             }
         };
         let chunk = vec![0; CHUNK].into_boxed_slice();
-        Ok(Wire { tcp, tls, received: VecDeque::new(), unsent: Vec::new(), chunk, patience: Some(until), ended: false })
+        let deadline = Some(deadline);
+        Ok(Wire { tcp, tls, received: VecDeque::new(), unsent: Vec::new(), chunk, deadline, ended: false })
     }
 
-    /// From here on nothing waits.
-    pub(super) fn stop_waiting(&mut self) -> io::Result<()> {
-        self.patience = None;
+    /// Makes all later reads and writes non-blocking.
+    pub(super) fn stop_blocking(&mut self) -> io::Result<()> {
+        self.deadline = None;
         self.tcp.set_nonblocking(true)
     }
 
-    /// What to wait on.
+    /// The descriptor to poll.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.tcp.as_fd()
     }
 
-    /// Bytes that the socket has not taken.
-    pub(super) fn waiting(&self) -> usize {
+    /// The number of bytes that the socket has not accepted yet.
+    pub(super) fn unsent(&self) -> usize {
         self.unsent.len()
     }
 
-    /// Makes what TLS has to say ready for the socket.
+    /// Moves pending TLS records to the unsent bytes.
     fn encrypt(&mut self) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             while tls.wants_write() {
@@ -77,7 +78,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Reads the socket once. The end is no error here: it is read after everything that came before it.
+    /// Reads the socket once. The end of the stream is not an error here: `read` reports it after all received bytes.
     pub(super) fn fill(&mut self) -> io::Result<()> {
         let read = match self.tcp.read(&mut self.chunk) {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
@@ -103,28 +104,29 @@ impl Wire {
         self.encrypt()
     }
 
-    /// Writes what the socket takes.
+    /// Writes unsent bytes, as far as the socket accepts them.
     pub(super) fn drain(&mut self) -> io::Result<()> {
         self.encrypt()?;
         while !self.unsent.is_empty() {
-            self.wait_no_longer_than_allowed()?;
+            self.set_timeouts()?;
             match self.tcp.write(&self.unsent) {
                 Ok(written) => drop(self.unsent.drain(..written)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock && self.patience.is_none() => break,
-                // What the other end said before it closed is still to be read, and says why.
+                Err(error) if error.kind() == ErrorKind::WouldBlock && self.deadline.is_none() => break,
+                // Unread bytes may say why the other end closed, so this is not an error yet.
                 Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
                     self.unsent.clear();
                 }
-                Err(error) => return Err(late(error)),
+                Err(error) => return Err(as_timeout(error)),
             }
         }
         Ok(())
     }
 
-    fn wait_no_longer_than_allowed(&self) -> io::Result<()> {
-        let Some(until) = self.patience else { return Ok(()) };
-        let left = until.saturating_duration_since(Instant::now());
+    /// While connecting, limits blocking calls to the time left.
+    fn set_timeouts(&self) -> io::Result<()> {
+        let Some(deadline) = self.deadline else { return Ok(()) };
+        let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }
@@ -139,12 +141,12 @@ impl Read for Wire {
             if self.ended {
                 return Ok(0);
             }
-            if self.patience.is_none() {
+            if self.deadline.is_none() {
                 return Err(ErrorKind::WouldBlock.into());
             }
             self.drain()?;
-            self.wait_no_longer_than_allowed()?;
-            self.fill().map_err(late)?;
+            self.set_timeouts()?;
+            self.fill().map_err(as_timeout)?;
         }
         self.received.read(buf)
     }
@@ -170,17 +172,17 @@ impl Write for Wire {
     }
 }
 
-/// A socket's time-out looks like a socket that does not wait; the two mean different things here.
-fn late(error: io::Error) -> io::Error {
+/// A blocking socket reports a timeout as `WouldBlock`, which would be mistaken for a non-blocking one.
+fn as_timeout(error: io::Error) -> io::Error {
     if error.kind() == ErrorKind::WouldBlock { ErrorKind::TimedOut.into() } else { error }
 }
 
-/// Tries each of the host's addresses, each with its share of the time that is left.
-fn connect(address: &Address, until: Instant) -> io::Result<TcpStream> {
-    let found: Vec<_> = (address.host(), address.port()).to_socket_addrs()?.collect();
+/// Tries the host's addresses in turn, dividing the time left among them.
+fn connect(address: &Address, deadline: Instant) -> io::Result<TcpStream> {
+    let ips: Vec<_> = (address.host(), address.port()).to_socket_addrs()?.collect();
     let mut failed = io::Error::from(ErrorKind::NotFound);
-    for (at, ip) in found.iter().enumerate() {
-        let share = until.saturating_duration_since(Instant::now()) / (found.len() - at) as u32;
+    for (at, ip) in ips.iter().enumerate() {
+        let share = deadline.saturating_duration_since(Instant::now()) / (ips.len() - at) as u32;
         match TcpStream::connect_timeout(ip, share.max(Duration::from_millis(1))) {
             Ok(tcp) => return Ok(tcp),
             Err(error) => failed = error,

@@ -1,4 +1,4 @@
-//! Waiting for something to happen to a viewer, and taking it in: keys, frames, signals, time.
+//! Waits for keys, frames, signals and timers, and handles them.
 
 use std::io;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use signal_hook::consts::SIGHUP;
 use crate::attach::Outcome;
 use crate::viewer::Viewer;
 
-/// The most that is read of the terminal's keys at once.
-pub(crate) const READ: usize = 4096;
+/// The most bytes of keys that are read from the terminal at once.
+pub(crate) const MAX_READ: usize = 4096;
 
 impl Viewer<'_> {
-    /// Waits until something happens, and takes it in.
+    /// Waits for the next event or timer, and handles it.
     pub(crate) fn wait(&mut self) -> io::Result<()> {
         let mirror = self.mirror.as_ref().and_then(|mirror| mirror.poll_timeout(self.reconnector.status()));
-        // A link whose connection has ended is only read to its end.
+        // While a closed connection is drained, the link's timers do not run.
         let link = self.link.poll_timeout().filter(|_| !self.is_draining());
-        let timers = [link, self.reconnector.poll_timeout(), self.lines.poll_timeout(), mirror];
+        let timers = [link, self.reconnector.poll_timeout(), self.status_line.poll_timeout(), mirror];
         let now = self.clock.now();
         let timeout = timers.into_iter().flatten().min().map(|at| {
             let left = at.saturating_sub(now) + Duration::from_millis(1);
@@ -60,7 +60,7 @@ impl Viewer<'_> {
 
     fn handle_time(&mut self) {
         let now = self.clock.now();
-        if self.clock.slept() {
+        if self.clock.take_slept() {
             self.link.handle_wake(now);
             self.reconnector.handle_wake(now);
         }
@@ -78,7 +78,7 @@ impl Viewer<'_> {
         connection.ended = connection.transport.receive(&mut |frame| link.handle_frame(frame, now)).err();
     }
 
-    /// The connection has ended, and the terminal has not taken all of what it brought.
+    /// Whether the connection has ended, but the terminal has not accepted all of its output yet.
     fn is_draining(&self) -> bool {
         self.connection.as_ref().is_some_and(|connection| connection.ended.is_some())
     }
@@ -89,7 +89,7 @@ impl Viewer<'_> {
             self.outcome.get_or_insert(Outcome::Signalled(signal));
         }
         if self.signals.take_continued() {
-            // A shell may have changed the settings while this process was stopped.
+            // A shell may have changed the terminal's settings while this process was stopped.
             let _ = self.display.tty().make_raw();
             self.link.repaint();
         }
@@ -104,7 +104,7 @@ impl Viewer<'_> {
     }
 
     fn read_keys(&mut self) {
-        let mut bytes = [0; READ];
+        let mut bytes = [0; MAX_READ];
         match rustix::io::read(self.display.tty().input(), &mut bytes) {
             Ok(0) => drop(self.outcome.get_or_insert(Outcome::Signalled(SIGHUP))),
             Ok(n) => self.handle_keys(&bytes[..n]),

@@ -1,32 +1,31 @@
-//! One line of the viewer's own on the bottom row, drawn and erased in place: nothing scrolls, the cursor stays.
+//! Draws and erases a line on the bottom row in place, without scrolling or moving the cursor.
 //!
-//! The row that it covers is not known here; it comes back by a repaint. Saving the cursor uses the terminal's only
-//! slot, which the same repaint puts right.
+//! The covered row is not saved; a repaint restores it. Saving the cursor overwrites the terminal's only slot for that,
+//! which the same repaint restores.
 
 use bowline_proto::size::Size;
 
-/// Appends what draws `line` on the bottom row.
+/// Appends the escape sequences that draw `line` on the bottom row.
 pub(crate) fn draw(line: &str, size: Size, out: &mut Vec<u8>) {
     begin(size, out);
     out.extend_from_slice(format!("\x1b[7m{}\x1b[m", fit(line, size.cols())).as_bytes());
     end(out);
 }
 
-/// Appends what blanks the bottom row.
+/// Appends the escape sequences that blank the bottom row.
 pub(crate) fn erase(size: Size, out: &mut Vec<u8>) {
     begin(size, out);
     end(out);
 }
 
-/// Cuts a line so that it never reaches the last column, where the terminal would wrap or scroll. Only printable
-/// ASCII is let through, so that each character is one column.
+/// Cuts a line so that it never reaches the last column, where the terminal would wrap or scroll. Characters other than
+/// printable ASCII become `?`, so that each takes one column.
 pub(crate) fn fit(line: &str, cols: u16) -> String {
     let room = usize::from(cols.saturating_sub(1));
     line.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).take(room).collect()
 }
 
-/// Saves the cursor, and goes to the start of the blanked bottom row with plain text: no origin mode, no line
-/// drawing, no insertion.
+/// Saves the cursor, blanks the bottom row and moves to its start, with origin mode, line drawing and colours off.
 fn begin(size: Size, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("\x1b7\x1b[?6l\x0f\x1b(B\x1b[m\x1b[{};1H\x1b[2K", size.rows()).as_bytes());
 }
@@ -40,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r6_a_notice_stays_on_one_row() {
+    fn r6_a_line_stays_on_one_row() {
         let mut out = Vec::new();
         draw("[bowline: connection lost, retrying in 4s (attempt 3)]", Size::new(20, 5).unwrap(), &mut out);
         let text = String::from_utf8(out).unwrap();

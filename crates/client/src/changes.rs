@@ -1,32 +1,32 @@
-//! What a session's output has changed on the real terminal, and how to undo exactly that.
+//! Records what a session's output changed on the real terminal, and undoes exactly that.
 //!
-//! A full reset (RIS) would also throw away what the user had there before, some terminals' scrollback with it. So
-//! the filter notes every sequence that lasts, and detaching puts each thing back to what it is by default.
+//! A full reset (RIS) would also discard the user's own state, on some terminals even the scrollback. So the filter
+//! records every sequence with a lasting effect, and detaching resets each of these to its default.
 
 use std::collections::BTreeMap;
 
 use crate::filter::{Csi, split_code};
 
-/// The most modes that are remembered. Real programs use about thirty; a hostile one that sets more keeps the rest.
+/// The most modes that are recorded. Real programs use about thirty; modes beyond the limit are not undone.
 const MAX_MODES: usize = 256;
-/// The most entries of a stack (titles, keyboard flags) that are undone.
+/// The most entries of a stack (titles, keyboard flags) that are undone; further pushes are not counted.
 const MAX_STACK: u32 = 32;
 
 /// Private modes that are on by default: autowrap, autorepeat, the cursor, alternate scroll, Meta and Alt keys.
 const ON_BY_DEFAULT: [u32; 7] = [7, 8, 25, 1007, 1034, 1036, 1039];
-/// The alternate screen, by its three names.
+/// The three modes that switch to the alternate screen.
 const ALTERNATE: [u32; 3] = [47, 1047, 1049];
-/// Modes that say which buffer or dialect is in use; undone before and apart from the others.
+/// VT52 mode; undone before the other modes, by a sequence of its own.
 const VT52: u32 = 2;
-/// Saving the cursor is not a state.
+/// Saves the cursor; not a lasting mode.
 const SAVE_CURSOR: u32 = 1048;
 
-/// The record of changes.
+/// The lasting changes that a session's output made on the terminal.
 #[derive(Clone, Debug, Default)]
-pub struct Touched {
-    /// Private modes that were set or reset, with their value now.
+pub struct TerminalChanges {
+    /// Private modes that were set or reset, with their current value.
     private: BTreeMap<u32, bool>,
-    /// Standard modes that are set.
+    /// Standard modes that were set or reset, with their current value.
     ansi: BTreeMap<u32, bool>,
     keypad: bool,
     cursor_style: bool,
@@ -52,29 +52,33 @@ pub struct Touched {
     keyboard_set: [bool; 2],
 }
 
-impl Touched {
-    /// Whether the alternate screen shows.
-    pub fn alternate(&self) -> bool {
+impl TerminalChanges {
+    /// Whether the alternate screen is active.
+    pub fn is_alternate(&self) -> bool {
         ALTERNATE.iter().any(|mode| self.private.get(mode) == Some(&true))
     }
 
-    /// Whether a synchronised update holds back what the terminal shows.
-    pub fn synchronised(&self) -> bool {
+    /// Whether a synchronised update is in progress, which stops the terminal from redrawing.
+    pub fn is_synchronised(&self) -> bool {
         self.private.get(&2026) == Some(&true)
     }
 
-    /// Whether undoing moves the cursor away from where the program left it.
+    /// Whether [`TerminalChanges::undo`] moves the cursor away from where the program left it.
     pub fn moves_cursor(&self) -> bool {
-        self.alternate() || self.region || self.tabs || self.private.contains_key(&6) || self.private.contains_key(&69)
+        self.is_alternate()
+            || self.region
+            || self.tabs
+            || self.private.contains_key(&6)
+            || self.private.contains_key(&69)
     }
 
-    /// Whether the terminal was asked to report things by itself: the mouse, or its focus.
+    /// Whether the terminal reports mouse or focus events.
     pub fn reports_input(&self) -> bool {
         [9, 1000, 1001, 1002, 1003, 1004].iter().any(|mode| self.private.get(mode) == Some(&true))
     }
 
     /// Whether the colour that OSC `code` resets was changed.
-    pub(crate) fn changed_colour(&self, code: u32) -> bool {
+    pub(crate) fn has_colour(&self, code: u32) -> bool {
         match code {
             104 => self.palette,
             105 => self.special_palette,
@@ -83,7 +87,7 @@ impl Touched {
         }
     }
 
-    /// Notes a control sequence that goes to the terminal.
+    /// Records a control sequence.
     pub(crate) fn csi(&mut self, csi: &Csi) {
         match (csi.prefix, csi.intermediate, csi.action) {
             (b'?', 0, b'h' | b'l') => csi.numbers().for_each(|mode| self.private_mode(mode, csi.action == b'h')),
@@ -101,16 +105,16 @@ impl Touched {
             (b'>', 0, b'm' | b'n') => self.key_modifiers |= 1 << csi.first().min(7),
             (b'>', 0, b'u') => *self.stack() = (*self.stack() + 1).min(MAX_STACK),
             (b'<', 0, b'u') => *self.stack() = self.stack().saturating_sub(csi.first().max(1)),
-            (b'=', 0, b'u') => self.keyboard_set[usize::from(self.alternate())] = true,
+            (b'=', 0, b'u') => self.keyboard_set[usize::from(self.is_alternate())] = true,
             _ => {}
         }
     }
 
-    /// Notes an escape sequence, by its intermediate byte (or 0) and its final byte.
+    /// Records an escape sequence, given its intermediate byte (or 0) and its final byte.
     pub(crate) fn escape(&mut self, intermediate: u8, action: u8) {
         match (intermediate, action) {
-            // The program did a full reset itself; only the title stack outlives it.
-            (0, b'c') => *self = Touched { titles: self.titles, ..Touched::default() },
+            // A full reset by the program undoes everything but the title stack.
+            (0, b'c') => *self = TerminalChanges { titles: self.titles, ..TerminalChanges::default() },
             (0, b'=') => self.keypad = true,
             (0, b'>') => self.keypad = false,
             (0, b'H') => self.tabs = true,
@@ -120,7 +124,7 @@ impl Touched {
         }
     }
 
-    /// Notes an operating system command.
+    /// Records an operating system command.
     pub(crate) fn osc(&mut self, text: &[u8]) {
         let (code, rest) = split_code(text);
         match code {
@@ -129,21 +133,22 @@ impl Touched {
             Some(8) => self.link = true,
             Some(9) if rest.starts_with(b"4;") => self.progress = !rest.starts_with(b"4;0"),
             Some(code @ 10..=19) => self.colours |= 1 << (code - 10),
-            // Kitty's way to set the same colours.
+            // Kitty's sequence for the same colours.
             Some(21) => self.colours |= 0b1111,
             Some(22) => self.pointer = true,
             _ => {}
         }
     }
 
-    /// Appends what puts all of it back, and forgets it. `cols` is the width, for the tab stops. The cursor moves.
+    /// Appends the sequences that undo all changes, and clears the record. `cols` is the window's width, for the tab
+    /// stops. The cursor moves.
     pub fn undo(&mut self, cols: u16, out: &mut Vec<u8>) {
         let put = |out: &mut Vec<u8>, text: &str| out.extend_from_slice(text.as_bytes());
         let was = std::mem::take(self);
         if was.private.get(&VT52) == Some(&false) {
             put(out, "\x1b<");
         }
-        if was.synchronised() {
+        if was.is_synchronised() {
             put(out, "\x1b[?2026l");
         }
         was.undo_keyboard(1, out);
@@ -170,7 +175,7 @@ impl Touched {
         for code in (10..20).filter(|code| was.colours & (1 << (code - 10)) != 0) {
             put(out, &format!("\x1b]{}\x1b\\", code + 100));
         }
-        for (touched, undo) in [
+        for (changed, undo) in [
             (was.keypad, "\x1b>"),
             (was.cursor_style, "\x1b[0 q"),
             (was.protected, "\x1b[0\"q"),
@@ -183,7 +188,7 @@ impl Touched {
             (was.charset, "\x1b)B"),
             (was.region, "\x1b[r"),
         ] {
-            if touched {
+            if changed {
                 put(out, undo);
             }
         }
@@ -196,7 +201,7 @@ impl Touched {
         for _ in 0..was.titles {
             put(out, "\x1b[23;0t");
         }
-        // Shifting and colours leave no trace worth a field: the first character set again, and plain text.
+        // Shifts and text attributes are not recorded; they are always reset.
         put(out, "\x0f\x1b(B\x1b[m");
     }
 
@@ -214,7 +219,7 @@ impl Touched {
             self.private.insert(mode, on);
         }
         if ALTERNATE.contains(&mode) && !on {
-            // Leaving by any name leaves.
+            // Resetting any of the three leaves the alternate screen.
             ALTERNATE.iter().for_each(|name| {
                 self.private.remove(name);
             });
@@ -222,7 +227,7 @@ impl Touched {
     }
 
     fn stack(&mut self) -> &mut u32 {
-        let screen = usize::from(self.alternate());
+        let screen = usize::from(self.is_alternate());
         &mut self.keyboard[screen]
     }
 }
@@ -231,22 +236,22 @@ impl Touched {
 mod tests {
     use crate::filter::Filter;
 
-    /// What undoing writes after `output`, without the tail that is always there.
+    /// The sequences that undo `output`, without those that are always written at the end.
     fn undo_after(output: &str) -> String {
         let (mut filter, mut out) = (Filter::new(), Vec::new());
         filter.filter(output.as_bytes(), &mut out);
         out.clear();
-        filter.touched_mut().undo(20, &mut out);
+        filter.changes_mut().undo(20, &mut out);
         String::from_utf8(out).unwrap().strip_suffix("\x0f\x1b(B\x1b[m").unwrap().to_owned()
     }
 
     #[test]
-    fn nothing_changed_is_nothing_undone() {
+    fn without_changes_nothing_is_undone() {
         assert_eq!(undo_after("plain \x1b[31mred\x1b[m \x1b[?25l\x1b[?25h\x1b[?1049h\x1b[?1049l"), "");
     }
 
     #[test]
-    fn r24_each_change_is_put_back() {
+    fn r24_each_change_is_undone() {
         for (output, undo) in [
             ("\x1b[?1049h", "\x1b[?1049l"),
             ("\x1b[?47h\x1b[?1002;1006h", "\x1b[?47l\x1b[?1002l\x1b[?1006l"),
