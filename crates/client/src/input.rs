@@ -34,8 +34,8 @@ impl Viewer<'_> {
                 return;
             }
         }
-        // A paste arrives in pieces. Once a piece does not fit, later ones must be dropped too, even if they are shorter:
-        // the program must not get the end of a paste without its beginning.
+        // A paste arrives in pieces. Once a piece does not fit, later ones must be dropped too, even if they are
+        // shorter: the program must not get the end of a paste without its beginning.
         if !has_room {
             return self.status_line.add_dropped(bytes.len());
         }

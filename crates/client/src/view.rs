@@ -1,4 +1,4 @@
-//! Chooses what to paint: the session's output as it arrives, or a mirror of a screen of another size; and the status line.
+//! Chooses what to paint: output as it arrives, or a mirror of a screen of another size, and the status line.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! `events.jsonl`: numbered records, one line of JSON each. One process appends; any process may read.
 //!
-//! A record is complete once its newline is written. An incomplete line, left by a crash, is ignored by readers, and cut
-//! off when the file is next opened for appending.
+//! A record is complete once its newline is written. An incomplete line, left by a crash, is ignored by readers, and
+//! cut off when the file is next opened for appending.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -111,8 +111,8 @@ fn put_line<E: Serialize>(lines: &mut Vec<u8>, record: &Record<E>) -> io::Result
     Ok(())
 }
 
-/// Passes every record from `from` on to `each`, and returns the position after the last complete line. Lines that are not
-/// records, or whose event cannot be parsed, are skipped.
+/// Passes every record from `from` on to `each`, and returns the position after the last complete line. Lines that
+/// are not records, or whose event cannot be parsed, are skipped.
 pub fn read<E: DeserializeOwned>(file: &File, from: Position, mut each: impl FnMut(Record<E>)) -> io::Result<Position> {
     let mut reader = BufReader::new(ReadFrom { file, at: from.byte });
     let (mut line, mut end) = (Vec::new(), from);
@@ -163,8 +163,8 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<Option<u64>> {
     }
 }
 
-/// A digest of the sequence number and time of the record before a position. It shows whether a position belongs to this
-/// file, or to one that has since been replaced.
+/// A digest of the sequence number and time of the record before a position. It shows whether a position belongs to
+/// this file, or to one that has since been replaced.
 pub fn fingerprint(file: &File, position: Position) -> io::Result<u64> {
     let mut start = [0; FINGERPRINT as usize];
     let start = &mut start[..FINGERPRINT.min(position.byte.saturating_sub(position.last)) as usize];

@@ -6,8 +6,8 @@
 //!
 //! - [`meta`]: the command, directory, environment and sizes to start it with;
 //! - [`log`]: the ring of terminal output;
-//! - [`journal`]: its [`events`]; [`summary`] folds them for lists, with a checkpoint, and [`history`] folds them for the
-//!   session process and for replays;
+//! - [`journal`]: its [`events`]; [`summary`] folds them for lists, with a checkpoint, and [`history`] folds them for
+//!   the session process and for replays;
 //! - [`saved`]: its last screen;
 //! - [`lock`]: held while its process runs.
 //!

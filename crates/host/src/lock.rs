@@ -33,8 +33,8 @@ impl Lock {
         Lock::retry(path, &whole_file(libc::F_WRLCK), within)
     }
 
-    /// Takes the lock of one `key` in the file; `None` if it is not free within this time. Locks of different keys do not
-    /// conflict, but each conflicts with a lock of the whole file.
+    /// Takes the lock of one `key` in the file; `None` if it is not free within this time. Locks of different keys do
+    /// not conflict, but each conflicts with a lock of the whole file.
     pub fn wait_for_key(path: &Path, key: &str, within: Duration) -> io::Result<Option<Lock>> {
         Lock::retry(path, &key_range(key), within)
     }
@@ -65,9 +65,9 @@ impl Lock {
         }
     }
 
-    /// Whether the lock is held. Never takes it, so it cannot block another process. If an existing lock file cannot be
-    /// checked (for example, because no descriptors are left), it counts as held, so that no running session is declared
-    /// lost by mistake.
+    /// Whether the lock is held. Never takes it, so it cannot block another process. If an existing lock file cannot
+    /// be checked (for example, because no descriptors are left), it counts as held, so that no running session is
+    /// declared lost by mistake.
     pub fn is_held(path: &Path) -> bool {
         let file = match File::open(path) {
             Ok(file) => file,

@@ -116,8 +116,8 @@ impl Log {
         self.ring - SLACK
     }
 
-    /// Appends at most [`SLACK`] bytes. On an error of the file, the log continues in memory, with these bytes; the caller
-    /// must report that it is degraded.
+    /// Appends at most [`SLACK`] bytes. On an error of the file, the log continues in memory, with these bytes; the
+    /// caller must report that it is degraded.
     pub fn append(&self, bytes: &[u8]) -> io::Result<()> {
         debug_assert!(bytes.len() as u64 <= SLACK);
         let (from, end) = (self.end(), self.end() + bytes.len() as u64);

@@ -68,7 +68,8 @@ impl Meta {
         Ok(meta)
     }
 
-    /// Whether the file describes a session of a kind added by a newer version, even if its other fields are unreadable.
+    /// Whether the file describes a session of a kind added by a newer version, even if its other fields are
+    /// unreadable.
     pub fn is_of_unknown_kind(path: &Path) -> bool {
         #[derive(Deserialize)]
         struct OnlyKind {

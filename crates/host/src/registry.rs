@@ -90,8 +90,8 @@ pub(crate) fn damaged(home: &Home) -> Result<Vec<SessionDir>, RegistryError> {
     Ok(session_dirs(home)?.into_iter().filter(is_damaged).collect())
 }
 
-/// Finds a session by id, or else by name. Of several with the name, prefers this machine's, then a running one, then the
-/// newest. Returns [`RegistryError::Unknown`] only if the session certainly does not exist.
+/// Finds a session by id, or else by name. Of several with the name, prefers this machine's, then a running one, then
+/// the newest. Returns [`RegistryError::Unknown`] only if the session certainly does not exist.
 pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
     if let Ok(id) = key.parse::<SessionId>() {
         let dir = home.session(&id);
@@ -137,8 +137,9 @@ pub(crate) fn reread(dir: &SessionDir) -> Result<Entry, RegistryError> {
     }
 }
 
-/// Reads a session from its files; `None` only if it does not exist, or is being created or removed. Damage is an error,
-/// except in the journal of a session that has ended: that session is lost, but its screen and log are still served.
+/// Reads a session from its files; `None` only if it does not exist, or is being created or removed. Damage is an
+/// error, except in the journal of a session that has ended: that session is lost, but its screen and log are still
+/// served.
 pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
     let Some(meta) = if_found(Meta::read(&dir.meta()))? else { return Ok(None) };
     let here = meta.host == this_host();
@@ -150,8 +151,8 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         Some(started) => started,
         None => {
             let ended = here && !Lock::is_held(&dir.lock());
-            // The start is recorded before meta.json is written. So the journal is damaged, unless the whole session was
-            // removed meanwhile.
+            // The start is recorded before meta.json is written. So the journal is damaged, unless the whole session
+            // was removed meanwhile.
             if !dir.meta().try_exists()? {
                 return Ok(None);
             }
@@ -215,8 +216,8 @@ fn is_damage(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
-/// Whether this error means that the `meta.json` of an ended session is damaged. Its name, and the machine that it belongs
-/// to, are then lost.
+/// Whether this error means that the `meta.json` of an ended session is damaged. Its name, and the machine that it
+/// belongs to, are then lost.
 fn is_damaged_meta(dir: &SessionDir, error: &io::Error) -> bool {
     let unreadable = || Meta::read(&dir.meta()).is_err_and(|error| is_damage(&error));
     is_damage(error) && unreadable() && !Meta::is_of_unknown_kind(&dir.meta()) && !Lock::is_held(&dir.lock())
@@ -235,7 +236,8 @@ fn last_output(dir: &SessionDir, meta: &Meta, summary: &Summary) -> Option<Strin
     if by_events { Some(summary.last_at.clone()).filter(|at| !at.is_empty()) } else { written() }
 }
 
-/// A new epoch for a run that ended with its machine: the newest pages of the log may be lost, so old cursors are invalid.
+/// A new epoch for a run that ended with its machine: the newest pages of the log may be lost, so old cursors are
+/// invalid.
 fn epoch_after_crash(epoch: &Epoch) -> Epoch {
     let number = u32::from_str_radix(epoch.as_str(), 16).unwrap_or(0);
     Epoch::from_random((number ^ 0x7042_4e21).to_be_bytes())

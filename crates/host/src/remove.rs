@@ -156,8 +156,9 @@ pub struct PruneReport {
     pub failed: Vec<EndError>,
 }
 
-/// Removes exited terminals of this machine that exceed the retention; with `dry_run`, only reports them. Lost sessions are
-/// kept, because the user has not seen their end. A session that cannot be removed does not stop the others' removal.
+/// Removes exited terminals of this machine that exceed the retention; with `dry_run`, only reports them. Lost
+/// sessions are kept, because the user has not seen their end. A session that cannot be removed does not stop the
+/// others' removal.
 pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<PruneReport, RegistryError> {
     sweep(home);
     let readable = registry::list_files(home)?

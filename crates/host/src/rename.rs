@@ -36,8 +36,8 @@ pub enum RenameError {
     Files(#[from] io::Error),
 }
 
-/// Renames a session. A running session is renamed by its process, which alone writes its files; an ended one is renamed
-/// here. `detached_ttl`, in seconds, is set in the same step: both change, or neither does.
+/// Renames a session. A running session is renamed by its process, which alone writes its files; an ended one is
+/// renamed here. `detached_ttl`, in seconds, is set in the same step: both change, or neither does.
 pub fn rename(home: &Home, entry: &Entry, name: &SessionName, detached_ttl: Option<u64>) -> Result<(), RenameError> {
     if !entry.here {
         return Err(RenameError::Elsewhere(entry.meta.host.clone()));

@@ -1,8 +1,8 @@
 //! The file `screen`: the last screen of a session, for readers that run no emulator.
 //!
-//! The format is `BWLS`, a version byte, a checksum (u64) and the body: offset (u64), columns and rows (u16 each), then the
-//! epoch and the five renderings, each as a u32 length and bytes. Numbers are big-endian. The checksum covers the whole
-//! body, so that a damaged file is rejected as a whole.
+//! The format is `BWLS`, a version byte, a checksum (u64) and the body: offset (u64), columns and rows (u16 each),
+//! then the epoch and the five renderings, each as a u32 length and bytes. Numbers are big-endian. The checksum
+//! covers the whole body, so that a damaged file is rejected as a whole.
 
 use bowline_proto::ids::Epoch;
 use bowline_proto::size::Size;

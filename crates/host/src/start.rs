@@ -187,8 +187,8 @@ pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention
         }
     }
     let dir = home.session(&meta.id);
-    // End the old session only when everything for the new one is ready, and remove its files only when the new one runs.
-    // So a mistake in the spec leaves the old session running, and any other failure leaves its screen and log.
+    // End the old session only when everything for the new one is ready, and remove its files only when the new one
+    // runs. So a mistake in the spec leaves the old session running, and any other failure leaves its screen and log.
     let make_room = || replaced.as_ref().map_or(Ok(()), |old| remove::end(old, remove::DEFAULT_GRACE, true));
     run(home, launcher, meta, false, &make_room)?;
     if let Some(old) = replaced
@@ -223,8 +223,8 @@ fn name_taken(name: &SessionName, holder: &Entry) -> StartError {
     }
 }
 
-/// Restarts an exited or lost session: with the same id and settings, a new epoch, and offsets that continue. Does nothing
-/// if the session is running, or its epoch is not the given one.
+/// Restarts an exited or lost session: with the same id and settings, a new epoch, and offsets that continue. Does
+/// nothing if the session is running, or its epoch is not the given one.
 pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&Epoch>) -> Result<Entry, StartError> {
     if !entry.here {
         return Err(StartError::Elsewhere(entry.meta.host.clone()));

@@ -1,8 +1,8 @@
 //! Folds a session's events into a summary for lists, with a checkpoint in the file `head`.
 //!
-//! A list must not read whole journals. `head` holds the summary at a position of `events.jsonl`; a reader folds only the
-//! events after it. It is just a cache: if it is missing, or belongs to a journal that has been replaced, it is rebuilt
-//! from the events.
+//! A list must not read whole journals. `head` holds the summary at a position of `events.jsonl`; a reader folds only
+//! the events after it. It is just a cache: if it is missing, or belongs to a journal that has been replaced, it is
+//! rebuilt from the events.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,8 +20,8 @@ use crate::files::write_shared;
 use crate::home::SessionDir;
 use crate::journal::{self, Position, Record};
 
-/// A checkpoint is written after this many bytes of events: by the session process, or by a reader that had to read more
-/// than that.
+/// A checkpoint is written after this many bytes of events: by the session process, or by a reader that had to read
+/// more than that.
 pub const CHECKPOINT_EVERY: u64 = 4 << 10;
 /// How many characters of a notification are kept for lists.
 const MAX_CALL: usize = 200;

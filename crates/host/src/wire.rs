@@ -18,8 +18,8 @@ pub enum Put {
     Unreadable,
 }
 
-/// Appends a message of the link to `frames`. Output is copied from `newest`, which is in memory, if that has all of it,
-/// and otherwise read from the log.
+/// Appends a message of the link to `frames`. Output is copied from `newest`, which is in memory, if that has all of
+/// it, and otherwise read from the log.
 pub fn put<'a>(
     frames: &mut Vec<u8>,
     transmit: Transmit,

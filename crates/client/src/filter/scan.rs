@@ -20,8 +20,8 @@ fn special(byte: u8) -> bool {
     (byte == 0x05) | (byte == 0x1b) | (byte == 0x9b) | (byte == 0xc2)
 }
 
-/// The length of the control sequence at the start of `input` if it is a common one that is neither a query nor a lasting
-/// change: colours, cursor movement, erasing, inserting. 0 for any other sequence, or an incomplete one.
+/// The length of the control sequence at the start of `input` if it is a common one that is neither a query nor a
+/// lasting change: colours, cursor movement, erasing, inserting. 0 for any other sequence, or an incomplete one.
 pub(super) fn plain_sequence(input: &[u8]) -> usize {
     let Some(body) = input.strip_prefix(b"\x1b[") else { return 0 };
     match body.iter().take(64).position(|b| !matches!(b, b'0'..=b';')) {

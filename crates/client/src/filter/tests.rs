@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn r24_splitting_the_input_never_changes_the_output(input in stream(), sizes in prop::collection::vec(1usize..7, 1..8)) {
+    fn r24_splitting_never_changes_the_output(input in stream(), sizes in prop::collection::vec(1usize..7, 1..8)) {
         let out = filtered(&input);
         prop_assert_eq!(&chunked(&input, &sizes), &out);
         prop_assert_eq!(&chunked(&input, &[1]), &out);

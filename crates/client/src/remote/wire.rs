@@ -1,8 +1,8 @@
 //! The byte stream below a WebSocket, over TCP or TLS.
 //!
-//! While connecting, reads and writes block until a deadline. After [`Wire::stop_blocking`] they never block: reads come
-//! from memory, and written bytes are kept until the socket accepts them. TLS can buffer data that `poll` does not see,
-//! so [`Wire::fill`] always decrypts everything that it has read.
+//! While connecting, reads and writes block until a deadline. After [`Wire::stop_blocking`] they never block: reads
+//! come from memory, and written bytes are kept until the socket accepts them. TLS can buffer data that `poll` does
+//! not see, so [`Wire::fill`] always decrypts everything that it has read.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
