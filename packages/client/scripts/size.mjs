@@ -1,4 +1,4 @@
-/** Says how large the client is in a page: bundled, minified, gzipped. */
+/** Prints the size of the client in a page: bundled and minified, and gzipped. */
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 

@@ -2,10 +2,11 @@
  * `@bowline/client`: attach to Bowline sessions.
  *
  * - {@link Api}: sessions, logins and tokens over HTTP;
- * - {@link TerminalConnection}: a terminal that stays attached;
- * - {@link EventsConnection}: the board of sessions.
+ * - {@link TerminalConnection}: a terminal attached to one session, which reconnects and resumes;
+ * - {@link EventsConnection}: the list of all sessions (the board), kept up to date.
  *
- * Pages take their environment from `@bowline/client/browser`; the machines themselves are in `@bowline/client/core`.
+ * The environment for a page is in `@bowline/client/browser`; the underlying state machines are in
+ * `@bowline/client/core`.
  */
 export { Api } from "./api/api.js";
 export { ApiError } from "./api/error.js";

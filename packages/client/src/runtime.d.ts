@@ -1,7 +1,7 @@
 /**
- * What every JavaScript runtime has beside the language itself: all that the code outside browser/ may use.
+ * The globals that code outside browser/ may use: those that every JavaScript runtime provides.
  *
- * Only tsconfig.core.json reads this file; the packages that use the client have these types from the DOM or Node.
+ * Only tsconfig.core.json includes this file; users of the package get these types from the DOM or from Node.
  */
 
 declare class TextEncoder {

@@ -1,10 +1,10 @@
-/** The HTTP API, by `fetch`. Every failure is an {@link ApiError}. */
+/** The HTTP API over `fetch`. Every failure is an {@link ApiError}. */
 import type { TargetBuilder } from "../connection/environment.js";
 import { sessionInfo, sessionList, type UnreadableSession } from "../core/message.js";
 import { list, nullable, object, oneOf, type Shape, text } from "../core/shape.js";
 import type { ClientId, SessionInfo } from "../core/wire.js";
 import { ApiError } from "./error.js";
-import { type Call, Http } from "./http.js";
+import { Http, type RequestOptions } from "./http.js";
 import type {
   Login,
   LoginReply,
@@ -42,7 +42,7 @@ export class Api {
     this.#http = new Http(options);
   }
 
-  /** How requests and dials are let in. Set it after a login; connections use it from their next dial on. */
+  /** The credentials of requests and connections. After a change, open connections keep theirs until they reconnect. */
   get auth(): Auth {
     return this.#http.auth;
   }
@@ -51,56 +51,59 @@ export class Api {
     this.#http.auth = auth;
   }
 
-  /** Every session. One that cannot be read is passed to `unreadable` and left out. */
+  /** Lists all sessions. A session whose description cannot be parsed is passed to `unreadable` and left out. */
   async sessions(unreadable: (error: UnreadableSession) => void = () => {}): Promise<SessionInfo[]> {
     return (await this.#json("GET", "v1/sessions", object({ sessions: sessionList(unreadable) }))).sessions;
   }
 
-  /** One session, by id or name. */
+  /** Describes one session, given its id or name. */
   session(session: string): Promise<SessionInfo> {
     return this.#json("GET", pathOf(session), sessionInfo);
   }
 
-  /** Starts a terminal session. With a `key`, a repeat returns the first one. */
+  /** Starts a terminal session. Repeating the request with the same `key` returns the session that the first one started. */
   create(session: NewTerminal, key?: string): Promise<SessionInfo> {
     const body: NewSession = { kind: "terminal", ...session };
     const headers = key === undefined ? {} : { "Idempotency-Key": key };
     return this.#json("POST", "v1/sessions", sessionInfo, { body, headers });
   }
 
-  /** Renames it, or changes when it ends by itself. */
+  /** Renames a session, or changes after how long without viewers it ends. */
   change(session: string, change: SessionChange): Promise<SessionInfo> {
     return this.#json("PATCH", pathOf(session), sessionInfo, { body: change });
   }
 
-  /** Ends it and forgets it; with `keep`, ends it only. */
+  /** Ends a session and removes its files. With `keep`, the files stay. */
   async end(session: string, options: { keep?: boolean } = {}): Promise<void> {
-    await this.#http.call("DELETE", pathOf(session), options.keep ? { query: { keep: "true" } } : {}, nothing);
+    await this.#http.request("DELETE", pathOf(session), options.keep ? { query: { keep: "true" } } : {}, ignoreBody);
   }
 
-  /** A lost or exited session lives again. With `epoch`, only that life is restarted. */
+  /** Restarts a lost or exited session. With `epoch`, only if that is still its latest epoch; otherwise nothing changes. */
   restart(session: string, epoch?: string): Promise<SessionInfo> {
     const body: Restart = epoch === undefined ? {} : { epoch };
     return this.#json("POST", `${pathOf(session)}/restart`, sessionInfo, { body });
   }
 
-  /** The screen now, as text or ANSI. */
+  /** The current screen, as plain text or with ANSI escape sequences. */
   screen(session: string, format: "text" | "ansi" = "text"): Promise<string> {
-    return this.#http.call("GET", `${pathOf(session)}/screen`, { query: { format } }, (response) => response.text());
+    return this.#http.request("GET", `${pathOf(session)}/screen`, { query: { format } }, (response) => response.text());
   }
 
-  /** Output that is still kept. */
+  /** Reads output from the log: by default all that is still kept. `from` and `to` are offsets. */
   log(session: string, range: { from?: number; to?: number } = {}): Promise<LogPart> {
     const query: Record<string, string> = {};
     if (range.from !== undefined) query["from"] = String(range.from);
     if (range.to !== undefined) query["to"] = String(range.to);
-    return this.#http.call("GET", `${pathOf(session)}/log`, { query }, async (response) => {
+    return this.#http.request("GET", `${pathOf(session)}/log`, { query }, async (response) => {
       const from = /^bytes (\d+)-/.exec(response.headers.get("Content-Range") ?? "")?.[1];
       return { bytes: new Uint8Array(await response.arrayBuffer()), from: Number(from ?? range.from ?? 0) };
     });
   }
 
-  /** Exchanges a one-time code for a cookie and a key, and uses them from now on. Keep the key in the origin's own storage. */
+  /**
+   * Exchanges the one-time code of a login link for a cookie and a key, and uses them from now on. The browser keeps the
+   * cookie; store the key yourself, for example with `openStore("local")`.
+   */
   async login(code: string): Promise<LoginReply> {
     const body: Login = { code };
     const { key } = await this.#json("POST", "v1/login", object<LoginReply>({ key: text }), { body });
@@ -108,53 +111,56 @@ export class Api {
     return { key };
   }
 
-  /** Forgets the login, here and there. */
+  /** Ends the login on the server, and drops it here. */
   async logout(): Promise<void> {
-    await this.#http.call("POST", "v1/logout", { body: {} }, nothing);
+    await this.#http.request("POST", "v1/logout", { body: {} }, ignoreBody);
     this.auth = { kind: "none" };
   }
 
-  /** A single-use ticket for one dial. */
+  /** Fetches a ticket, which is valid for one WebSocket connection. */
   async ticket(): Promise<string> {
     return (await this.#json("POST", "v1/tickets", object<Pick<TicketReply, "ticket">>({ ticket: text }), { body: {} }))
       .ticket;
   }
 
-  /** The tokens and the browsers that logged in, without their secrets. */
+  /** Lists the tokens and browser logins, without their secrets. */
   async tokens(): Promise<TokenInfo[]> {
     return (await this.#json("GET", "v1/tokens", tokenList)).tokens;
   }
 
-  /** A new token; its secret is shown this once. */
+  /** Creates a token. Its secret is in the reply, and cannot be fetched again. */
   createToken(token: NewToken): Promise<TokenReply> {
     return this.#json("POST", "v1/tokens", object<TokenReply>({ id: text, token: text }), { body: token });
   }
 
-  /** Ends a token or a login, and its connections. */
+  /** Revokes a token or a browser login, and closes its connections. */
   async revokeToken(id: string): Promise<void> {
-    await this.#http.call("DELETE", `v1/tokens/${encodeURIComponent(id)}`, {}, nothing);
+    await this.#http.request("DELETE", `v1/tokens/${encodeURIComponent(id)}`, {}, ignoreBody);
   }
 
-  /** Where to dial to attach to a session. */
+  /** The `target` option of a `TerminalConnection` to a session, given its id or name. */
   attachTarget(session: string): TargetBuilder {
     return this.#target(`${pathOf(session)}/attach`, {}, ["bowline.v1"], () => this.session(session));
   }
 
-  /** Where to dial for the event stream. */
+  /** The `target` option of an `EventsConnection`. */
   eventsTarget(client: ClientId): TargetBuilder {
     return this.#target("v1/events", { client }, [], () => this.sessions());
   }
 
-  /** `ask` is a request that is refused for the same reasons as the dial, for sockets that cannot say why they failed. */
+  /**
+   * `probe` makes a request that the gateway refuses for the same reasons as the WebSocket. It finds the reason where the
+   * WebSocket class reports none.
+   */
   #target(
     path: string,
     query: Record<string, string>,
     protocols: string[],
-    ask: () => Promise<unknown>,
+    probe: () => Promise<unknown>,
   ): TargetBuilder {
     const explain = async () => {
       try {
-        await ask();
+        await probe();
         return undefined;
       } catch (error) {
         return error instanceof ApiError ? error.closed : undefined;
@@ -172,25 +178,24 @@ export class Api {
         case "ticket":
           return { url: this.#http.socketUrl(path, { ...query, ticket: await this.ticket() }), protocols };
         case "none":
-          throw new ApiError(401, "not_authenticated", "nobody is logged in", { ours: true });
+          throw new ApiError(401, "not_authenticated", "not logged in", { ours: true });
       }
     };
   }
 
-  async #json<T>(method: string, path: string, shape: Shape<T>, call: Call = {}): Promise<T> {
+  async #json<T>(method: string, path: string, shape: Shape<T>, options: RequestOptions = {}): Promise<T> {
     const read = async (response: FetchResponse) => ({ status: response.status, body: await response.text() });
-    const { status, body } = await this.#http.call(method, path, call, read);
+    const { status, body } = await this.#http.request(method, path, options, read);
     try {
       return shape(JSON.parse(body));
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
-      throw new ApiError(status, "bad_answer", `the answer to ${method} ${path} makes no sense: ${why}`, { cause });
+      throw new ApiError(status, "bad_answer", `the response to ${method} ${path} is not valid: ${why}`, { cause });
     }
   }
 }
 
-/** An answer of which only the status counts. */
-async function nothing(): Promise<void> {}
+async function ignoreBody(): Promise<void> {}
 
 function pathOf(session: string): string {
   return `v1/sessions/${encodeURIComponent(session)}`;

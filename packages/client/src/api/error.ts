@@ -1,17 +1,20 @@
-/** A refusal of the server, or a request that did not reach it. */
+/** The error of every failed API request. */
 import type { Closed } from "../core/close.js";
 import type { Code } from "../core/wire.js";
 
-/** Why a request failed: a problem of the server's (RFC 9457), or `status` 0 when no answer came. */
+/** A request that failed: the server refused it (an RFC 9457 problem), or no response came (`status` 0). */
 export class ApiError extends Error {
   override readonly name = "ApiError";
-  /** The HTTP status; 0 when no answer came. */
+  /** The HTTP status; 0 when no response came. */
   readonly status: number;
-  /** A stable problem code, such as `unknown_session`; `http` for an answer that is not Bowline's, `unreachable` for none. */
+  /**
+   * A stable problem code, such as `unknown_session`. This package adds three: `unreachable` when no response came, `http` for a
+   * response that is not from Bowline, and `bad_answer` for one that cannot be parsed.
+   */
   readonly code: Code;
-  /** It carried `Bowline-Code`, or a problem with a code: the refusal is ours, not some proxy's. */
+  /** Whether Bowline itself refused (the response has a `Bowline-Code` header), not a proxy in between. */
   readonly ours: boolean;
-  /** `Retry-After`, in milliseconds. */
+  /** The `Retry-After` header, in milliseconds. */
   readonly retryAfter: number | undefined;
 
   constructor(
@@ -27,7 +30,7 @@ export class ApiError extends Error {
     this.retryAfter = more.retryAfter;
   }
 
-  /** What it would mean for a connection. */
+  /** The same failure, as the end of a connection. */
   get closed(): Closed {
     if (this.status === 0) return { kind: "failed" };
     return { kind: "refused", status: this.status, ours: this.ours, retryAfter: this.retryAfter };

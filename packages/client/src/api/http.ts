@@ -1,23 +1,21 @@
-/** One request: where it goes, how it is let in, and what a refusal becomes. */
+/** HTTP requests: URL, credentials, timeout, and the error of a failed one. */
 import { ApiError } from "./error.js";
 import type { ApiOptions, Auth, Fetch, FetchResponse } from "./types.js";
 
-/** Milliseconds after which a request has failed. */
+/** Milliseconds until the response must begin; after that the request fails. */
 const TIMEOUT = 30_000;
-/** How many times as long the rest of an answer may take as its beginning: a whole log may be on its way over a slow line. */
-const BODY = 10;
+/** The body may take this many times the timeout, because a whole log may have to come over a slow network. */
+const BODY_FACTOR = 10;
 
-/** What a request carries. */
-export interface Call {
+export interface RequestOptions {
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly body?: object;
 }
 
-/** Requests to one gateway. */
+/** Makes requests to one gateway. */
 export class Http {
-  /** How requests and dials are let in. */
   auth: Auth;
   readonly #base: URL;
   readonly #fetch: Fetch;
@@ -28,21 +26,26 @@ export class Http {
     this.#base = new URL(base);
     this.#base.search = this.#base.hash = "";
     if (!this.#base.pathname.endsWith("/")) this.#base.pathname += "/";
-    // Bound late: a browser's fetch must be called on its own global.
+    // Looked up at each call: a browser's fetch must be called on the global object.
     this.#fetch = fetch ?? ((url, init) => (globalThis as unknown as { fetch: Fetch }).fetch(url, init));
     this.#timeout = timeout;
   }
 
-  /** The URL of a WebSocket. */
+  /** The `ws:` or `wss:` URL of a path. */
   socketUrl(path: string, query: Readonly<Record<string, string>>): string {
     const url = this.#url(path, query);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     return url.href;
   }
 
-  /** Makes a request and reads the answer, all of it in time; whatever is not a success is an {@link ApiError}. */
-  async call<T>(method: string, path: string, call: Call, read: (response: FetchResponse) => Promise<T>): Promise<T> {
-    const { query = {}, headers = {}, body } = call;
+  /** Makes a request and reads the response with `read`. Any failure, also a timeout, is an {@link ApiError}. */
+  async request<T>(
+    method: string,
+    path: string,
+    options: RequestOptions,
+    read: (response: FetchResponse) => Promise<T>,
+  ): Promise<T> {
+    const { query = {}, headers = {}, body } = options;
     const abort = new AbortController();
     let limit = this.#timeout;
     const arm = (): unknown => setTimeout(() => abort.abort(), limit);
@@ -56,14 +59,14 @@ export class Http {
         ...(body ? { body: JSON.stringify(body) } : {}),
       });
       clearTimeout(timer as number);
-      limit *= BODY;
+      limit *= BODY_FACTOR;
       timer = arm();
       if (response.ok) return await read(response);
-      throw await refusal(response);
+      throw await errorOf(response);
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
-      const why = abort.signal.aborted ? `no answer in ${limit / 1000} s` : String(cause);
-      throw new ApiError(0, "unreachable", `Bowline cannot be reached: ${why}`, { cause });
+      const why = abort.signal.aborted ? `no response within ${limit / 1000} s` : String(cause);
+      throw new ApiError(0, "unreachable", `cannot reach Bowline: ${why}`, { cause });
     } finally {
       clearTimeout(timer as number);
     }
@@ -96,8 +99,8 @@ export class Http {
   }
 }
 
-/** What a response says about why not: a problem (RFC 9457) of ours, or just a status of somebody in between. */
-async function refusal(response: FetchResponse): Promise<ApiError> {
+/** The error of a response: from its RFC 9457 problem document, or only from its status if it has none. */
+async function errorOf(response: FetchResponse): Promise<ApiError> {
   const seconds = Number(response.headers.get("Retry-After") ?? NaN);
   const retryAfter = Number.isFinite(seconds) ? seconds * 1000 : undefined;
   const header = response.headers.get("Bowline-Code");
@@ -105,10 +108,10 @@ async function refusal(response: FetchResponse): Promise<ApiError> {
   try {
     problem = Object(JSON.parse(await response.text())) as typeof problem;
   } catch {
-    // Not a problem document; the status has to do.
+    // Not a problem document: the status has to do.
   }
   const code = header ?? (typeof problem.code === "string" ? problem.code : "http");
-  const message = [problem.detail, problem.title].find((words) => typeof words === "string");
-  const words = message ?? `HTTP status ${response.status}`;
-  return new ApiError(response.status, code, words, { ours: header !== null, retryAfter });
+  const text = [problem.detail, problem.title].find((field) => typeof field === "string");
+  const message = text ?? `HTTP status ${response.status}`;
+  return new ApiError(response.status, code, message, { ours: header !== null, retryAfter });
 }

@@ -1,32 +1,30 @@
-/** What the HTTP API is called with, and what it gives, beside the bodies in `bodies.ts`. */
+/** The options and results of the HTTP API; the types of request and response bodies are in `bodies.ts`. */
 
-/** How requests and dials are let in. */
+/** The credentials of requests and WebSocket connections. */
 export type Auth =
-  /** A page: the cookie, and the key that its own origin keeps. */
+  /** For a page: the login cookie, and the key that `login` returned. */
   | { readonly kind: "browser"; readonly key: string }
-  /** A program: a token in the `Authorization` header. */
+  /** For a program: a token, sent in the `Authorization` header. */
   | { readonly kind: "bearer"; readonly token: string }
   /**
-   * A program whose WebSocket can send no header: a token for requests, and a ticket (fetched before each dial) in the URL of
-   * the WebSocket. With a `key` instead, a page whose cookie does not reach the WebSocket.
+   * For a program whose WebSocket class cannot send headers: requests use the token, and each WebSocket URL carries a ticket
+   * that is fetched just before. With a `key` in place of the token: for a page whose cookie is not sent with WebSockets.
    */
   | { readonly kind: "ticket"; readonly token?: string; readonly key?: string }
-  /** Nobody yet: only `login` works. */
+  /** Not logged in: only `login` works. */
   | { readonly kind: "none" };
 
-/** What the API is made of. */
 export interface ApiOptions {
-  /** Where Bowline is, with its sub-path if it has one: `https://host/terminals/`. */
+  /** The URL of the gateway, including its sub-path if it has one: `https://host/terminals/`. */
   readonly base: string;
-  /** How to be let in. */
   readonly auth: Auth;
-  /** `fetch`, unless the global one is meant. */
+  /** The global `fetch` by default. */
   readonly fetch?: Fetch;
-  /** Milliseconds after which a request without an answer has failed; 30 s by default. The answer may take ten times as long. */
+  /** Milliseconds until a response must begin; 30,000 by default. Its body may take ten times as long. */
   readonly timeout?: number;
 }
 
-/** As much of `fetch` as is used. */
+/** The part of `fetch` that is used. */
 export type Fetch = (
   url: string,
   init: {
@@ -38,7 +36,7 @@ export type Fetch = (
   },
 ) => Promise<FetchResponse>;
 
-/** As much of a response as is used. */
+/** The part of a `Response` that is used. */
 export interface FetchResponse {
   readonly ok: boolean;
   readonly status: number;
@@ -50,6 +48,6 @@ export interface FetchResponse {
 /** Part of a session's log. */
 export interface LogPart {
   readonly bytes: Uint8Array;
-  /** The place of the first byte. */
+  /** The offset of the first byte. */
   readonly from: number;
 }

@@ -1,4 +1,4 @@
-/** What a page adds: its lifecycle, its WebSocket, and storage that may refuse. */
+/** The environment of a web page: its WebSocket, its visibility, and storage that never throws. */
 import type { Environment } from "../connection/environment.js";
 import { realTimers } from "../connection/plain.js";
 import { standardSockets } from "../connection/sockets.js";
@@ -7,7 +7,7 @@ import { pageLifecycle } from "./lifecycle.js";
 export { pageLifecycle, type PageWindow } from "./lifecycle.js";
 export { openStore, reloadedFrom, type Store } from "./store.js";
 
-/** The page as the world of a connection. */
+/** An environment that uses the page's own WebSocket, timers and visibility. */
 export function browserEnvironment(): Environment {
   return {
     socket: (target, events) => standardSockets(WebSocket)(target, events),

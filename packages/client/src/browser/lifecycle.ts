@@ -1,12 +1,12 @@
 /** The page's lifecycle: visibilitychange, pageshow from the back/forward cache, freeze and resume, online. */
 import type { Lifecycle, LifecycleSignal } from "../connection/environment.js";
 
-/** As much of a window as is used. */
+/** The part of a `Window` that {@link pageLifecycle} uses. */
 export interface PageWindow extends Pick<EventTarget, "addEventListener" | "removeEventListener"> {
   readonly document: Pick<Document, "visibilityState" | "addEventListener" | "removeEventListener">;
 }
 
-/** The lifecycle of a page. It listens only while somebody is subscribed. */
+/** The lifecycle of a page. It has listeners on the page only while it has a subscriber. */
 export function pageLifecycle(page: PageWindow = window): Lifecycle {
   const { document } = page;
   const isHidden = () => document.visibilityState === "hidden";
@@ -15,7 +15,7 @@ export function pageLifecycle(page: PageWindow = window): Lifecycle {
       return isHidden();
     },
     subscribe(listener) {
-      const told: [
+      const sources: [
         Pick<EventTarget, "addEventListener" | "removeEventListener">,
         string,
         (event: Event) => LifecycleSignal | undefined,
@@ -23,11 +23,11 @@ export function pageLifecycle(page: PageWindow = window): Lifecycle {
         [document, "visibilitychange", () => (isHidden() ? "hidden" : "visible")],
         [document, "freeze", () => "frozen"],
         [document, "resume", () => "resumed"],
-        // Without `persisted` it is an ordinary load, and nothing slept.
+        // Without `persisted` it is an ordinary page load, not a return from the back/forward cache.
         [page, "pageshow", (event) => ((event as PageTransitionEvent).persisted ? "restored" : undefined)],
         [page, "online", () => "online"],
       ];
-      const removers = told.map(([source, type, signalOf]) => {
+      const removers = sources.map(([source, type, signalOf]) => {
         const handle = (event: Event) => {
           const signal = signalOf(event);
           if (signal) listener(signal);

@@ -1,22 +1,23 @@
-/** Storage that never throws. */
+/** Key-value storage in the page that never throws, and the client id from before a reload. */
 import { isClientId } from "../core/ids.js";
 import type { ClientId } from "../core/wire.js";
 
-/** A few words kept for later; in memory only, where the page may keep nothing. */
+/** A few strings kept by the browser, or in memory where the browser allows no storage. */
 export interface Store {
   get(name: string): string | undefined;
   set(name: string, value: string): void;
   remove(name: string): void;
 }
 
-/** As much of `localStorage` and `sessionStorage` as is used. */
+/** The part of `localStorage` and `sessionStorage` that is used. */
 type Backing = Pick<Storage, "getItem" | "setItem" | "removeItem">;
 
 /**
- * `localStorage` or `sessionStorage`. In private mode, with storage disabled or full, each access may throw; what could not be
- * written is then kept in memory until the page goes.
+ * Opens `localStorage` or `sessionStorage`. In private mode, or with storage disabled or full, any access may throw; a value
+ * that cannot be written is then kept in memory until the page closes.
  */
 export function openStore(kind: "local" | "session", open: () => Backing = () => backingOf(kind)): Store {
+  /** Values that could not be written; `undefined` for one that could not be removed. */
   const memory = new Map<string, string | undefined>();
   const attempt = <T>(access: (backing: Backing) => T): { value: T } | undefined => {
     try {
@@ -45,12 +46,14 @@ function backingOf(kind: "local" | "session"): Backing {
   return kind === "local" ? window.localStorage : window.sessionStorage;
 }
 
-/** Under which name `sessionStorage` has this page load's client id, for the next. */
+/** The `sessionStorage` key under which a page load leaves its client id for the next one. */
 const CLIENT = "bowline.client";
 
 /**
- * The client id before a reload, for `was`; from now on, `client` is kept for the next. A duplicated tab copies it and so asks
- * to inherit the size, which it only does once the first tab is gone.
+ * Returns the client id that this page had before a reload, for the option `was`, and stores `client` for the next reload.
+ *
+ * A duplicated tab inherits the stored id, too, and so also asks for the size ownership of the first tab. The session grants
+ * that only once the first tab is gone.
  */
 export function reloadedFrom(client: ClientId, store: Store = openStore("session")): ClientId | undefined {
   const before = store.get(CLIENT);

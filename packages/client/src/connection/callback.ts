@@ -1,6 +1,6 @@
-/** Calling what users gave us. */
+/** Calls to functions that the user of this package provides. */
 
-/** Calls it. What it throws is the runtime's to report, and never stops a connection. */
+/** Calls a callback. An exception in it is left to the runtime to report as uncaught, and does not stop the connection. */
 export function safely(call: () => void): void {
   try {
     call();

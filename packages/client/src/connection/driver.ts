@@ -1,6 +1,6 @@
 /**
- * Runs one protocol over connection after connection: it reads and writes for the state machines, which decide. The
- * reconnector decides when to dial, the protocol what to send; this file owns the socket, the timer and the listeners.
+ * Runs a protocol over one connection after another. The state machines decide: the reconnector when to dial, the protocol
+ * what to send. The driver does the IO for them, and owns the socket, the timer and the listeners.
  */
 import { type Backoff, BROWSER } from "../core/backoff.js";
 import { ABNORMAL, type Closed, NORMAL } from "../core/close.js";
@@ -10,25 +10,24 @@ import { Reconnector, type Status } from "../core/link/reconnect.js";
 import type { Environment, LifecycleSignal, Socket, Target, TargetBuilder } from "./environment.js";
 import type { ConnectionError, ConnectionState } from "./state.js";
 
-/** How a superseded socket is closed: not 1000, which would say that the client leaves for good. */
+/** The close code for a socket that is replaced. Not 1000, which would mean that the client leaves for good. */
 const DROPPED = 4000;
 
-/** The longest delay that timers know; a longer one would be over at once. What is due later is looked at again then. */
-const LONGEST = 2 ** 31 - 1;
+/** The longest delay that `setTimeout` supports; it would fire at once for a longer one. A longer wait takes several timers. */
+const MAX_DELAY = 2 ** 31 - 1;
 
-/** What a driver is made of. */
 export interface DriverOptions {
   readonly environment: Environment;
   readonly target: TargetBuilder;
   readonly backoff?: Backoff | undefined;
   readonly protocol: Protocol;
-  /** Hands the next event of the protocol to the user. False when there was none. */
+  /** Passes the next event of the protocol to the user's callbacks. Returns false if there is none. */
   readonly deliver: () => boolean;
   readonly show: (state: ConnectionState) => void;
   readonly report: (error: ConnectionError) => void;
 }
 
-/** One dial and the connection it led to. */
+/** One dial, and the connection that it opened. */
 interface Dial {
   readonly generation: number;
   readonly since: number;
@@ -36,13 +35,13 @@ interface Dial {
   socket?: Socket;
   opened: boolean;
   attached: boolean;
-  /** A wake found it under way, and nothing was heard of it since: if it is lost, the wake still calls for a dial. */
-  doubted: boolean;
-  /** What the server said, in words, that it closes with. */
+  /** Nothing was received since the last wake. If this dial turns out to be dead, the wake causes another at once. */
+  suspect: boolean;
+  /** The close code that the server announced in a message. */
   closing?: Closed;
 }
 
-/** The life of a connection. */
+/** Connects, reconnects, and moves frames and events for one protocol. */
 export class Driver {
   readonly #options: DriverOptions;
   readonly #environment: Environment;
@@ -73,22 +72,20 @@ export class Driver {
     this.work();
   }
 
-  /** The state. */
   get state(): ConnectionState {
     return this.#state;
   }
 
-  /** The dial that counts, for what outlives a connection. */
+  /** The number of the current dial, or 0. Lets a late callback find out that its connection was replaced. */
   get generation(): number {
     return this.#dial?.generation ?? 0;
   }
 
-  /** The time. */
   now(): number {
     return this.#environment.timers.now();
   }
 
-  /** The user asked, or has logged in. */
+  /** Reconnects now: the user asked for it, or has logged in. */
   retry(): void {
     if (this.#disposed) return;
     if (this.#state.name === "needs-login") {
@@ -99,31 +96,31 @@ export class Driver {
     }
   }
 
-  /** The session exited: there is nothing more to come. */
+  /** The session exited: there is nothing more to receive. */
   end(): void {
     this.#reconnector.handleEnded();
     this.work();
   }
 
-  /** The server said in a message with which code it closes this connection. */
+  /** The server announced the code with which it is about to close this connection. */
   closing(code: number, reason: string): void {
     if (this.#dial) this.#dial.closing = { kind: "code", code, reason, done: false };
   }
 
-  /** Leaves for good, and calls nothing back any more. */
+  /** Closes the connection for good. No callback is called afterwards. */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
     this.#reconnector.handleEnded();
     this.#protocol.handleEnded(this.now());
     if (!isOver(this.#state)) this.#state = { name: "ended", reason: "" };
-    this.#letGo(NORMAL, "left");
+    this.#dropSocket(NORMAL, "client left");
     this.#release();
   }
 
   /**
-   * Does everything that there is to do, then sets the timer. Called after each fact; a call from within (a callback that
-   * types, say) is part of the work under way.
+   * Does all pending work, then sets the timer. To be called after each `handle*` of a state machine. A nested call, for
+   * example from a callback that types, returns at once: the outer call does its work.
    */
   work(): void {
     if (this.#working || this.#disposed) return;
@@ -136,7 +133,7 @@ export class Driver {
     this.#setTimer();
   }
 
-  /** One thing. False when there is nothing to do. */
+  /** Does one piece of work. Returns false if there is none. */
   #step(): boolean {
     const dial = this.#dial;
     if (dial && !dial.attached && this.#protocol.attached) {
@@ -144,10 +141,10 @@ export class Driver {
       this.#reconnector.handleAttached(dial.generation, this.now());
       return true;
     }
-    return this.#act() || this.#options.deliver() || this.#transmit();
+    return this.#doAction() || this.#options.deliver() || this.#transmit();
   }
 
-  #act(): boolean {
+  #doAction(): boolean {
     const action = this.#reconnector.pollAction();
     switch (action?.kind) {
       case undefined:
@@ -157,11 +154,11 @@ export class Driver {
         return true;
       case "drop":
         if (this.#dial?.generation === action.generation) {
-          const left = this.#reconnector.status.name === "ended";
-          const { doubted } = this.#dial;
-          this.#letGo(left ? NORMAL : DROPPED, left ? "left" : "superseded");
+          const ended = this.#reconnector.status.name === "ended";
+          const { suspect } = this.#dial;
+          this.#dropSocket(ended ? NORMAL : DROPPED, ended ? "client left" : "superseded");
           this.#protocol.handleDisconnected(this.now());
-          if (doubted) this.#wakeReconnector();
+          if (suspect) this.#wakeReconnector();
         }
         return true;
       case "show":
@@ -171,19 +168,20 @@ export class Driver {
   }
 
   #startDial(generation: number, freshTicket: boolean): void {
-    const dial: Dial = { generation, since: this.now(), opened: false, attached: false, doubted: false };
+    const dial: Dial = { generation, since: this.now(), opened: false, attached: false, suspect: false };
     this.#dial = dial;
-    // What a superseded dial leads to is nobody's business any more.
+    // Events of a replaced dial are ignored.
     const ifCurrent = (then: () => void) => {
       if (this.#dial === dial && !this.#disposed) then();
     };
-    const ask = async () => this.#options.target({ freshTicket });
-    ask().then(
+    const buildTarget = async () => this.#options.target({ freshTicket });
+    buildTarget().then(
       (target) => ifCurrent(() => this.#open(dial, target, ifCurrent)),
       (cause: unknown) =>
         ifCurrent(() => {
-          this.#options.report({ source: "target", message: `where to dial is not known: ${messageOf(cause)}`, cause });
-          this.#closed(dial, closedBy(cause));
+          const message = `cannot determine where to connect: ${messageOf(cause)}`;
+          this.#options.report({ source: "target", message, cause });
+          this.#handleClosed(dial, closedBy(cause));
         }),
     );
   }
@@ -195,42 +193,42 @@ export class Driver {
         opened: () =>
           ifCurrent(() => {
             dial.opened = true;
-            dial.doubted = false;
+            dial.suspect = false;
             this.#reconnector.handleOpened(dial.generation);
             this.#protocol.handleConnected(this.now(), target.key);
             this.work();
           }),
         received: (data) =>
           ifCurrent(() => {
-            dial.doubted = false;
+            dial.suspect = false;
             this.#protocol.handleFrame(data, this.now());
             this.work();
           }),
         closed: (closed) => ifCurrent(() => this.#handleSocketClosed(dial, closed, ifCurrent)),
       });
     } catch (cause) {
-      this.#options.report({ source: "socket", message: `no socket could be made: ${messageOf(cause)}`, cause });
-      this.#closed(dial, { kind: "failed" });
+      this.#options.report({ source: "socket", message: `cannot create a WebSocket: ${messageOf(cause)}`, cause });
+      this.#handleClosed(dial, { kind: "failed" });
     }
   }
 
   #handleSocketClosed(dial: Dial, closed: Closed, ifCurrent: (then: () => void) => void): void {
-    const mute = closed.kind === "failed" || (closed.kind === "code" && closed.code === ABNORMAL);
+    const hasNoReason = closed.kind === "failed" || (closed.kind === "code" && closed.code === ABNORMAL);
     const explain = dial.target?.explain;
-    if (dial.opened || !mute || !explain) return this.#closed(dial, dial.closing ?? closed);
+    if (dial.opened || !hasNoReason || !explain) return this.#handleClosed(dial, dial.closing ?? closed);
     explain().then(
-      (explained) => ifCurrent(() => this.#closed(dial, explained ?? closed)),
-      () => ifCurrent(() => this.#closed(dial, closed)),
+      (explained) => ifCurrent(() => this.#handleClosed(dial, explained ?? closed)),
+      () => ifCurrent(() => this.#handleClosed(dial, closed)),
     );
   }
 
-  /** A dial failed, or its connection ended. */
-  #closed(dial: Dial, closed: Closed): void {
+  /** The dial failed, or its connection ended. */
+  #handleClosed(dial: Dial, closed: Closed): void {
     this.#dial = undefined;
     this.#reason = closed.kind === "code" ? closed.reason : "";
     this.#protocol.handleDisconnected(this.now());
     this.#reconnector.handleClosed(dial.generation, closed, this.#jitter(), this.now());
-    if (dial.doubted) this.#wakeReconnector();
+    if (dial.suspect) this.#wakeReconnector();
     this.work();
   }
 
@@ -240,16 +238,16 @@ export class Driver {
     const transmit = this.#protocol.pollTransmit(this.now());
     if (!transmit) return false;
     if (transmit.kind === "close") {
-      // Something made no sense, or nothing came for too long: the next connection resumes.
-      this.#letGo(transmit.code, transmit.reason);
-      this.#closed(dial, { kind: "failed" });
+      // The server broke the protocol, or was silent for too long. The next connection resumes.
+      this.#dropSocket(transmit.code, transmit.reason);
+      this.#handleClosed(dial, { kind: "failed" });
       return true;
     }
     try {
       dial.socket.send(transmit.frame);
     } catch {
-      this.#letGo(DROPPED, "cannot send");
-      this.#closed(dial, { kind: "failed" });
+      this.#dropSocket(DROPPED, "cannot send");
+      this.#handleClosed(dial, { kind: "failed" });
     }
     return true;
   }
@@ -277,23 +275,23 @@ export class Driver {
     this.#reconnector.handleHidden(this.now());
   }
 
-  /** A connection that seems open is not believed, one that is lost is dialled at once. */
+  /** Checks a connection that seems open, and dials at once if there is none. */
   #wake(): void {
     this.#protocol.handleWake(this.now());
-    // One that slept for too long is given up here, so that the reconnector dials now and not after a delay.
+    // A connection that was asleep for too long is closed here, so that the reconnector dials now and not after a delay.
     this.work();
     const dial = this.#dial;
-    // A dial of this moment is the wake's own.
-    if (dial && (dial.opened || this.now() - dial.since > PROBE_WITHIN)) dial.doubted = true;
+    // A dial that has just begun needs no check.
+    if (dial && (dial.opened || this.now() - dial.since > PROBE_WITHIN)) dial.suspect = true;
     this.#wakeReconnector();
     this.work();
   }
 
-  /** Tries reset, and a dial at once unless one is under way. */
+  /** Resets the count of attempts, and dials at once unless a dial is under way. */
   #wakeReconnector(): void {
     this.#reconnector.handleWake(this.now());
     this.#hidden = false;
-    // Back online, and still nobody looks: this one dial, then a try a minute.
+    // The page is online again but still hidden: after this dial, one a minute.
     if (this.#environment.lifecycle.hidden) this.#hide();
   }
 
@@ -302,7 +300,7 @@ export class Driver {
     if (this.#timer?.at === at) return;
     this.#clearTimer();
     if (at === Infinity) return;
-    const delay = Math.min(Math.max(Math.ceil(at - this.now()), 0), LONGEST);
+    const delay = Math.min(Math.max(Math.ceil(at - this.now()), 0), MAX_DELAY);
     const id = this.#environment.timers.set(() => this.#handleTimer(at), delay);
     this.#timer = { id, at };
   }
@@ -310,12 +308,12 @@ export class Driver {
   #handleTimer(due: number): void {
     this.#timer = undefined;
     const now = this.now();
-    // Timers of hidden pages are late by design; of others, because the machine slept.
+    // Browsers delay the timers of hidden pages. In a visible page, a late timer means that the machine slept.
     if (now - due > LATE && !this.#environment.lifecycle.hidden) this.#wake();
     if (this.#disposed) return;
     const dialDue = this.#reconnector.pollTimeout();
     if (this.#dial && !this.#dial.target && dialDue !== undefined && dialDue <= now) {
-      this.#options.report({ source: "target", message: "where to dial was not answered in time; trying again" });
+      this.#options.report({ source: "target", message: "determining where to connect took too long; trying again" });
     }
     this.#protocol.handleTimeout(now);
     this.#reconnector.handleTimeout(this.#jitter(), now);
@@ -327,14 +325,14 @@ export class Driver {
     this.#timer = undefined;
   }
 
-  /** Closes the socket under way, from now on a stranger. */
-  #letGo(code: number, reason: string): void {
+  /** Closes the current socket, if any, and ignores its events from now on. */
+  #dropSocket(code: number, reason: string): void {
     const socket = this.#dial?.socket;
     this.#dial = undefined;
     try {
       socket?.close(code, reason);
     } catch {
-      // It is given up in any case.
+      // It is dropped in any case.
     }
   }
 
@@ -369,7 +367,7 @@ function stateOf(status: Status, reason: string, now: number): ConnectionState {
   }
 }
 
-/** What a failed request for a ticket means for the dial: a refusal says more than a failure. */
+/** How a dial failed whose target builder threw: a refused request for a ticket says why, any other error does not. */
 function closedBy(cause: unknown): Closed {
   const closed = (cause as { closed?: Closed } | undefined)?.closed;
   return closed?.kind === "refused" ? closed : { kind: "failed" };

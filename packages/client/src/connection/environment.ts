@@ -1,73 +1,73 @@
 /**
- * The world of a connection: sockets, time, chance and the page. All of it is passed in, so that tests own all of it.
+ * What a connection uses from outside: sockets, time, randomness and page visibility. All of it is passed in, so that tests
+ * can control it.
  */
 import type { Closed } from "../core/close.js";
 
-/** What a connection needs of the world. `browserEnvironment()` and `plainEnvironment()` make one. */
+/** What a connection uses from outside. `browserEnvironment()` and `plainEnvironment()` return one. */
 export interface Environment {
-  /** Opens a WebSocket. */
   readonly socket: SocketFactory;
-  /** Time. */
   readonly timers: Timers;
   /** A number in [0, 1), like `Math.random`. */
   readonly random: () => number;
-  /** Whether anybody looks, and what wakes a connection. */
   readonly lifecycle: Lifecycle;
 }
 
-/** A clock in milliseconds that never goes back and counts sleep, and timers. */
+/** Timers, and a clock in milliseconds that never goes back and includes time during which the machine slept. */
 export interface Timers {
   now(): number;
   set(callback: () => void, ms: number): unknown;
   clear(timer: unknown): void;
 }
 
-/** Where to dial, and how to be let in. */
+/** Where to connect, and with which credentials. */
 export interface Target {
   /** A `ws:` or `wss:` URL. */
   readonly url: string;
-  /** Subprotocols to offer. */
+  /** The WebSocket subprotocols to offer. */
   readonly protocols: readonly string[];
-  /** Headers, for sockets that can send some. */
+  /** For WebSocket classes that can send headers. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** A browser's origin key, for the first message. */
+  /** The key of a browser login; it is sent in the first message. */
   readonly key?: string;
   /**
-   * Asks why a dial failed, when the socket could not say: a refused upgrade shows its status to nobody but itself.
-   * Resolves to nothing when it does not know either.
+   * Finds out why connecting failed. It is called when the WebSocket does not report the HTTP status of a refused upgrade;
+   * most classes do not. Resolves to `undefined` if the reason stays unknown.
    */
   readonly explain?: () => Promise<Closed | undefined>;
 }
 
 /**
- * Says where to dial, anew for each dial. A failure is reported and counts as a failed dial; an answer that takes longer than
- * 15 s comes too late. `freshTicket` says that the last ticket was refused.
+ * Returns where to connect; called before each attempt. An exception, or a result that takes more than 15 s, is reported and
+ * counts as a failed attempt. `freshTicket` is true if the server refused the last ticket.
  */
 export type TargetBuilder = (request: { freshTicket: boolean }) => Target | Promise<Target>;
 
-/** Opens a socket. It may throw, which counts as a failed dial. */
+/** Opens a WebSocket. If it throws, that counts as a failed attempt. */
 export type SocketFactory = (target: Target, events: SocketEvents) => Socket;
 
-/** An open, or opening, WebSocket. */
+/** A WebSocket that is open, or about to be. */
 export interface Socket {
   send(data: string | Uint8Array): void;
   close(code: number, reason: string): void;
 }
 
-/** What a socket tells. Nothing after `closed`. */
+/** The callbacks of a socket. None is called after `closed`. */
 export interface SocketEvents {
   opened(): void;
   received(data: string | Uint8Array): void;
   closed(closed: Closed): void;
 }
 
-/** What happens to a page. `hidden` and `frozen` stop the backoff; the others wake the connection. */
+/**
+ * What happened to a page. After `hidden` and `frozen`, a lost connection is tried at most once a minute; the others wake it:
+ * an open connection is checked, a lost one is tried at once.
+ */
 export type LifecycleSignal = "hidden" | "frozen" | "visible" | "restored" | "resumed" | "online";
 
-/** Whether anybody looks, and what wakes a connection. */
+/** Whether the page is visible, and what wakes a connection. */
 export interface Lifecycle {
-  /** Nobody looks now. */
   readonly hidden: boolean;
-  /** Calls the listener until the returned function is called. */
+  /** Calls `listener` for each signal, until the returned function is called. */
   subscribe(listener: (signal: LifecycleSignal) => void): () => void;
 }

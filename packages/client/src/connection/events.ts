@@ -1,4 +1,4 @@
-/** The board: which sessions there are, kept true over any number of connections. */
+/** The board: the list of all sessions, kept up to date across reconnects. */
 import type { Backoff } from "../core/backoff.js";
 import { Feed, type FeedEvent } from "../core/link/feed.js";
 import type { ClientId, SessionId, SessionInfo } from "../core/wire.js";
@@ -7,35 +7,33 @@ import { Driver } from "./driver.js";
 import type { Environment, TargetBuilder } from "./environment.js";
 import type { ConnectionError, ConnectionState } from "./state.js";
 
-/** What a board is told. */
+/** Called when the list of sessions changes. Every callback is optional. */
 export interface EventsCallbacks {
-  /** The state changed. Called once for each change. */
+  /** Called once for each change of state. */
   state?(state: ConnectionState): void;
-  /** The gateway answered; another `epoch` is another run of it. */
+  /** The gateway accepted the connection. A different `epoch` means that the gateway was restarted. */
   welcome?(welcome: { client: ClientId; epoch: string; version: string }): void;
-  /** Every session there is. What was known before is replaced. Comes anew on each connection. */
+  /** All sessions, in place of all earlier ones. Called at the start of each connection. */
   board?(sessions: readonly SessionInfo[]): void;
-  /** A session is new, or changed. */
+  /** A session was added or changed. */
   session?(session: SessionInfo): void;
-  /** A session was forgotten. */
+  /** A session was forgotten, that is, its files were removed. */
   sessionGone?(id: SessionId): void;
-  /** Something was wrong. For people and logs. A session that cannot be read is told here, and left out of everything else. */
+  /** An error to log or show. A session whose description cannot be parsed is reported here only. */
   error?(error: ConnectionError): void;
 }
 
-/** What an events connection is made of. */
 export interface EventsOptions {
-  /** The world; `browserEnvironment()` in a page. */
+  /** `browserEnvironment()` in a page, `plainEnvironment()` elsewhere. */
   readonly environment: Environment;
-  /** Where to dial: `api.eventsTarget(client)`. */
+  /** Where to connect: `api.eventsTarget(client)`. */
   readonly target: TargetBuilder;
-  /** What it tells. */
   readonly on: EventsCallbacks;
-  /** When to dial again; `BROWSER` by default. */
+  /** When to reconnect; `BROWSER` by default. */
   readonly backoff?: Backoff;
 }
 
-/** The event stream over any number of connections. It dials as soon as it is made. */
+/** The list of all sessions, over as many connections as it takes. The constructor starts connecting. */
 export class EventsConnection {
   readonly #on: EventsCallbacks;
   readonly #feed = new Feed();
@@ -55,28 +53,27 @@ export class EventsConnection {
     this.#driver.start();
   }
 
-  /** The state. */
   get state(): ConnectionState {
     return this.#driver.state;
   }
 
-  /** Try again now: the user asked, or has logged in. */
+  /** Reconnects now instead of waiting. Call it when the user asks for it, or after a new login. */
   retry(): void {
     this.#driver.retry();
   }
 
-  /** Leave for good: removes every listener and timer, and calls nothing back any more. */
+  /** Closes the connection for good. Removes every listener and timer; no callback is called afterwards. */
   dispose(): void {
     this.#driver.dispose();
   }
 
   #deliver(): boolean {
     const event = this.#feed.pollEvent();
-    if (event) safely(() => this.#tell(event));
+    if (event) safely(() => this.#dispatch(event));
     return event !== undefined;
   }
 
-  #tell(event: FeedEvent): void {
+  #dispatch(event: FeedEvent): void {
     const on = this.#on;
     switch (event.type) {
       case "welcome":
@@ -92,11 +89,8 @@ export class EventsConnection {
       case "unreadable": {
         const { id, message } = event.error;
         const session = id === undefined ? {} : { session: id };
-        return on.error?.({
-          source: "session",
-          ...session,
-          message: `session ${id ?? "of unknown id"} cannot be read: ${message}`,
-        });
+        const name = id === undefined ? "a session with an unknown id" : `session ${id}`;
+        return on.error?.({ source: "session", ...session, message: `cannot read ${name}: ${message}` });
       }
     }
   }

@@ -1,9 +1,9 @@
-/** The world of a connection where there is no page: Node, and other runtimes. */
+/** The environment of a program without a page: Node and other runtimes. */
 import { sleepAwareClock } from "../core/clock.js";
 import type { Environment, Lifecycle, SocketFactory, Timers } from "./environment.js";
 import { standardSockets, type StandardWebSocketClass } from "./sockets.js";
 
-/** The runtime's own timers, with a clock that counts sleep. */
+/** The runtime's own timers, with a clock that includes time during which the machine slept. */
 export function realTimers(): Timers {
   return {
     now: sleepAwareClock(
@@ -15,16 +15,18 @@ export function realTimers(): Timers {
   };
 }
 
-/** There is no page: somebody always looks, and the user's word or a timer that comes too late wakes it. */
-export const ALWAYS: Lifecycle = { hidden: false, subscribe: () => () => {} };
+/** Never hidden. Only `retry()`, or a timer that fires late because the machine slept, wakes the connection. */
+const ALWAYS_VISIBLE: Lifecycle = { hidden: false, subscribe: () => () => {} };
 
-/** The world of a program. Without `socket`, the runtime's own WebSocket (Node from 22 on) is used. */
-export function plainEnvironment(socket: SocketFactory = ownSockets()): Environment {
-  return { socket, timers: realTimers(), random: Math.random, lifecycle: ALWAYS };
+/** The environment of a program. By default it uses the runtime's own WebSocket, which Node has from version 22. */
+export function plainEnvironment(socket: SocketFactory = builtinSockets()): Environment {
+  return { socket, timers: realTimers(), random: Math.random, lifecycle: ALWAYS_VISIBLE };
 }
 
-function ownSockets(): SocketFactory {
-  const own = (globalThis as { WebSocket?: StandardWebSocketClass }).WebSocket;
-  if (!own) throw new Error("this runtime has no WebSocket: pass wsSockets(WebSocket) of the `ws` package");
-  return standardSockets(own);
+function builtinSockets(): SocketFactory {
+  const builtin = (globalThis as { WebSocket?: StandardWebSocketClass }).WebSocket;
+  if (!builtin) {
+    throw new Error("this runtime has no WebSocket: install the package `ws` and pass wsSockets(WebSocket)");
+  }
+  return standardSockets(builtin);
 }

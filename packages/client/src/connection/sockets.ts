@@ -1,7 +1,7 @@
-/** WebSockets of the usual kinds as the sockets of a connection. */
+/** Adapters from common WebSocket classes to the sockets of a connection. */
 import type { Socket, SocketEvents, SocketFactory, Target } from "./environment.js";
 
-/** As much of a standard WebSocket as is used. */
+/** The part of a standard WebSocket that is used. */
 export interface StandardWebSocket {
   binaryType: string;
   onopen: unknown;
@@ -11,12 +11,12 @@ export interface StandardWebSocket {
   close(code?: number, reason?: string): void;
 }
 
-/** The WebSocket of browsers, and of Node from 22 on. */
+/** The `WebSocket` class of browsers, and of Node from version 22. */
 export type StandardWebSocketClass = new (url: string, options: string[]) => StandardWebSocket;
 
 /**
- * Sockets by a standard WebSocket class. Node's takes headers as well, a browser's does not: there, use the cookie or tickets.
- * (Its `error` event says nothing that its `close` does not.)
+ * Sockets from a standard WebSocket class. Node's class can send headers; a browser's cannot, so use the login cookie or
+ * tickets there. (The `error` event is ignored: `close` always follows it, and says more.)
  */
 export function standardSockets(WebSocketClass: StandardWebSocketClass): SocketFactory {
   return (target, events) => {
@@ -36,7 +36,7 @@ export function standardSockets(WebSocketClass: StandardWebSocketClass): SocketF
   };
 }
 
-/** As much of a socket of the `ws` package as is used. */
+/** The part of a WebSocket of the `ws` package that is used. */
 export interface WsWebSocket {
   on(event: string, listener: (...args: never[]) => void): unknown;
   send(data: string | Uint8Array): void;
@@ -50,13 +50,13 @@ export type WsWebSocketClass = new (
   options: { headers: Record<string, string>; perMessageDeflate: boolean },
 ) => WsWebSocket;
 
-/** What `ws` gives with `unexpected-response`. */
-interface Refusal {
+/** The HTTP response that `ws` passes with `unexpected-response`. */
+interface UpgradeResponse {
   readonly statusCode?: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** Sockets by the `ws` package, for Node: they send headers, and see with which status an upgrade was refused. */
+/** Sockets from the `ws` package, for Node. They can send headers, and report the HTTP status of a refused upgrade. */
 export function wsSockets(WebSocketClass: WsWebSocketClass): SocketFactory {
   return (target: Target, events: SocketEvents): Socket => {
     const options = { headers: { ...target.headers }, perMessageDeflate: false };
@@ -66,7 +66,7 @@ export function wsSockets(WebSocketClass: WsWebSocketClass): SocketFactory {
     socket.on("message", (data: Uint8Array, isBinary: boolean) => {
       events.received(isBinary ? data : new TextDecoder().decode(data));
     });
-    socket.on("unexpected-response", (request: { destroy(): void }, response: Refusal) => {
+    socket.on("unexpected-response", (request: { destroy(): void }, response: UpgradeResponse) => {
       refused = true;
       const seconds = Number(response.headers["retry-after"] ?? NaN);
       events.closed({
@@ -77,7 +77,7 @@ export function wsSockets(WebSocketClass: WsWebSocketClass): SocketFactory {
       });
       request.destroy();
     });
-    // `close` follows, and says the same.
+    // `close` follows, and says the same. Without a listener, Node would throw.
     socket.on("error", () => {});
     socket.on("close", (code: number, reason: Uint8Array) => {
       if (!refused) events.closed({ kind: "code", code, reason: new TextDecoder().decode(reason), done: false });

@@ -1,19 +1,20 @@
-/** What a user sees of a connection. */
+/** The state of a connection, and the errors it reports. */
 import type { Permanent } from "../core/close.js";
 import type { SessionId } from "../core/wire.js";
 
 /**
  * The state of a connection.
  *
- * - `connecting`: the first dial.
+ * - `connecting`: the first attempt is under way.
  * - `open`: attached.
- * - `reconnecting`: lost; try number `attempt` (from 1) is made in `delay` milliseconds from now, 0 when it is being made.
- * - `offline`: the tries are used up. A wake or `retry()` starts again.
- * - `needs-login`: log in, then `retry()`. A wake does nothing.
- * - `ended`: the session exited, the connection was disposed of, or the same client attached elsewhere. For good.
- * - `gone`: it will never work, and `why`. For good.
+ * - `reconnecting`: the connection was lost. Attempt number `attempt` (from 1) starts in `delay` milliseconds; 0 if it is
+ *   under way.
+ * - `offline`: all attempts failed. A wake (the page is visible or online again) or `retry()` starts again.
+ * - `needs-login`: log in, then call `retry()`. A wake does nothing.
+ * - `ended`: final. The session exited, the connection was disposed of, or the same client attached elsewhere.
+ * - `gone`: final. Connecting can never succeed, for the reason in `why`.
  *
- * `reason` is the server's own words, possibly empty.
+ * `reason` is the server's own text, possibly empty.
  */
 export type ConnectionState =
   | { readonly name: "connecting" }
@@ -24,18 +25,21 @@ export type ConnectionState =
   | { readonly name: "ended"; readonly reason: string }
   | { readonly name: "gone"; readonly why: Permanent; readonly reason: string };
 
-/** The name of a state. */
 export type ConnectionStateName = ConnectionState["name"];
 
 /**
- * What went wrong beside the connection's state: `target` (the URL builder), `socket`, `server` (its `error` message), `session`
- * (a description of a session that cannot be read).
+ * An error to log or to show. What it means for the connection is in the connection's state.
+ *
+ * - `target`: the target builder failed or took too long.
+ * - `socket`: the WebSocket could not be created.
+ * - `server`: the server sent an `error` message.
+ * - `session`: the description of a session could not be parsed.
  */
 export interface ConnectionError {
   readonly source: "target" | "socket" | "server" | "session";
-  /** A problem code, where the server gave one. */
+  /** The problem code, if the server sent one. */
   readonly code?: string;
-  /** The session that cannot be read, where at least its id can. */
+  /** With `source` `session`: the session, if at least its id could be parsed. */
   readonly session?: SessionId;
   readonly message: string;
   readonly cause?: unknown;

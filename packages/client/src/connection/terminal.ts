@@ -1,4 +1,4 @@
-/** A terminal that stays attached to one session over any number of connections. */
+/** A terminal attached to one session, over as many connections as it takes. */
 import type { Backoff } from "../core/backoff.js";
 import { clampSize, newClientId } from "../core/ids.js";
 import { Client, type NotTaken } from "../core/link/client.js";
@@ -23,108 +23,109 @@ import { Driver } from "./driver.js";
 import type { Environment, TargetBuilder } from "./environment.js";
 import type { ConnectionError, ConnectionState } from "./state.js";
 
-/** What a terminal is told, in the order in which it is to be applied. Everything is optional. */
+/** What happens in the session. Apply it to the terminal in the order of the calls. Every callback is optional. */
 export interface TerminalCallbacks {
-  /** The state changed. Called once for each change. */
+  /** Called once for each change of state. */
   state?(state: ConnectionState): void;
   /**
-   * The session answered. With verdict `exact`, output goes on where it stopped and nothing is to be reset; the terminal has
-   * `size` from here on. With `snapshot`, `snapshotBegin` follows.
+   * The session accepted the connection. With verdict `exact`, output continues where it stopped: do not reset the terminal,
+   * only give it `size`. With verdict `snapshot`, `snapshotBegin` follows.
    */
   attached?(attached: Attached): void;
-  /** A snapshot begins: after what was written before, give the terminal `size`; with scope `all`, reset it first. */
+  /** A snapshot begins. Once all earlier output is written, resize the terminal to `size`; with scope `all`, reset it first. */
   snapshotBegin?(snapshot: SnapshotStart): void;
-  /** Bytes of a snapshot, for the terminal. */
+  /** Part of a snapshot, to be written to the terminal. */
   snapshotPart?(bytes: Uint8Array): void;
-  /** The snapshot is whole. Call `rendered` once the terminal took it; without this callback it counts as rendered. */
+  /**
+   * The snapshot is complete. Call `rendered` once the terminal has processed it. Without this callback it counts as
+   * rendered.
+   */
   snapshotEnd?(offset: number, rendered: () => void): void;
   /**
-   * Output, for the terminal. Call `rendered` once the terminal took it (xterm.js: `write(bytes, rendered)`): only then is it
-   * acknowledged, and only so much is in flight. Without this callback it counts as rendered.
+   * Output, to be written to the terminal. Call `rendered` once the terminal has processed it (xterm.js:
+   * `write(bytes, rendered)`). Only then is it acknowledged, and the session sends only a window of unacknowledged output.
+   * Without this callback it counts as rendered.
    */
   output?(bytes: Uint8Array, offset: number, rendered: () => void): void;
-  /** The terminal has this size from here on, after what was written before. */
+  /** Resize the terminal, once all earlier output is written. */
   resize?(size: Size): void;
-  /** The terminal's title. */
   title?(title: string): void;
-  /** The shell's directory. */
+  /** The shell's current directory. */
   cwd?(cwd: string): void;
-  /** A notification from the program; the title may be empty. */
+  /** The program sent a notification. `title` may be empty. */
   notify?(title: string, body: string): void;
-  /** A link was printed; `open` when it looks like a login that waits for the user. */
+  /** The program printed a link. `open` if it looks like a login page that the program waits for. */
   url?(url: string, open: boolean): void;
   /** The bell rang. */
   bell?(): void;
-  /** Who is here, and what this viewer may do and is. */
+  /** The attached clients changed. `you` is what this viewer may do, and whether it owns the size. */
   presence?(clients: readonly Present[], you: You): void;
-  /** A command was taken, or refused for good, or (`unsent`) not repeated after a long absence: it may have been taken. */
+  /**
+   * The result of a command: accepted, rejected, or `unsent`. The latter was not repeated, because the connection was lost for
+   * too long or the session was restarted; it may have been accepted all the same.
+   */
   command?(id: string, outcome: CommandOutcome): void;
-  /** The program ended; there is no more output. State `ended` follows. */
+  /** The program exited. There is no more output; state `ended` follows. */
   exit?(status: ExitStatus, offset: number): void;
   /**
-   * Typed bytes that are not sent by themselves: see `sendUnsent` and `discardUnsent`. Comes again, with all of them, when
-   * there are more.
+   * Typed bytes that are not sent unless the user decides so: call `sendUnsent` or `discardUnsent`. Called again, with all of
+   * them, if there are more.
    */
   unsent?(unsent: Unsent): void;
-  /** Something was wrong: a failing URL builder, a socket that cannot be made, an `error` of the server. For people and logs. */
+  /** An error to log or show. */
   error?(error: ConnectionError): void;
 }
 
-/** How a snapshot begins. */
 export interface SnapshotStart {
   readonly reason: Reason;
   readonly scope: Scope;
-  /** Output that is never seen as bytes. */
+  /** The range of output that the snapshot replaces, and that is not sent as bytes. */
   readonly missed: Missed | undefined;
-  /** Where output goes on. */
+  /** The offset at which output continues after the snapshot. */
   readonly offset: number;
-  /** The size in force there. */
+  /** The terminal's size at that offset. */
   readonly size: Size;
-  /** Its length. */
+  /** The length of the snapshot. */
   readonly bytes: number;
 }
 
-/** What became of a command. */
 export type CommandOutcome =
   | { readonly kind: "accepted"; readonly seq: number; readonly duplicate: boolean }
   | { readonly kind: "rejected"; readonly code: string; readonly message: string }
   | { readonly kind: "unsent" };
 
-/** What a terminal connection is made of. */
 export interface TerminalOptions {
-  /** The world; `browserEnvironment()` in a page. */
+  /** `browserEnvironment()` in a page, `plainEnvironment()` elsewhere. */
   readonly environment: Environment;
-  /** Where to dial: `api.attachTarget(session)`. */
+  /** Where to connect: `api.attachTarget(session)`. */
   readonly target: TargetBuilder;
-  /** What it tells. */
   readonly on: TerminalCallbacks;
-  /** This page load or program run; `newClientId()` by default. Never store it: a duplicated tab is another client. */
+  /** Identifies this page load or program run; `newClientId()` by default. Never store it: a duplicated tab is another client. */
   readonly client?: ClientId;
-  /** The id before a page reload; inherits the ownership of the size. */
+  /** The client id before a page reload. If it owned the terminal size, this client takes over. */
   readonly was?: ClientId;
-  /** Where to go on, for a terminal that already shows what came before. */
+  /** Where to resume, for a terminal that already shows everything before. */
   readonly cursor?: Cursor;
-  /** The size of the window. Without one, this viewer never owns the size. */
+  /** The size of the window. Without it, this viewer never owns the terminal size. */
   readonly size?: Size;
-  /** Become the size owner at once. */
+  /** Become the size owner on attaching. */
   readonly claimSize?: boolean;
-  /** What to do when it cannot keep up; `skip` by default. */
+  /** What the session does when this viewer cannot keep up: `skip` ahead by a snapshot (default), or `wait`. */
   readonly lag?: Lag;
-  /** Lines of scrollback in a whole snapshot; 1000 by default. */
+  /** Lines of scrollback in a snapshot of scope `all`; 1000 by default. */
   readonly scrollback?: number;
-  /** Look only. */
+  /** Attach read-only. */
   readonly observe?: boolean;
-  /** What the program's colour queries are answered. */
+  /** The colours with which the session answers the program's colour queries. */
   readonly theme?: Theme;
-  /** What an earlier connection to this session left undecided (its `unsent`): it waits for the same decision here. */
+  /** The `unsent` of an earlier connection to this session: bytes that the user has neither sent nor discarded yet. */
   readonly unsent?: Unsent | undefined;
-  /** When to dial again; `BROWSER` by default. */
+  /** When to reconnect; `BROWSER` by default. */
   readonly backoff?: Backoff;
 }
 
-/** A terminal that stays attached to one session over any number of connections. It dials as soon as it is made. */
+/** A terminal attached to one session, over as many connections as it takes. The constructor starts connecting. */
 export class TerminalConnection {
-  /** This client. */
   readonly client: ClientId;
   readonly #on: TerminalCallbacks;
   readonly #link: Client;
@@ -150,94 +151,100 @@ export class TerminalConnection {
     this.#driver.start();
   }
 
-  /** The state. */
   get state(): ConnectionState {
     return this.#driver.state;
   }
 
-  /** What this viewer may do and is, as far as it knows. */
+  /** Whether this viewer may type, and whether it owns the terminal size, as of the session's last message about it. */
   get you(): You {
     return this.#link.you;
   }
 
-  /** Where the terminal is; nothing before the first snapshot is whole. */
+  /** The position of the terminal in the output; `undefined` until the first snapshot is complete. */
   get cursor(): Cursor | undefined {
     return this.#link.cursor;
   }
 
-  /** Typed bytes that the session has not taken yet. */
+  /** The number of typed bytes that the session has not accepted yet. */
   get waiting(): number {
     return this.#link.waiting;
   }
 
-  /** Typed bytes that wait for `sendUnsent` or `discardUnsent`, if any do. Also after `dispose()`, with all that was not sent. */
+  /**
+   * Typed bytes that wait for `sendUnsent` or `discardUnsent`, if there are any. After `dispose()`, all bytes that were not
+   * sent.
+   */
   get unsent(): Unsent | undefined {
     return this.#link.unsent;
   }
 
   /**
-   * Keys were typed, or text was pasted. All of it is kept until the session has taken it, also while there is no connection. If
-   * none of it can be kept, returns why: `full` when more than 8 MiB would wait.
+   * Types keys or pasted text into the session. The bytes are kept until the session has accepted them, also while
+   * disconnected. Returns a reason if nothing was kept: `full` if the bytes do not fit in the 8 MiB that may wait,
+   * `read-only`, or `ended`.
    */
   input(data: Uint8Array | string): NotTaken | undefined {
     const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
-    return this.#then(() => this.#link.handleInput(bytes, this.#driver.now()));
+    return this.#update(() => this.#link.handleInput(bytes, this.#driver.now()));
   }
 
-  /** The window has this size now. The terminal follows only on the session's word (`resize`, `snapshotBegin`, `attached`). */
+  /** Reports the size of the window. Resize the terminal only when the session says so (`resize`, `snapshotBegin`, `attached`). */
   resize(size: Size): void {
-    this.#then(() => this.#link.handleResize(clampSize(size)));
+    this.#update(() => this.#link.handleResize(clampSize(size)));
   }
 
-  /** Become the size owner, with this size. */
+  /** Becomes the size owner, with this size. */
   claimSize(size: Size): void {
-    this.#then(() => this.#link.claimSize(clampSize(size)));
+    this.#update(() => this.#link.claimSize(clampSize(size)));
   }
 
-  /** Ask for the visible screen again, because something local covered it. */
+  /** Requests the visible screen again, for example after something else was drawn over it. */
   repaint(): void {
-    this.#then(() => this.#link.repaint());
+    this.#update(() => this.#link.repaint());
   }
 
-  /** Do something once. Returns the command's id, or why it was not taken. `on.command` tells what became of it. */
+  /**
+   * Sends a command, which the session executes once even if it has to be repeated. Returns its id, or the reason why it was
+   * not accepted here. The result is reported to `on.command`.
+   */
   command(command: unknown, id: string = newClientId()): { id: string } | NotTaken {
-    return this.#then(() => this.#link.command(id, command, this.#driver.now())) ?? { id };
+    return this.#update(() => this.#link.command(id, command, this.#driver.now())) ?? { id };
   }
 
-  /** Type what was reported unsent after all. Once the connection is over, it stays unsent. */
+  /** Sends the bytes that were reported as unsent. Does nothing once the connection has ended. */
   sendUnsent(): void {
-    this.#then(() => this.#link.sendUnsent(this.#driver.now()));
+    this.#update(() => this.#link.sendUnsent(this.#driver.now()));
   }
 
-  /** Forget what was reported unsent. */
+  /** Discards the bytes that were reported as unsent. */
   discardUnsent(): void {
-    this.#then(() => this.#link.discardUnsent());
+    this.#update(() => this.#link.discardUnsent());
   }
 
-  /** Try again now: the user asked, or has logged in. */
+  /** Reconnects now instead of waiting. Call it when the user asks for it, or after a new login. */
   retry(): void {
     this.#driver.retry();
   }
 
-  /** Leave for good: removes every listener and timer, and calls nothing back any more. */
+  /** Closes the connection for good. Removes every listener and timer; no callback is called afterwards. */
   dispose(): void {
     this.#driver.dispose();
   }
 
-  /** Tells the link something, then does what follows from it. */
-  #then<T>(tell: () => T): T {
-    const told = tell();
+  /** Changes the link, then does the work that results from it. */
+  #update<T>(change: () => T): T {
+    const result = change();
     this.#driver.work();
-    return told;
+    return result;
   }
 
   #deliver(): boolean {
     const event = this.#link.pollEvent();
-    if (event) this.#tell(event);
+    if (event) this.#dispatch(event);
     return event !== undefined;
   }
 
-  #tell(event: ClientEvent): void {
+  #dispatch(event: ClientEvent): void {
     const on = this.#on;
     switch (event.kind) {
       case "attached":
@@ -262,7 +269,7 @@ export class TerminalConnection {
       case "closing":
         return this.#driver.closing(event.code, event.reason);
       case "message":
-        return safely(() => this.#notice(event.message));
+        return safely(() => this.#dispatchNotice(event.message));
       case "unsent":
         return safely(() => on.unsent?.(event.unsent));
       case "command_unsent":
@@ -271,7 +278,7 @@ export class TerminalConnection {
     }
   }
 
-  #notice(message: Notice): void {
+  #dispatchNotice(message: Notice): void {
     const on = this.#on;
     switch (message.type) {
       case "title":
@@ -296,11 +303,11 @@ export class TerminalConnection {
     }
   }
 
-  /** What the terminal calls once it took everything up to the offset. It counts for this connection alone. */
+  /** Returns the callback for the terminal that acknowledges output up to `offset`. It has no effect after a reconnect. */
   #rendered(offset: number): () => void {
     const generation = this.#driver.generation;
     return () => {
-      if (this.#driver.generation === generation) this.#then(() => this.#link.handleRendered(offset));
+      if (this.#driver.generation === generation) this.#update(() => this.#link.handleRendered(offset));
     };
   }
 }
