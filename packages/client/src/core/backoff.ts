@@ -1,24 +1,24 @@
-/** How long to wait before the next dial: doubling, capped, with jitter that is passed in. */
+/** How long to wait before the next attempt: exponential backoff with a cap and jitter. */
 
-/** Jitter moves a delay by at most this share of it. */
+/** Jitter changes a delay by at most this fraction of it. */
 export const JITTER = 0.2;
 
-/** When to dial again, and when to stop. */
+/** When to reconnect, and when to stop trying. */
 export interface Backoff {
-  /** The first delay, in milliseconds. */
+  /** The first delay, in milliseconds. Each failure doubles it. */
   readonly base: number;
-  /** The longest delay, before jitter. */
+  /** The longest delay, in milliseconds, before jitter. */
   readonly cap: number;
-  /** Failures in a row after which it gives up; null for never. */
+  /** Consecutive failures after which it gives up; null for never. */
   readonly tries: number | null;
 }
 
-/** For programs: 1 s, at most 30 s, 6 tries. */
+/** For programs: delays from 1 s to 30 s, 6 attempts. */
 export const NATIVE: Backoff = { base: 1000, cap: 30_000, tries: 6 };
-/** For pages: 0.5 s, at most 10 s, 12 tries. */
+/** For pages: delays from 0.5 s to 10 s, 12 attempts. */
 export const BROWSER: Backoff = { base: 500, cap: 10_000, tries: 12 };
 
-/** The delay before try `n` (from 0), with jitter in [-1, 1]; nothing when the tries are used up. */
+/** The delay in milliseconds before attempt `n` (from 0), with `jitter` in [-1, 1]; `undefined` if no attempt is left. */
 export function delay(backoff: Backoff, n: number, jitter: number): number | undefined {
   if (backoff.tries !== null && n >= backoff.tries) return undefined;
   const doubled = Math.min(backoff.base * 2 ** n, backoff.cap);

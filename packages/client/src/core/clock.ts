@@ -1,21 +1,21 @@
-/** A clock that never goes back and counts sleep. */
+/** A clock that never goes back and includes time during which the machine slept. */
 
-/** Wall time that runs away from the steady clock by more than this was slept through, or set. */
-const SLACK = 1_000;
+/** If the clocks drift apart by more than this many milliseconds, the machine slept or the wall clock was set. */
+const TOLERANCE = 1_000;
 
 /**
- * Combines a steady clock, which may stand still while the machine sleeps, with the wall clock, which may be set back: time
- * that only the wall clock saw is added, time that it takes back is ignored.
+ * Combines a monotonic clock, which may stop while the machine sleeps, with the wall clock, which may be set. A jump forward of
+ * the wall clock is added, a jump back is ignored.
  */
-export function sleepAwareClock(steady: () => number, wall: () => number): () => number {
-  let apart = wall() - steady();
+export function sleepAwareClock(monotonic: () => number, wall: () => number): () => number {
+  let difference = wall() - monotonic();
   let slept = 0;
   return () => {
-    const now = steady();
-    const ahead = wall() - now - apart;
-    if (Math.abs(ahead) > SLACK) {
-      apart += ahead;
-      slept += Math.max(ahead, 0);
+    const now = monotonic();
+    const jump = wall() - now - difference;
+    if (Math.abs(jump) > TOLERANCE) {
+      difference += jump;
+      slept += Math.max(jump, 0);
     }
     return now + slept;
   };

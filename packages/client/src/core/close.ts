@@ -1,50 +1,53 @@
-/** Why a connection ended, and what that means for the next one: the close codes and the classifier. */
-import { LONGEST_PATIENCE } from "./config.js";
+/** How connections end, and what each end means for reconnecting. */
+import { MAX_RETRY_AFTER } from "./config.js";
 
-/** The session exited, or the client asked. */
+/** The session exited, or the client left. */
 export const NORMAL = 1000;
-/** No close frame came: the network, or a crash. */
+/** No close frame was received: the network failed, or the other end crashed. */
 export const ABNORMAL = 1006;
-/** Malformed request, hello or name. */
+/** A malformed request, hello or name. */
 export const MALFORMED = 4400;
-/** No hello in time, or silence. */
+/** No hello in time, or no sign of life. */
 export const SILENT = 4408;
 /** The same client attached again on a newer connection. */
 export const SUPERSEDED = 4409;
 
 /** How a connection, or the attempt to make one, ended. */
 export type Closed =
-  /** A close code. `done`: `exit` had come, or the client itself asked for the close, which makes 1000 an end. */
+  /** Closed with a code. `done` if `exit` was received or the client left: only then does code 1000 mean the end. */
   | { readonly kind: "code"; readonly code: number; readonly reason: string; readonly done: boolean }
-  /** An HTTP status. `ours`: it carried `Bowline-Code`, so it is not some proxy's. `retryAfter` is in milliseconds. */
+  /**
+   * The upgrade was refused with an HTTP status. `ours` if the response has a `Bowline-Code` header, so that it is not from a
+   * proxy. `retryAfter` is in milliseconds.
+   */
   | {
       readonly kind: "refused";
       readonly status: number;
       readonly ours: boolean;
       readonly retryAfter?: number | undefined;
     }
-  /** The transport failed without either. */
+  /** The transport failed without a code or status. */
   | { readonly kind: "failed" };
 
-/** Which permanent failure. */
+/** Why connecting can never succeed. `unknown`: there is no such session. `gone`: it was forgotten. */
 export type Permanent = "protocol" | "not_allowed" | "unknown" | "gone" | "version" | "other";
 
-/** What the end of a connection means for the next one. */
+/** What the end of a connection means for reconnecting. */
 export type Class =
-  /** Over, and well. */
+  /** The session exited, or the client left. */
   | { readonly class: "ended" }
-  /** A resend would fail again. */
+  /** Another attempt would fail, too. */
   | { readonly class: "permanent"; readonly kind: Permanent }
-  /** Permanent until a new login. */
+  /** Every attempt fails until the user logs in. */
   | { readonly class: "needs_login" }
-  /** A newer connection of the same client took over; this one ends quietly. */
+  /** A newer connection of the same client took over. */
   | { readonly class: "superseded" }
-  /** Fetch another ticket, then retry. */
+  /** Fetch a new ticket, then retry. */
   | { readonly class: "fetch_ticket" }
-  /** Retry, `notBefore` milliseconds from now at the earliest; at most {@link LONGEST_PATIENCE}. */
+  /** Retry, but not before `notBefore` milliseconds from now; that is at most {@link MAX_RETRY_AFTER}. */
   | { readonly class: "transient"; readonly notBefore?: number | undefined };
 
-/** Sorts the end of a connection. Pure; the retry policy is the caller's. */
+/** Says what the end of a connection means. When to retry is up to the caller. */
 export function classify(closed: Closed): Class {
   switch (closed.kind) {
     case "failed":
@@ -92,14 +95,13 @@ function ofStatus(status: number, notBefore: number | undefined): Class {
   }
 }
 
-/** Whoever answers may ask for patience, but not for any amount of it. */
 function transient(notBefore: number | undefined): Class {
-  return { class: "transient", notBefore: notBefore === undefined ? undefined : Math.min(notBefore, LONGEST_PATIENCE) };
+  return { class: "transient", notBefore: notBefore === undefined ? undefined : Math.min(notBefore, MAX_RETRY_AFTER) };
 }
 
-/** `retry_after=SECONDS`, anywhere in a close reason, in milliseconds. */
+/** The value of `retry_after=SECONDS`, anywhere in a close reason, in milliseconds. */
 function retryAfter(reason: string): number | undefined {
   const digits = /retry_after=(\d*)/.exec(reason)?.[1];
-  // A u32 of seconds; more is no number that anybody meant.
+  // Seconds are a u32; a larger number is ignored.
   return digits && Number(digits) <= 0xffff_ffff ? Number(digits) * 1000 : undefined;
 }

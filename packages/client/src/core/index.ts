@@ -1,6 +1,5 @@
 /**
- * The machines and words of Bowline, without IO, clock or DOM. In the order that data walks: ids and bounds, messages, frames,
- * the link, and what the end of a connection means.
+ * `@bowline/client/core`: the protocol as state machines, without IO, clock or DOM. The TypeScript twin of `crates/proto`.
  */
 export * from "./backoff.js";
 export * from "./clock.js";

@@ -1,7 +1,10 @@
 /**
- * The text messages, read from JSON. The types are in wire.ts, written from the Rust ones; here each field is checked once,
- * where it enters. Unknown fields are left out; an unknown `type` is `undefined`, and ignored; an unknown word that only
- * describes (a state, a kind, a reason) is "unknown". A session of any kind can be read: only a terminal has `argv` and `size`.
+ * Parses the text messages. The types are in wire.ts, generated from the Rust ones; here each field is checked, once, on
+ * arrival.
+ *
+ * For messages from newer servers: unknown fields are dropped, a message of an unknown `type` reads as `undefined`, and an
+ * unknown value of a descriptive field (a state, a kind, a reason) reads as "unknown". Sessions of every kind can be parsed;
+ * only a terminal has `argv` and `size`.
  */
 import { isClientId, isEpoch, isSessionId, isSessionName } from "./ids.js";
 import {
@@ -17,12 +20,12 @@ import {
   nullable,
   object,
   oneOf,
+  oneOfOrUnknown,
   optional,
   type Shape,
   ShapeError,
   tagged,
   text,
-  word,
 } from "./shape.js";
 import type {
   Attached,
@@ -45,16 +48,16 @@ import type {
   You,
 } from "./wire.js";
 
-/** The protocol version that this code speaks. */
+/** The protocol version that this code implements. */
 export const VERSION = 1;
 
-const clientId = checked("a client id, a UUID in lower case,", isClientId);
-const epoch = checked("an epoch, 8 lower-case hex digits,", isEpoch);
-const sessionId = checked("a session id, 12 of a-z and 0-9,", isSessionId);
+const clientId = checked("a client id (a lower-case UUID)", isClientId);
+const epoch = checked("an epoch (8 lower-case hex digits)", isEpoch);
+const sessionId = checked("a session id (12 characters of a-z and 0-9)", isSessionId);
 const sessionName = checked("a session name", isSessionName);
 const u32 = integer(0, 0xffff_ffff);
 const exitCode = nullable(integer(-0x8000_0000, 0x7fff_ffff));
-const reason = word("fresh", "trimmed", "epoch", "ahead", "lagging", "resize", "repaint");
+const reason = oneOfOrUnknown("fresh", "trimmed", "epoch", "ahead", "lagging", "resize", "repaint");
 const lag = oneOf("skip", "wait");
 
 const sizeFields: Fields<Size> = { cols: integer(2, 1000), rows: integer(1, 500) };
@@ -63,16 +66,16 @@ const missed = object<Missed>({ from: count, to: count });
 const cursor = object<Cursor>({ epoch, offset: count });
 const beat = { n: count };
 
-/** What every session has. */
+/** The fields of every session. */
 const anySession = object<Omit<SessionInfo, keyof TerminalInfo>>({
   id: sessionId,
   name: nullable(sessionName),
-  kind: word("terminal", "agent"),
-  state: word("running", "exited", "lost"),
+  kind: oneOfOrUnknown("terminal", "agent"),
+  state: oneOfOrUnknown("running", "exited", "lost"),
   exit: optional(object<ExitStatus>({ code: exitCode, signal: nullable(text) })),
   created: text,
   active: optional(text),
-  call: optional(object<Call>({ at: text, kind: word("bell", "notify"), text })),
+  call: optional(object<Call>({ at: text, kind: oneOfOrUnknown("bell", "notify"), text })),
   cwd: text,
   title: defaulted(text, ""),
   clients: defaulted(u32, 0),
@@ -82,12 +85,12 @@ const anySession = object<Omit<SessionInfo, keyof TerminalInfo>>({
   version: text,
   host: optional(text),
 });
-/** What only a terminal has: all of it or nothing. */
+/** The fields that only a terminal has: all or none of them. */
 const terminalInfo = attempt(object<TerminalInfo>({ argv: list(text), size }));
 
-/** A session's description that cannot be read. */
+/** The description of a session that cannot be parsed. */
 export class UnreadableSession extends ShapeError {
-  /** The session, where at least its id can be read. */
+  /** The session's id, if at least that can be parsed. */
   readonly id: SessionId | undefined;
 
   constructor(value: unknown, cause: ShapeError) {
@@ -97,7 +100,7 @@ export class UnreadableSession extends ShapeError {
   }
 }
 
-/** A session's description, or {@link UnreadableSession}. */
+/** Parses the description of a session, or throws {@link UnreadableSession}. */
 export const sessionInfo: Shape<SessionInfo> = (value) => {
   try {
     return { ...anySession(value), ...terminalInfo(value) };
@@ -106,7 +109,7 @@ export const sessionInfo: Shape<SessionInfo> = (value) => {
   }
 };
 
-/** A list of sessions. One that cannot be read is passed to `unreadable` and left out, so that the others are still seen. */
+/** Parses a list of sessions. One that cannot be parsed is passed to `unreadable` and left out of the list. */
 export function sessionList(unreadable: (error: UnreadableSession) => void): Shape<SessionInfo[]> {
   const items = list(anything);
   const read = (item: unknown): SessionInfo[] => {
@@ -151,7 +154,7 @@ const hello: Fields<Hello> = {
   grant: optional(object<Grant>({ write: flag })),
 };
 
-/** Reads a message to the client; `undefined` for one of a later time. */
+/** Parses a message to the client; `undefined` if its type is unknown. */
 export const readServerMessage = tagged<ServerMessage>({
   attached,
   resize: sizeFields,
@@ -180,7 +183,7 @@ export const readServerMessage = tagged<ServerMessage>({
   close: { code: integer(0, 0xffff), reason: text },
 });
 
-/** Reads a message to the server; `undefined` for one of a later time. */
+/** Parses a message to the server; `undefined` if its type is unknown. */
 export const readClientMessage = tagged<ClientMessage>({
   hello,
   ack: { output: count },
@@ -194,8 +197,8 @@ export const readClientMessage = tagged<ClientMessage>({
 });
 
 /**
- * Reads messages of the event stream; `undefined` for one of an unknown type. A session of a board that cannot be read is passed
- * to `unreadable`; a change that cannot be read is thrown as {@link UnreadableSession}.
+ * Returns a parser for the messages of the event stream; it returns `undefined` if the type is unknown. A session in a `board`
+ * that cannot be parsed is passed to `unreadable`; for a `session` message, the parser throws {@link UnreadableSession}.
  */
 export function boardReader(unreadable: (error: UnreadableSession) => void): Shape<BoardMessage | undefined> {
   return tagged<BoardMessage>({

@@ -1,63 +1,60 @@
-/** Reading JSON from outside into checked shapes: what is missing or wrong is an error, what is unknown is left out. */
+/** Parsing JSON into checked types: a missing or invalid field is an error, an unknown field is dropped. */
 
-/** Reads one value, or throws {@link ShapeError}. */
+/** Parses one value, or throws {@link ShapeError}. */
 export type Shape<T> = (value: unknown) => T;
 
-/** The value is not what it should be. */
+/** A value does not have the expected shape. */
 export class ShapeError extends Error {
   override readonly name = "ShapeError";
 }
 
-/** Any text. */
-export const text: Shape<string> = (value) => (typeof value === "string" ? value : wrong("text", value));
-/** True or false. */
-export const flag: Shape<boolean> = (value) => (typeof value === "boolean" ? value : wrong("true or false", value));
-/** Anything. */
+export const text: Shape<string> = (value) => (typeof value === "string" ? value : fail("a string", value));
+export const flag: Shape<boolean> = (value) => (typeof value === "boolean" ? value : fail("true or false", value));
 export const anything: Shape<unknown> = (value) => value;
 
-/** An integer between the two, at most 2^53 - 1. */
+/** An integer from `low` to `high`, both included; `high` is at most 2^53 - 1. */
 export function integer(low: number, high = Number.MAX_SAFE_INTEGER): Shape<number> {
   return (value) =>
     Number.isSafeInteger(value) && (value as number) >= low && (value as number) <= high
       ? (value as number)
-      : wrong(`an integer from ${low} to ${high}`, value);
+      : fail(`an integer from ${low} to ${high}`, value);
 }
 
 /** An offset or a count. */
 export const count = integer(0);
 
-/** Text that passes a check. */
-export function checked(what: string, check: (text: string) => boolean): Shape<string> {
-  return (value) => (typeof value === "string" && check(value) ? value : wrong(what, value));
+/** A string that passes a check. */
+export function checked(expected: string, check: (text: string) => boolean): Shape<string> {
+  return (value) => (typeof value === "string" && check(value) ? value : fail(expected, value));
 }
 
-/** One of these words. */
-export function oneOf<const T extends readonly string[]>(...words: T): Shape<T[number]> {
+/** One of these strings. */
+export function oneOf<const T extends readonly string[]>(...values: T): Shape<T[number]> {
   return (value) =>
-    words.includes(value as string) ? (value as T[number]) : wrong(`one of ${words.join(", ")}`, value);
+    values.includes(value as string) ? (value as T[number]) : fail(`one of ${values.join(", ")}`, value);
 }
 
-/** One of these words, or "unknown" for one of a later time. */
-export function word<const T extends readonly string[]>(...words: T): Shape<T[number] | "unknown"> {
-  return (value) => (words.includes(text(value)) ? (value as T[number]) : "unknown");
+/** One of these strings, or "unknown" for any other: a newer server may send values that this version does not know. */
+export function oneOfOrUnknown<const T extends readonly string[]>(...values: T): Shape<T[number] | "unknown"> {
+  return (value) => (values.includes(text(value)) ? (value as T[number]) : "unknown");
 }
 
-/** A value, or null; missing is null. */
+/** A value or null. A missing field reads as null. */
 export function nullable<T>(shape: Shape<T>): Shape<T | null> {
   return (value) => (value === null || value === undefined ? null : shape(value));
 }
 
-/** A field that may be missing or null, and is then left out. */
+/** A field that may be missing or null, and is then left out of the object. */
 export function optional<T>(shape: Shape<T>): Shape<T | undefined> {
   return (value) => (value === null || value === undefined ? undefined : shape(value));
 }
 
-/** A field that may be missing, with what it then means. */
-export function defaulted<T>(shape: Shape<T>, missing: T): Shape<T> {
-  return (value) => (value === undefined ? missing : shape(value));
+/** A field with a default for when it is missing. */
+export function defaulted<T>(shape: Shape<T>, otherwise: T): Shape<T> {
+  return (value) => (value === undefined ? otherwise : shape(value));
 }
 
-/** A value, or undefined for anything else. */
+/** A value, or `undefined` if it does not have the shape. */
 export function attempt<T>(shape: Shape<T>): Shape<T | undefined> {
   return (value) => {
     try {
@@ -69,19 +66,18 @@ export function attempt<T>(shape: Shape<T>): Shape<T | undefined> {
   };
 }
 
-/** A list. */
 export function list<T>(shape: Shape<T>): Shape<T[]> {
-  return (value) => (Array.isArray(value) ? value.map((item) => shape(item)) : wrong("a list", value));
+  return (value) => (Array.isArray(value) ? value.map((item) => shape(item)) : fail("an array", value));
 }
 
-/** How to read each field of an object; one that may be missing reads as undefined. */
+/** The shape of each field of an object. An optional field reads as `undefined` if it is missing. */
 export type Fields<T> = { [K in keyof T]-?: object extends Pick<T, K> ? Shape<T[K] | undefined> : Shape<T[K]> };
 
-/** An object with these fields; others are left out, and so are those that are undefined. */
+/** An object with these fields. Other fields are dropped, and so are fields that are `undefined`. */
 export function object<T extends object>(fields: Fields<T>): Shape<T> {
   const entries = Object.entries<Shape<unknown>>(fields);
   return (value) => {
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return wrong("an object", value);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return fail("an object", value);
     const out: Record<string, unknown> = {};
     for (const [name, shape] of entries) {
       const field = at(name, shape, (value as Record<string, unknown>)[name]);
@@ -91,7 +87,7 @@ export function object<T extends object>(fields: Fields<T>): Shape<T> {
   };
 }
 
-/** An object with a `type`, by which the rest is read; an unknown type is undefined. */
+/** An object whose field `type` selects the shape of the rest. An object of an unknown type reads as `undefined`. */
 export function tagged<T extends { type: string }>(types: {
   [K in T["type"]]: Fields<Omit<Extract<T, { type: K }>, "type">>;
 }): Shape<T | undefined> {
@@ -105,6 +101,7 @@ export function tagged<T extends { type: string }>(types: {
   };
 }
 
+/** Parses a nested value; an error names where it is. */
 function at<T>(name: string, shape: Shape<T>, value: unknown): T {
   try {
     return shape(value);
@@ -114,7 +111,7 @@ function at<T>(name: string, shape: Shape<T>, value: unknown): T {
   }
 }
 
-function wrong(what: string, value: unknown): never {
-  const shown = value === undefined ? "nothing" : (JSON.stringify(value) ?? typeof value).slice(0, 60);
-  throw new ShapeError(`${what} is expected, not ${shown}`);
+function fail(expected: string, value: unknown): never {
+  const found = value === undefined ? "nothing" : (JSON.stringify(value) ?? typeof value).slice(0, 60);
+  throw new ShapeError(`expected ${expected}, found ${found}`);
 }

@@ -1,48 +1,46 @@
-/** Commands on their way: each is repeated on the next connection until it is answered. */
+/** Commands that have no answer yet. Each is sent again on every new connection until it is answered. */
 import { COMMANDS } from "../config.js";
 
-/** A command and its id. */
 export interface Command {
   readonly id: string;
   readonly command: unknown;
 }
 
-/** The commands without an answer, oldest first. */
+/** The commands without an answer, in the order in which they were given. */
 export class Commands {
-  #waiting: Command[] = [];
-  /** How many of them this connection has carried. */
-  #carried = 0;
+  #unanswered: Command[] = [];
+  /** How many of them were sent on this connection. */
+  #sent = 0;
 
-  /** Keeps a command. False when no more can be kept. */
+  /** Adds a command. Returns false if there are too many. */
   push(command: Command): boolean {
-    if (this.#waiting.length >= COMMANDS) return false;
-    this.#waiting.push(command);
+    if (this.#unanswered.length >= COMMANDS) return false;
+    this.#unanswered.push(command);
     return true;
   }
 
-  /** The next to send. */
+  /** The next command to send. */
   pop(): Command | undefined {
-    const command = this.#waiting[this.#carried];
-    if (command) this.#carried += 1;
+    const command = this.#unanswered[this.#sent];
+    if (command) this.#sent += 1;
     return command;
   }
 
-  /** It was answered. */
-  answered(id: string): void {
-    const at = this.#waiting.findIndex((command) => command.id === id);
+  handleAnswer(id: string): void {
+    const at = this.#unanswered.findIndex((command) => command.id === id);
     if (at < 0) return;
-    this.#waiting.splice(at, 1);
-    if (at < this.#carried) this.#carried -= 1;
+    this.#unanswered.splice(at, 1);
+    if (at < this.#sent) this.#sent -= 1;
   }
 
-  /** The connection is gone: all that wait are sent again. */
-  disconnected(): void {
-    this.#carried = 0;
+  /** The connection was lost: all unanswered commands must be sent again. */
+  handleDisconnected(): void {
+    this.#sent = 0;
   }
 
-  /** Takes all of them back. */
-  takeAll(): Command[] {
-    this.#carried = 0;
-    return this.#waiting.splice(0);
+  /** Removes and returns all unanswered commands. */
+  drain(): Command[] {
+    this.#sent = 0;
+    return this.#unanswered.splice(0);
   }
 }

@@ -1,21 +1,21 @@
-/** What a viewer is told: the vocabulary between the client machine and its driver. */
+/** The events that the link passes to its driver. */
 import type { Attached, ExitStatus, Missed, Reason, Scope, ServerMessage, Size } from "../wire.js";
 import type { Unsent } from "./outbox.js";
 
-/** Where a viewer's link is: without a connection, waiting for `attached`, attached, or over for good. */
+/** The state of a link: without a connection, waiting for `attached`, attached, or ended for good. */
 export type ClientState = "detached" | "greeting" | "attached" | "ended";
 
-/** The messages that are passed on as they are. */
+/** The messages that are passed on unchanged. */
 export type Notice = Extract<
   ServerMessage,
   { type: "title" | "cwd" | "notify" | "url" | "bell" | "presence" | "event" | "accepted" | "rejected" | "error" }
 >;
 
-/** What the viewer is to show or to know, in the order in which it is to be applied. */
+/** An event for the viewer. Events must be applied in order. */
 export type ClientEvent =
-  /** The server answered the hello. The terminal has its size from here on; for a snapshot, its parts follow. */
+  /** The server answered the hello. Without a snapshot, the terminal gets its size now; otherwise the snapshot follows. */
   | { readonly kind: "attached"; readonly attached: Attached }
-  /** A snapshot begins. Give the terminal this size; with scope `all`, reset it first. */
+  /** A snapshot begins. Resize the terminal; with scope `all`, reset it first. */
   | {
       readonly kind: "snapshot_begin";
       readonly reason: Reason;
@@ -25,29 +25,28 @@ export type ClientEvent =
       readonly size: Size;
       readonly bytes: number;
     }
-  /** Bytes of a snapshot, for the terminal. */
+  /** Part of a snapshot, to be written to the terminal. */
   | { readonly kind: "snapshot_part"; readonly bytes: Uint8Array }
-  /** A snapshot is whole. Tell the machine once the terminal took it. */
+  /** The snapshot is complete. Call `handleRendered` once the terminal has processed it. */
   | { readonly kind: "snapshot_end"; readonly offset: number }
-  /** Output, for the terminal. */
+  /** Output, to be written to the terminal. */
   | { readonly kind: "output"; readonly offset: number; readonly bytes: Uint8Array }
-  /** The terminal has this size from here on. */
+  /** Resize the terminal. */
   | { readonly kind: "resize"; readonly size: Size }
-  /** The program ended; there is no more output. */
+  /** The program exited; there is no more output. */
   | { readonly kind: "exit"; readonly status: ExitStatus; readonly offset: number }
-  /** The server said, on a transport without close codes, with which one it closes this connection. */
+  /** The server announced the code with which it closes this connection, for transports without close codes. */
   | { readonly kind: "closing"; readonly code: number; readonly reason: string }
-  /** Titles, notifications, presence, answers to commands, errors. */
+  /** A title, a notification, presence, the answer to a command, an error. */
   | { readonly kind: "message"; readonly message: Notice }
-  /** Typed bytes that were not sent: the session is another, or too much time has passed. */
+  /** Typed bytes that were not sent, because the session was restarted or the connection was lost for too long. */
   | { readonly kind: "unsent"; readonly unsent: Unsent }
-  /** A command that was not resent, for the same reasons. It may have been taken. */
+  /** A command that was not repeated, for the same reasons. It may have been accepted. */
   | { readonly kind: "command_unsent"; readonly id: string }
-  /** The state changed. */
   | { readonly kind: "state"; readonly state: ClientState };
 
-/** Belongs to one connection's stream, and comes again on the next. */
-export function isStream(event: ClientEvent): boolean {
+/** Whether the next connection sends this again if it is dropped now. */
+export function isReplayed(event: ClientEvent): boolean {
   switch (event.kind) {
     case "attached":
     case "snapshot_begin":
@@ -61,7 +60,7 @@ export function isStream(event: ClientEvent): boolean {
   }
 }
 
-/** The bytes it holds. */
-export function weight(event: ClientEvent): number {
+/** The number of terminal bytes in the event. */
+export function byteLength(event: ClientEvent): number {
   return event.kind === "snapshot_part" || event.kind === "output" ? event.bytes.length : 0;
 }

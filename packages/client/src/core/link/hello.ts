@@ -1,40 +1,38 @@
-/** Who a viewer is, and how it says so. */
+/** The configuration of a viewer's link, and the hello message made from it. */
 import { VERSION } from "../message.js";
 import type { ClientId, Cursor, Hello, Lag, Size, Theme } from "../wire.js";
 import type { Unsent } from "./outbox.js";
 
-/** Who a viewer is and what it wants. */
 export interface ClientConfig {
-  /** This run of this client. */
+  /** Identifies this page load or program run. */
   readonly client: ClientId;
-  /** Its id before a page reload. */
+  /** The client id before a page reload. */
   readonly was?: ClientId | undefined;
-  /** Where to go on from. */
+  /** Where to resume. */
   readonly cursor?: Cursor | undefined;
-  /** The size of its window, if it has one. */
+  /** The size of the window, if there is one. */
   readonly size?: Size | undefined;
-  /** What it wants when it cannot keep up; `skip` by default. */
+  /** What the session does when this viewer cannot keep up; `skip` by default. */
   readonly lag?: Lag | undefined;
-  /** Lines of scrollback in a whole snapshot; 1000 by default. */
+  /** Lines of scrollback in a snapshot of scope `all`; 1000 by default. */
   readonly scrollback?: number | undefined;
-  /** Look only. */
+  /** Attach read-only. */
   readonly observe?: boolean | undefined;
-  /** Answers for colour queries. */
+  /** The colours with which the session answers colour queries. */
   readonly theme?: Theme | undefined;
-  /** Typed bytes that an earlier link to this session left undecided. They wait here as if they had been reported. */
+  /** Bytes that an earlier link to this session reported as unsent, and that the user has not decided about. */
   readonly unsent?: Unsent | undefined;
-  /** Typed bytes that are kept; `OUTBOX` by default. */
+  /** How many typed bytes are kept; `OUTBOX` by default. */
   readonly outbox?: number | undefined;
-  /** How much is rendered between two acknowledgements; `RENDERED_EVERY` by default. */
+  /** How many bytes are rendered between two acknowledgements; `RENDERED_EVERY` by default. */
   readonly renderedEvery?: number | undefined;
-  /** The longest absence after which kept input is still sent; `UNSENT_AFTER` by default. */
+  /** For how long input typed while disconnected is still sent automatically; `UNSENT_AFTER` by default. */
   readonly unsentAfter?: number | undefined;
 }
 
-/** Lines of scrollback in a whole snapshot, unless others are wanted. */
-const SCROLLBACK = 1000;
+const DEFAULT_SCROLLBACK = 1000;
 
-/** The hello of one dial: who it is, where it goes on, and its window as it is now. */
+/** The hello of one connection. `conn` counts the connections of this client, from 1. */
 export function makeHello(
   config: ClientConfig,
   now: { conn: number; cursor: Cursor | undefined; size: Size | undefined; key: string | undefined },
@@ -49,15 +47,15 @@ export function makeHello(
     cursor: cursor ?? null,
     ...(size === undefined ? {} : { size }),
     lag,
-    scrollback: linesOf(scrollback),
+    scrollback: clampLines(scrollback),
     observe,
     ...(theme === undefined ? {} : { theme }),
     ...(key === undefined ? {} : { key }),
   };
 }
 
-/** As the wire has it: a u32. A hello with anything else would be refused for good. */
-function linesOf(wanted: number | undefined): number {
-  const lines = Math.trunc(wanted ?? SCROLLBACK);
-  return Number.isNaN(lines) ? SCROLLBACK : Math.min(Math.max(lines, 0), 0xffff_ffff);
+/** A valid u32, because the server refuses a hello with anything else. */
+function clampLines(scrollback: number | undefined): number {
+  const lines = Math.trunc(scrollback ?? DEFAULT_SCROLLBACK);
+  return Number.isNaN(lines) ? DEFAULT_SCROLLBACK : Math.min(Math.max(lines, 0), 0xffff_ffff);
 }

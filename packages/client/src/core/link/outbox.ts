@@ -1,41 +1,41 @@
-/** What was typed and is not known to be written: sent once, resent from where the server says, or given back. */
+/** Typed bytes that the server has not acknowledged: they are sent, resent after a reconnect, or reported as unsent. */
 import { INPUT_FRAME, INPUT_WINDOW } from "../config.js";
 
-/** Everything typed that is not sent by itself: the user decides about all of it at once. */
+/** Typed bytes that are not sent automatically. The user sends or discards all of them at once. */
 export interface Unsent {
   /** The bytes, oldest first. */
   readonly bytes: Uint8Array;
-  /** This many of them had been sent, and may or may not have been typed. */
+  /** How many of them were sent earlier, and so may already have reached the program. */
   readonly doubtful: number;
 }
 
-const NOTHING: Unsent = { bytes: new Uint8Array(), doubtful: 0 };
+const NO_BYTES: Unsent = { bytes: new Uint8Array(), doubtful: 0 };
 
-/** A client's input stream from the first byte that is not known to be written. */
+/** A client's input stream, from the first byte that the server has not acknowledged. */
 export class Outbox {
   readonly #limit: number;
-  /** Written by the server. */
+  /** The offset up to which the server has acknowledged input. */
   #acked = 0;
-  /** From `acked` on. */
-  readonly #kept = new Queue();
-  /** The next byte to send on this connection. */
+  /** The bytes from `#acked` on. */
+  readonly #kept = new ByteQueue();
+  /** The offset of the next byte to send on this connection. */
   #next = 0;
-  /** One past the last byte that was ever sent. */
-  #high = 0;
-  /** Since when the oldest byte in flight waits. */
-  #waiting: number | undefined;
-  /** Reported unsent, and not decided about. */
+  /** One past the last byte that was sent on any connection. */
+  #maxSent = 0;
+  /** When the oldest byte in flight was sent, or the last acknowledgement was received, if that is later. */
+  #unackedSince: number | undefined;
+  /** Reported to the user as unsent, and not decided about yet. */
   #reported: Unsent;
-  /** To be reported, oldest first, none empty: a decision is never about these, for the user has not seen them. */
+  /** Not reported yet, oldest first, none of them empty. A decision does not include these, as the user has not seen them. */
   #unreported: Unsent[] = [];
 
-  /** `unsent` is what the user already knows to be unsent. */
-  constructor(limit: number, unsent: Unsent = NOTHING) {
+  /** `unsent` are bytes that the user already knows to be unsent. */
+  constructor(limit: number, unsent: Unsent = NO_BYTES) {
     this.#limit = limit;
     this.#reported = unsent;
   }
 
-  /** Keeps the bytes. False when they do not all fit; then none is kept, so that no tail is sent without its head. */
+  /** Adds bytes. Returns false, and keeps none of them, if they do not all fit: half a command must not be sent. */
   push(bytes: Uint8Array): boolean {
     const undecided = [this.#reported, ...this.#unreported].reduce((sum, { bytes }) => sum + bytes.length, 0);
     const fits = bytes.length <= this.#limit - this.#kept.length - undecided;
@@ -43,17 +43,17 @@ export class Outbox {
     return fits;
   }
 
-  /** How many bytes are kept. */
+  /** The number of bytes that will be sent automatically. */
   get length(): number {
     return this.#kept.length;
   }
 
-  /** Since when something in flight waits for its ack. */
-  get waiting(): number | undefined {
-    return this.#waiting;
+  /** Since when a byte in flight has been waiting for its acknowledgement. */
+  get unackedSince(): number | undefined {
+    return this.#unackedSince;
   }
 
-  /** All that is to be decided about, reported or not. */
+  /** All unsent bytes that the user has not decided about, reported or not. */
   get undecided(): Unsent {
     return this.#unreported.reduce(join, this.#reported);
   }
@@ -65,49 +65,51 @@ export class Outbox {
     if (length === 0) return undefined;
     const [offset, start] = [this.#next, this.#next - this.#acked];
     this.#next += length;
-    this.#high = Math.max(this.#high, this.#next);
-    this.#waiting ??= now;
+    this.#maxSent = Math.max(this.#maxSent, this.#next);
+    this.#unackedSince ??= now;
     return { offset, bytes: this.#kept.slice(start, start + length) };
   }
 
-  /** The server has written up to here. False when that was never sent. */
-  ack(offset: number, now: number): boolean {
-    if (offset > this.#high) return false;
+  /** The server acknowledges input up to `offset`. Returns false if that was never sent. */
+  handleAck(offset: number, now: number): boolean {
+    if (offset > this.#maxSent) return false;
     if (offset > this.#acked) {
       this.#kept.drop(offset - this.#acked);
       this.#acked = offset;
       this.#next = Math.max(this.#next, offset);
-      this.#waiting = this.#next > offset ? now : undefined;
+      this.#unackedSince = this.#next > offset ? now : undefined;
     }
     return true;
   }
 
-  /** The connection is gone: what was in flight may be sent again. */
-  disconnected(): void {
-    this.#waiting = undefined;
+  handleDisconnected(): void {
+    this.#unackedSince = undefined;
   }
 
-  /** A new connection, where the server wants the byte `input` next. With `hold`, what it does not have is not sent. */
+  /**
+   * Starts a new connection on which the server expects the byte at offset `input` next; null if it does not know this
+   * stream. With `hold`, bytes that it does not have become unsent.
+   */
   resume(input: number | null, hold: boolean): void {
-    if (input !== null && input >= this.#acked && input <= this.#high) {
+    if (input !== null && input >= this.#acked && input <= this.#maxSent) {
       this.#next = input;
       if (!hold) return;
-      // What the server does not have, it has not typed.
-      this.#high = input;
-      this.#takeFrom(input);
+      // These were sent, but the server says that it does not have them: they are not doubtful.
+      this.#maxSent = input;
+      this.#withdrawFrom(input);
       return;
     }
-    // It does not know this stream: nobody can say which of the bytes in flight were typed.
-    if (hold || this.#high > this.#acked) this.takeAll();
-    this.#acked = this.#next = this.#high = input ?? 0;
+    // The server does not know this stream, so nothing tells which of the bytes in flight it has written.
+    if (hold || this.#maxSent > this.#acked) this.withdrawAll();
+    this.#acked = this.#next = this.#maxSent = input ?? 0;
   }
 
-  /** Takes back everything that is not known to be written. */
-  takeAll(): void {
-    this.#takeFrom(this.#acked);
+  /** Makes all unacknowledged bytes unsent. */
+  withdrawAll(): void {
+    this.#withdrawFrom(this.#acked);
   }
 
-  /** All that is to be decided about, if there is more of it than was reported before. */
+  /** Returns all unsent bytes if there are new ones to report. */
   pollUnsent(): Unsent | undefined {
     const more = this.#unreported.shift();
     if (more === undefined) return undefined;
@@ -115,29 +117,29 @@ export class Outbox {
     return this.#reported;
   }
 
-  /** The user wants what was reported to be typed now. */
+  /** Queues the reported bytes for sending. */
   sendUnsent(): void {
     this.#kept.push(this.#reported.bytes);
-    this.#reported = NOTHING;
+    this.#reported = NO_BYTES;
   }
 
-  /** The user does not. */
+  /** Drops the reported bytes. */
   discardUnsent(): void {
-    this.#reported = NOTHING;
+    this.#reported = NO_BYTES;
   }
 
-  /** Takes back everything from `offset` on, to be reported. */
-  #takeFrom(offset: number): void {
+  /** Makes all bytes from `offset` on unsent. */
+  #withdrawFrom(offset: number): void {
     const bytes = this.#kept.cut(offset - this.#acked);
-    const doubtful = Math.max(this.#high - offset, 0);
-    this.#high = Math.min(this.#high, offset);
+    const doubtful = Math.max(this.#maxSent - offset, 0);
+    this.#maxSent = Math.min(this.#maxSent, offset);
     this.#next = Math.min(this.#next, offset);
     if (bytes.length > 0) this.#unreported.push({ bytes, doubtful });
   }
 }
 
-/** Bytes that come at the end and go at the front, without moving the rest each time. */
-class Queue {
+/** A byte queue. Neither `push` nor `drop` copies all of it each time. */
+class ByteQueue {
   #buffer = new Uint8Array();
   #start = 0;
   #end = 0;
@@ -156,12 +158,12 @@ class Queue {
     this.#end += bytes.length;
   }
 
-  /** A copy of a part. */
+  /** Copies a range. */
   slice(from: number, to: number): Uint8Array {
     return this.#buffer.slice(this.#start + from, this.#start + to);
   }
 
-  /** Removes this many from the front. The last one frees the memory. */
+  /** Removes bytes from the front. Frees the memory when the queue is empty. */
   drop(count: number): void {
     this.#start += count;
     if (this.length > 0) return;
@@ -169,7 +171,7 @@ class Queue {
     this.#start = this.#end = 0;
   }
 
-  /** Removes and returns all from here on. */
+  /** Removes and returns all bytes from index `from` on. */
   cut(from: number): Uint8Array {
     const bytes = this.slice(from, this.length);
     this.#end = this.#start + from;

@@ -1,29 +1,27 @@
-/** What a connection carries: the client's end of an attach or of the event stream, as its driver sees it. */
+/** The interface between a driver and the client's end of a protocol: an attach, or the event stream. */
 import type { Frame } from "../frame.js";
 
-/** A frame to send, or the order to give the connection up: close it, report it gone, dial again. */
+/** A frame to send; or the driver must close the connection, call `handleDisconnected`, and dial again. */
 export type Transmit =
   | { readonly kind: "send"; readonly frame: Frame }
   | { readonly kind: "close"; readonly code: number; readonly reason: string };
 
-/** A protocol that goes on over many connections. Facts come in by `handle*`, work goes out by `poll*`; time is an argument. */
+/** A protocol that continues over many connections. `handle*` takes input, `poll*` returns work; time is an argument. */
 export interface Protocol {
-  /** The server has answered on this connection. */
+  /** Whether the server has accepted this connection. */
   readonly attached: boolean;
-  /** A transport is open. `key` is a browser's origin key, for the first message. */
+  /** A transport is open. `key` is the key of a browser login, for the first message. */
   handleConnected(now: number, key?: string): void;
-  /** The transport is gone. */
   handleDisconnected(now: number): void;
-  /** A frame came in. */
   handleFrame(frame: Frame, now: number): void;
-  /** The machine slept, or the page was hidden: a connection that seems open is not believed. */
+  /** The machine slept, or the page was hidden: a connection that seems open must be checked. */
   handleWake(now: number): void;
-  /** Time has passed. */
+  /** To be called at the time that {@link pollTimeout} returns. */
   handleTimeout(now: number): void;
-  /** Reconnecting ended for good. */
+  /** There will be no more connections. */
   handleEnded(now: number): void;
-  /** What the connection is to carry next. */
+  /** The next frame to send. */
   pollTransmit(now: number): Transmit | undefined;
-  /** When {@link handleTimeout} is to be called. */
+  /** When to call {@link handleTimeout}. */
   pollTimeout(): number | undefined;
 }

@@ -1,26 +1,26 @@
-/** Who dials, and when: one machine owns the connection's whole life, so nobody else reopens sockets. */
+/** Decides when to dial. No other code opens or reopens connections. */
 import { type Backoff, delay } from "../backoff.js";
 import { classify, type Closed, type Permanent } from "../close.js";
 import { DIAL_WITHIN, GOOD_AFTER, HIDDEN_EVERY } from "../config.js";
 
-/** What a user sees of the connection. */
+/** The connection's state as the user sees it. */
 export type Status =
   | { readonly name: "connecting" }
   | { readonly name: "open" }
-  /** Lost; try number `attempt` is made at `at`, or under way when that is past. */
+  /** The connection was lost. Attempt number `attempt` starts at `at`; if that is past, it is under way. */
   | { readonly name: "reconnecting"; readonly attempt: number; readonly at: number }
   | { readonly name: "offline" }
   | { readonly name: "ended" }
   | { readonly name: "needs-login" }
   | { readonly name: "gone"; readonly why: Permanent };
 
-/** What the driver is to do. */
+/** What the driver must do. */
 export type Action =
-  /** Dial; give the generation back with everything that this dial leads to. `freshTicket`: the last ticket was refused. */
+  /** Dial, and pass `generation` with all events of this dial. `freshTicket` if the last ticket was refused. */
   | { readonly kind: "dial"; readonly generation: number; readonly freshTicket: boolean }
-  /** This dial or its connection is superseded: close it. Whatever it still does is ignored. */
+  /** Close this dial or its connection. Its later events are ignored. */
   | { readonly kind: "drop"; readonly generation: number }
-  /** The status changed: show it. */
+  /** Show the new status. */
   | { readonly kind: "show"; readonly status: Status };
 
 type Phase =
@@ -32,26 +32,24 @@ type Phase =
 
 const IDLE: Phase = { name: "idle" };
 
-/** The reconnecting machine. */
+/** The state machine that dials, waits and gives up. */
 export class Reconnector {
   readonly #backoff: Backoff;
   #status: Status = { name: "connecting" };
   #generation = 0;
   #phase: Phase = IDLE;
-  /** Failures since the last good connection. */
+  /** Failures since the last good connection (see {@link GOOD_AFTER}) or wake. */
   #failures = 0;
   #freshTicket = false;
-  /** The server asked not to be dialled before, not even on a wake. */
+  /** The server demands no dial before this time, not even on a wake. */
   #notBefore = 0;
   #hidden = false;
   #actions: Action[] = [];
 
-  /** A machine that has not dialled. */
   constructor(backoff: Backoff) {
     this.#backoff = backoff;
   }
 
-  /** The status as a user sees it. */
   get status(): Status {
     return this.#status;
   }
@@ -66,7 +64,7 @@ export class Reconnector {
     if (generation === this.#generation && this.#phase.name === "dialling") this.#phase = { name: "opened" };
   }
 
-  /** The server attached us. */
+  /** The server accepted the connection. */
   handleAttached(generation: number, now: number): void {
     const early = this.#phase.name === "dialling" || this.#phase.name === "opened";
     if (generation !== this.#generation || !early) return;
@@ -77,24 +75,24 @@ export class Reconnector {
   /** A dial failed, or its connection ended. `jitter` is in [-1, 1]. */
   handleClosed(generation: number, closed: Closed, jitter: number, now: number): void {
     if (generation !== this.#generation || !this.#isLive()) return;
-    // A server that accepts and closes does not earn a fresh budget.
+    // A server that accepts and soon closes again does not reset the count.
     if (this.#phase.name === "attached" && now - this.#phase.since >= GOOD_AFTER) this.#failures = 0;
     this.#phase = IDLE;
-    const sorted = classify(closed);
-    switch (sorted.class) {
+    const outcome = classify(closed);
+    switch (outcome.class) {
       case "ended":
       case "superseded":
         return this.#show({ name: "ended" });
       case "permanent":
-        return this.#show({ name: "gone", why: sorted.kind });
+        return this.#show({ name: "gone", why: outcome.kind });
       case "needs_login":
         return this.#show({ name: "needs-login" });
       case "fetch_ticket":
         this.#freshTicket = true;
         return this.#retry(0, jitter, now);
       case "transient":
-        this.#retry(sorted.notBefore ?? 0, jitter, now);
-        // A page in between does not know when the server is back; the user may.
+        this.#retry(outcome.notBefore ?? 0, jitter, now);
+        // A proxy does not know when the server is back; the user may, so a wake need not wait.
         if (closed.kind === "refused" && !closed.ours) this.#notBefore = now;
         return;
     }
@@ -114,15 +112,15 @@ export class Reconnector {
     this.#show({ name: "reconnecting", attempt: Math.max(this.#failures, 1), at });
   }
 
-  /** Nobody looks: no more than a try a minute, until a wake. */
+  /** The page is hidden: at most one dial a minute, until a wake. */
   handleHidden(now: number): void {
     this.#hidden = true;
     if (this.#phase.name === "waiting") this.#wait(Math.max(this.#phase.at, now + HIDDEN_EVERY));
   }
 
   /**
-   * Online, visible, resumed, or the user asked: the tries start again, and a dial is made at once, unless one is under way or
-   * the server asked for patience. An open connection is left alone; whether it lives is for the link's probe.
+   * The page is online, visible or resumed, or the user wants to retry: resets the count of failures and dials at once, unless
+   * a dial is under way or the server demanded a wait. An open connection is left alone; the link probes it.
    */
   handleWake(now: number): void {
     this.#hidden = false;
@@ -135,7 +133,7 @@ export class Reconnector {
     }
   }
 
-  /** Dial afresh, whatever is under way: after a new login, after a long sleep, or on the user's word. */
+  /** Drops any dial or connection and dials at once. For use after a new login. */
   redial(now: number): void {
     if (this.#isOver()) return;
     if (this.#isLive()) this.#drop();
@@ -145,14 +143,14 @@ export class Reconnector {
     this.#dial(now);
   }
 
-  /** The session exited, or the user left. */
+  /** The session exited, or the user disposed of the connection. */
   handleEnded(): void {
     if (this.#isLive()) this.#drop();
     this.#phase = IDLE;
     if (this.#status.name !== "gone") this.#show({ name: "ended" });
   }
 
-  /** Time has passed. `jitter` is in [-1, 1]. */
+  /** To be called at the time that {@link pollTimeout} returns. `jitter` is in [-1, 1]. */
   handleTimeout(jitter: number, now: number): void {
     if (this.#phase.name === "waiting" && this.#phase.at <= now) {
       this.#dial(now);
@@ -162,17 +160,17 @@ export class Reconnector {
     }
   }
 
-  /** When {@link handleTimeout} is to be called. */
+  /** When to call {@link handleTimeout}. */
   pollTimeout(): number | undefined {
     if (this.#phase.name === "waiting") return this.#phase.at;
     return this.#phase.name === "dialling" ? this.#phase.since + DIAL_WITHIN : undefined;
   }
 
-  /** What to do next. */
   pollAction(): Action | undefined {
     return this.#actions.shift();
   }
 
+  /** Whether a dial or a connection exists. */
   #isLive(): boolean {
     return this.#phase.name === "dialling" || this.#phase.name === "opened" || this.#phase.name === "attached";
   }
