@@ -1,4 +1,4 @@
-/** What a page adds: its lifecycle, storage that throws, and ids without a secure context. */
+/** The page: its lifecycle, storage that throws, ids without a secure context, and the clock. */
 import { describe, expect, test } from "vitest";
 import { openStore, pageLifecycle, type PageWindow, reloadedFrom } from "../src/browser/index.js";
 import { isClientId, sleepAwareClock } from "../src/core/index.js";
@@ -6,7 +6,7 @@ import { clampSize, newClientId, TerminalConnection } from "../src/index.js";
 import { World } from "./sim/world.js";
 
 /** An event target that counts its listeners. */
-class Counted extends EventTarget {
+class CountingTarget extends EventTarget {
   count = 0;
   override addEventListener(...args: Parameters<EventTarget["addEventListener"]>): void {
     this.count += 1;
@@ -18,18 +18,18 @@ class Counted extends EventTarget {
   }
 }
 
-function page() {
-  const document = Object.assign(new Counted(), { visibilityState: "visible" });
-  const window = Object.assign(new Counted(), { document });
+function fakePage() {
+  const document = Object.assign(new CountingTarget(), { visibilityState: "visible" });
+  const window = Object.assign(new CountingTarget(), { document });
   return { document, window, page: window as unknown as PageWindow };
 }
 
 describe("the page's lifecycle", () => {
-  test("R11: each event is told, and an ordinary pageshow is not", () => {
-    const { document, window, page: it } = page();
-    const lifecycle = pageLifecycle(it);
-    const told: string[] = [];
-    const unsubscribe = lifecycle.subscribe((signal) => told.push(signal));
+  test("R11: each event is reported, except the pageshow of an ordinary load", () => {
+    const { document, window, page } = fakePage();
+    const lifecycle = pageLifecycle(page);
+    const signals: string[] = [];
+    const unsubscribe = lifecycle.subscribe((signal) => signals.push(signal));
     document.visibilityState = "hidden";
     document.dispatchEvent(new Event("visibilitychange"));
     expect(lifecycle.hidden).toBe(true);
@@ -40,18 +40,18 @@ describe("the page's lifecycle", () => {
     window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: false }));
     window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
     window.dispatchEvent(new Event("online"));
-    expect(told).toEqual(["hidden", "frozen", "resumed", "visible", "restored", "online"]);
+    expect(signals).toEqual(["hidden", "frozen", "resumed", "visible", "restored", "online"]);
     unsubscribe();
     unsubscribe();
     window.dispatchEvent(new Event("online"));
-    expect(told).toHaveLength(6);
+    expect(signals).toHaveLength(6);
   });
 
   test("R15: a disposed connection leaves no listener on the page", () => {
-    const { document, window, page: it } = page();
+    const { document, window, page } = fakePage();
     const { environment } = new World();
     const connection = new TerminalConnection({
-      environment: { ...environment, lifecycle: pageLifecycle(it) },
+      environment: { ...environment, lifecycle: pageLifecycle(page) },
       target: () => new Promise(() => {}),
       on: {},
     });
@@ -62,18 +62,18 @@ describe("the page's lifecycle", () => {
 });
 
 describe("storage", () => {
-  test("keeps things", () => {
-    const kept = new Map<string, string>();
+  test("stores, reads and removes values", () => {
+    const values = new Map<string, string>();
     const backing = {
-      getItem: (name: string) => kept.get(name) ?? null,
-      setItem: (name: string, value: string) => void kept.set(name, value),
-      removeItem: (name: string) => void kept.delete(name),
+      getItem: (name: string) => values.get(name) ?? null,
+      setItem: (name: string, value: string) => void values.set(name, value),
+      removeItem: (name: string) => void values.delete(name),
     };
     const store = openStore("local", () => backing);
     store.set("key", "1");
-    expect([store.get("key"), kept.get("key"), store.get("other")]).toEqual(["1", "1", undefined]);
+    expect([store.get("key"), values.get("key"), store.get("other")]).toEqual(["1", "1", undefined]);
     store.remove("key");
-    expect([store.get("key"), kept.size]).toEqual([undefined, 0]);
+    expect([store.get("key"), values.size]).toEqual([undefined, 0]);
   });
 
   const refuse = () => {
@@ -83,7 +83,7 @@ describe("storage", () => {
   test.each([
     ["that cannot be opened", refuse],
     ["that is full", () => full],
-  ])("R38: storage %s is memory", (_, open) => {
+  ])("R38: values are kept in memory with storage %s", (_, open) => {
     const store = openStore("session", open);
     store.set("key", "1");
     expect(store.get("key")).toBe("1");
@@ -91,7 +91,7 @@ describe("storage", () => {
     expect(store.get("key")).toBeUndefined();
   });
 
-  test("R38: the id before a reload is `was`; nonsense is not", () => {
+  test("R38: reloadedFrom returns the client id from before a reload, and ignores an invalid one", () => {
     const store = openStore("session", refuse);
     const [first, second] = [newClientId(), newClientId()];
     expect(reloadedFrom(first, store)).toBeUndefined();
@@ -102,7 +102,7 @@ describe("storage", () => {
 });
 
 describe("ids and sizes", () => {
-  test("R38: a client id needs no secure context", () => {
+  test("R38: client ids can be created without a secure context", () => {
     const { randomUUID } = crypto;
     try {
       Object.defineProperty(crypto, "randomUUID", { value: undefined, configurable: true });
@@ -114,31 +114,31 @@ describe("ids and sizes", () => {
     }
   });
 
-  test("R52: a window of any size is within bounds", () => {
+  test("R52: clampSize brings any window size within bounds", () => {
     expect(clampSize({ cols: 0, rows: 9999 })).toEqual({ cols: 2, rows: 500 });
     expect(clampSize({ cols: NaN, rows: 24.7 })).toEqual({ cols: 2, rows: 24 });
   });
 });
 
 describe("the clock", () => {
-  test("counts sleep, never goes back, and does not drift", () => {
-    let [steady, wall] = [1_000, 50_000];
+  test("includes sleep, never goes back, and does not drift", () => {
+    let [monotonic, wall] = [1_000, 50_000];
     const now = sleepAwareClock(
-      () => steady,
+      () => monotonic,
       () => wall,
     );
     const start = now();
     for (let i = 0; i < 1000; i++) {
-      steady += 0.4;
+      monotonic += 0.4;
       wall += i % 5 < 2 ? 1 : 0;
       now();
     }
     expect(now() - start).toBeCloseTo(400);
-    wall += 3_600_000; // The machine slept; only the wall clock saw it.
+    wall += 3_600_000; // The machine slept: only the wall clock went on.
     expect(now() - start).toBeCloseTo(3_600_400, -1);
-    wall -= 7_200_000; // Somebody set it back.
+    wall -= 7_200_000; // The wall clock was set back.
     expect(now() - start).toBeCloseTo(3_600_400, -1);
-    steady += 1_000;
+    monotonic += 1_000;
     wall += 1_000;
     expect(now() - start).toBeCloseTo(3_601_400, -1);
   });

@@ -1,4 +1,4 @@
-/** A terminal connection in a world that the test owns: what it shows and tells, and how it is left. */
+/** A terminal connection in a fake environment: output, callbacks, exit and dispose. */
 import { describe, expect, test } from "vitest";
 import { attached, CUT, closed } from "./sim/attached.js";
 import { Session } from "./sim/session.js";
@@ -6,15 +6,15 @@ import { Viewer } from "./sim/viewer.js";
 import { World } from "./sim/world.js";
 
 describe("a connection", () => {
-  test("R9, R22: shows a snapshot, then output; after a cut exactly what was missed, without a reset", async () => {
+  test("R9, R22: shows a snapshot, then output; after a cut exactly the missed output, without a reset", async () => {
     const { world, session, viewer } = await attached();
     expect(viewer.shown).toEqual([1, 2, 3]);
     world.live[0]!.cut(CUT);
     session.print([4, 5]);
     await world.advance(2_000);
     expect(viewer.shown).toEqual([1, 2, 3, 4, 5]);
-    expect(viewer.told).toEqual(["attached snapshot", "snapshot all", "attached exact"]);
-    expect(viewer.names).toEqual(["open", "reconnecting", "open"]);
+    expect(viewer.events).toEqual(["attached snapshot", "snapshot all", "attached exact"]);
+    expect(viewer.stateNames).toEqual(["open", "reconnecting", "open"]);
   });
 
   test("acknowledges only what the terminal has rendered", async () => {
@@ -30,13 +30,13 @@ describe("a connection", () => {
     expect(viewer.shown.length).toBe(1003);
   });
 
-  test("a terminal that renders late acknowledges nothing on the connection after", async () => {
+  test("output that is rendered after a reconnect is not acknowledged on the new connection", async () => {
     const { world, session, viewer } = await attached();
     viewer.slow = true;
     session.print([4, 5, 6]);
     await world.advance(100);
     const late = viewer.rendering.splice(0);
-    // The log lost its end, so the next connection starts before what was shown.
+    // The log lost its end, so the next connection starts before the output that was shown.
     session.log.length = 2;
     world.live[0]!.cut(CUT);
     await world.advance(2_000);
@@ -50,7 +50,7 @@ describe("a connection", () => {
     expect(session.acks.slice(acks)).toEqual([2]);
   });
 
-  test("a snapshot that is cut in the middle claims nothing", async () => {
+  test("after an incomplete snapshot, the next hello has no cursor", async () => {
     const { world, session, viewer } = await attached();
     session.print(new Array(200).fill(9));
     await world.advance(100);
@@ -64,20 +64,20 @@ describe("a connection", () => {
     expect(viewer.shown).toEqual(session.log);
   });
 
-  test("passes on what the session tells", async () => {
+  test("passes on the messages of the session", async () => {
     const { world, session, viewer, connection } = await attached();
-    viewer.told.length = 0;
-    session.say({ type: "title", title: "make" });
-    session.say({ type: "cwd", cwd: "/tmp" });
-    session.say({ type: "notify", title: "", body: "done" });
-    session.say({ type: "url", url: "https://example.com/", open: true });
-    session.say({ type: "bell" });
-    session.say({ type: "presence", clients: [{ client: connection.client, write: true, size: false }] });
-    session.say({ type: "error", code: "not_allowed", message: "no", fatal: false });
+    viewer.events.length = 0;
+    session.broadcast({ type: "title", title: "make" });
+    session.broadcast({ type: "cwd", cwd: "/tmp" });
+    session.broadcast({ type: "notify", title: "", body: "done" });
+    session.broadcast({ type: "url", url: "https://example.com/", open: true });
+    session.broadcast({ type: "bell" });
+    session.broadcast({ type: "presence", clients: [{ client: connection.client, write: true, size: false }] });
+    session.broadcast({ type: "error", code: "not_allowed", message: "no", fatal: false });
     expect(connection.command({ type: "signal", name: "INT" }, "c1")).toEqual({ id: "c1" });
     connection.claimSize({ cols: 5000, rows: 30 });
     await world.advance(100);
-    expect(viewer.told).toEqual([
+    expect(viewer.events).toEqual([
       "title make",
       "cwd /tmp",
       "notify  done",
@@ -91,11 +91,11 @@ describe("a connection", () => {
     expect(connection.you).toEqual({ write: true, size: false });
   });
 
-  test("R15: exit ends it for good, and a wake does not bring it back", async () => {
+  test("R15: exit ends it for good, and a wake does not reconnect", async () => {
     const { world, session, viewer, connection } = await attached();
     session.end(3);
     await world.advance(100);
-    expect(viewer.told.at(-1)).toBe("exit 3");
+    expect(viewer.events.at(-1)).toBe("exit 3");
     expect(connection.state.name).toBe("ended");
     expect([world.listeners.size, world.timers.size, world.live.length]).toEqual([0, 0, 0]);
     connection.retry();
@@ -104,7 +104,7 @@ describe("a connection", () => {
     expect(connection.input("x")).toBe("ended");
   });
 
-  test("the session's words about a close are the state's reason", async () => {
+  test("the reason of a close frame is the state's reason", async () => {
     const { world, session, connection } = await attached();
     session.refuse = closed(4403, "this token may not");
     world.live[0]!.cut(CUT);
@@ -112,12 +112,12 @@ describe("a connection", () => {
     expect(connection.state).toEqual({ name: "gone", why: "not_allowed", reason: "this token may not" });
   });
 
-  test("a callback that throws is reported by the runtime and stops nothing", async () => {
+  test("an exception in a callback is reported by the runtime and does not stop the connection", async () => {
     const thrown: unknown[] = [];
-    const catchIt = (error: unknown) => thrown.push(error);
+    const record = (error: unknown) => thrown.push(error);
     const before = process.listeners("uncaughtException");
     process.removeAllListeners("uncaughtException");
-    process.on("uncaughtException", catchIt);
+    process.on("uncaughtException", record);
     try {
       const world = new World();
       new Session(world);
@@ -133,7 +133,7 @@ describe("a connection", () => {
       expect(viewer.connection.state.name).toBe("open");
       expect(thrown).toEqual([boom]);
     } finally {
-      process.removeListener("uncaughtException", catchIt);
+      process.removeListener("uncaughtException", record);
       for (const listener of before) process.on("uncaughtException", listener);
     }
   });
@@ -150,11 +150,11 @@ describe("dispose", () => {
       if (when !== "connecting") await world.advance(100);
       expect(viewer.connection.state.name).toBe(when);
       const codes: number[] = [];
-      world.peer = { ...world.peer, opened: () => {}, received: () => {}, left: (_, code) => codes.push(code) };
+      world.peer = { ...world.peer, opened: () => {}, received: () => {}, closed: (_, code) => codes.push(code) };
       viewer.connection.dispose();
       expect([world.listeners.size, world.timers.size, world.live.length]).toEqual([0, 0, 0]);
       expect(codes).toEqual(when === "open" ? [1000] : []);
-      const { calls } = viewer;
+      const { activity } = viewer;
       for (const socket of world.sockets) {
         socket.events.opened();
         socket.events.received('{"type":"bell"}');
@@ -165,28 +165,28 @@ describe("dispose", () => {
       viewer.connection.dispose();
       viewer.connection.input("x");
       await world.advance(100_000);
-      expect(viewer.calls).toBe(calls);
+      expect(viewer.activity).toBe(activity);
       expect([world.listeners.size, world.timers.size, world.live.length]).toEqual([0, 0, 0]);
       expect(viewer.connection.state.name).toBe("ended");
     },
   );
 
-  test("from within a callback", async () => {
+  test("works from within a callback", async () => {
     const world = new World();
     const session = new Session(world);
     session.print([1, 2, 3]);
-    let told = 0;
+    let calls = 0;
     const viewer: Viewer = new Viewer(world, {
       on: {
         attached: () => {
-          told += 1;
+          calls += 1;
           viewer.connection.dispose();
         },
-        snapshotBegin: () => (told += 100),
+        snapshotBegin: () => (calls += 100),
       },
     });
     await world.advance(1_000);
-    expect(told).toBe(1);
+    expect(calls).toBe(1);
     expect([world.listeners.size, world.timers.size, world.live.length]).toEqual([0, 0, 0]);
   });
 });

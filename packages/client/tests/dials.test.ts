@@ -1,4 +1,4 @@
-/** When a connection dials again, when it gives up, and where it dials. */
+/** When a connection dials again, when it gives up, and how it finds its target. */
 import { describe, expect, test, vi } from "vitest";
 import type { Closed, Target } from "../src/index.js";
 import { attached, CUT, closed } from "./sim/attached.js";
@@ -7,17 +7,17 @@ import { Viewer } from "./sim/viewer.js";
 import { World } from "./sim/world.js";
 
 describe("reconnecting", () => {
-  test("R3: a killed session: one retry, then gone", async () => {
+  test("R3: a killed session: one attempt, then gone", async () => {
     const { world, session, viewer } = await attached();
     session.refuse = closed(4404);
     world.live[0]!.cut(CUT);
     await world.advance(600_000);
     expect(world.sockets).toHaveLength(2);
-    expect(viewer.names).toEqual(["open", "reconnecting", "gone"]);
+    expect(viewer.stateNames).toEqual(["open", "reconnecting", "gone"]);
     expect([world.listeners.size, world.timers.size]).toEqual([0, 0]);
   });
 
-  test("R7, R17: the tries are used up, then it is quiet until it is online again", async () => {
+  test("R7, R17: after the last attempt it stays offline until the page is online again", async () => {
     const { world, session, viewer, connection } = await attached({ backoff: { base: 500, cap: 1000, tries: 3 } });
     session.refuse = CUT;
     world.live[0]!.cut(CUT);
@@ -32,7 +32,7 @@ describe("reconnecting", () => {
     expect(viewer.states.filter(({ name }) => name === "offline")).toHaveLength(1);
   });
 
-  test("R8: a server that accepts and closes gets no endless loop", async () => {
+  test("R8: a server that accepts and closes is not dialled forever", async () => {
     const { world, session, connection } = await attached();
     session.refuse = closed(1011);
     world.live[0]!.cut(CUT);
@@ -41,7 +41,7 @@ describe("reconnecting", () => {
     expect(world.sockets.length).toBe(13);
   });
 
-  test("R14: a wait that is longer than timers know is waited for, and costs nothing", async () => {
+  test("R14: a delay longer than setTimeout supports is waited for with several timers", async () => {
     const [base, cap] = [2_200_000_000, 2_200_000_000];
     const { world, connection } = await attached({ backoff: { base, cap, tries: 1 } });
     world.live[0]!.cut(CUT);
@@ -50,7 +50,7 @@ describe("reconnecting", () => {
     const longest = 2 ** 31 - 1;
     const [timer] = [...world.timers.values()];
     expect(timer!.at - world.now).toBeLessThanOrEqual(longest);
-    // When that is over, what is left is waited for.
+    // After the first timer, a second one waits for the rest.
     const dials = world.sockets.length;
     await world.advance(longest);
     expect([world.sockets.length, world.timers.size]).toEqual([dials, 1]);
@@ -58,7 +58,7 @@ describe("reconnecting", () => {
     expect(world.sockets.length).toBe(dials + 1);
   });
 
-  test("4429 is not dialled sooner than the server asked, not even when woken", async () => {
+  test("after 4429, not even a wake dials before the time that the server demands", async () => {
     const { world, session } = await attached();
     session.refuse = closed(4429, "retry_after=8");
     world.live[0]!.cut(CUT);
@@ -71,7 +71,7 @@ describe("reconnecting", () => {
     expect(world.sockets).toHaveLength(dials + 1);
   });
 
-  test("R7: patience that a page in between asks for has an end, and the user's word ends it at once", async () => {
+  test("R7: the Retry-After of a proxy is limited to 5 minutes, and retry() dials at once", async () => {
     const { world, session, connection } = await attached();
     session.refuse = { kind: "refused", status: 503, ours: false, retryAfter: 86_400_000 };
     world.live[0]!.cut(CUT);
@@ -87,7 +87,7 @@ describe("reconnecting", () => {
     expect(connection.state.name).toBe("open");
   });
 
-  test("4401 waits for a login; then it goes on where it was", async () => {
+  test("4401 waits for a login, then resumes", async () => {
     const { world, session, viewer, connection } = await attached();
     session.refuse = closed(4401);
     world.live[0]!.cut(CUT);
@@ -106,8 +106,8 @@ describe("reconnecting", () => {
   });
 });
 
-describe("where to dial", () => {
-  test("R14: a builder that fails is reported, and tried again", async () => {
+describe("the target", () => {
+  test("R14: a builder that fails is reported and called again", async () => {
     const world = new World();
     new Session(world);
     let fail = true;
@@ -117,22 +117,22 @@ describe("where to dial", () => {
     };
     const viewer = new Viewer(world, { target });
     await world.advance(400);
-    expect(viewer.errors).toMatchObject([{ source: "target", message: "where to dial is not known: no ticket today" }]);
+    expect(viewer.errors).toMatchObject([
+      { source: "target", message: "cannot determine where to connect: no ticket today" },
+    ]);
     expect(viewer.connection.state).toMatchObject({ name: "reconnecting", attempt: 1 });
     fail = false;
     await world.advance(1_000);
     expect(viewer.connection.state.name).toBe("open");
   });
 
-  test("R14: one that hangs times out, and comes too late when it answers after all", async () => {
+  test("R14: a builder that hangs times out, and its late result is ignored", async () => {
     const world = new World();
     new Session(world);
     const hung: ((target: Target) => void)[] = [];
     const viewer = new Viewer(world, { target: () => new Promise((resolve) => hung.push(resolve)) });
     await world.advance(16_000);
-    expect(viewer.errors).toMatchObject([
-      { source: "target", message: expect.stringContaining("not answered in time") },
-    ]);
+    expect(viewer.errors).toMatchObject([{ source: "target", message: expect.stringContaining("took too long") }]);
     expect(hung).toHaveLength(2);
     hung[0]!({ url: "ws://late/", protocols: [] });
     await world.advance(100);
@@ -142,7 +142,7 @@ describe("where to dial", () => {
     expect(viewer.connection.state.name).toBe("open");
   });
 
-  test("a refusal of the ticket says what the dial would have said", async () => {
+  test("a refused ticket request counts like a refused dial", async () => {
     const world = new World();
     const refusal = Object.assign(new Error("no"), { closed: { kind: "refused", status: 401, ours: true } });
     const viewer = new Viewer(world, { target: () => Promise.reject(refusal) });
@@ -150,12 +150,12 @@ describe("where to dial", () => {
     expect(viewer.connection.state.name).toBe("needs-login");
   });
 
-  test("4425 asks for a fresh ticket", async () => {
+  test("4425 requests a fresh ticket", async () => {
     const world = new World();
     const session = new Session(world);
-    const asked: boolean[] = [];
+    const requests: boolean[] = [];
     const target = ({ freshTicket }: { freshTicket: boolean }) => {
-      asked.push(freshTicket);
+      requests.push(freshTicket);
       return { url: "ws://test/", protocols: [] };
     };
     session.refuse = closed(4425);
@@ -163,10 +163,10 @@ describe("where to dial", () => {
     await world.advance(100);
     session.refuse = undefined;
     await world.advance(1_000);
-    expect(asked).toEqual([false, true]);
+    expect(requests).toEqual([false, true]);
   });
 
-  test("R3: a socket that cannot say why the upgrade was refused has it explained", async () => {
+  test("R3: if the socket does not report why the upgrade was refused, `explain` is called", async () => {
     const world = new World();
     const session = new Session(world);
     session.refuse = CUT;
@@ -177,18 +177,18 @@ describe("where to dial", () => {
     expect(explain).toHaveBeenCalledTimes(1);
   });
 
-  test("a socket that cannot be made is reported", async () => {
+  test("a socket that cannot be created is reported", async () => {
     const world = new World();
-    world.dialled = () => {
+    world.onDial = () => {
       throw new SyntaxError("bad URL");
     };
     const viewer = new Viewer(world);
     await world.advance(100);
-    expect(viewer.errors).toMatchObject([{ source: "socket", message: "no socket could be made: bad URL" }]);
+    expect(viewer.errors).toMatchObject([{ source: "socket", message: "cannot create a WebSocket: bad URL" }]);
     expect(viewer.connection.state.name).toBe("reconnecting");
   });
 
-  test("the browser's key is in the hello of each dial, also after a new login", async () => {
+  test("the hello of each dial has the current key, also after a new login", async () => {
     let key = "one";
     const target = () => ({ url: "ws://test/", protocols: [], key });
     const { world, session } = await attached({ target });

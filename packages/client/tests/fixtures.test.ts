@@ -1,4 +1,4 @@
-/** The golden vectors in fixtures/: the same answers as the Rust machines, step by step. */
+/** The golden vectors in fixtures/: the same results as the Rust state machines, step by step. */
 import { describe, expect, test } from "vitest";
 import * as core from "../src/core/index.js";
 import { fields, hex, load, unhex } from "./vectors.js";
@@ -26,10 +26,10 @@ describe("frames", () => {
 
 describe("payloads", () => {
   const file = load("frames/payloads.json");
-  const countable = (vector: any) => BigInt(vector.decoded.offset ?? 0) <= BigInt(Number.MAX_SAFE_INTEGER);
-  const [whole, beyond] = [file.payloads.filter(countable), file.payloads.filter((vector: any) => !countable(vector))];
+  const isSafe = (vector: any) => BigInt(vector.decoded.offset ?? 0) <= BigInt(Number.MAX_SAFE_INTEGER);
+  const [safe, unsafe] = [file.payloads.filter(isSafe), file.payloads.filter((vector: any) => !isSafe(vector))];
 
-  test.each(whole as any[])("$name", (vector) => {
+  test.each(safe as any[])("$name", (vector) => {
     const binary = core.decodeBinary(fields(vector));
     const { bytes, ...rest } = binary;
     const decoded = { ...rest, ...("offset" in rest ? { offset: String(rest.offset) } : {}), hex: hex(bytes) };
@@ -37,11 +37,11 @@ describe("payloads", () => {
     expect(hex(core.encodeBinary(binary))).toBe(hex(fields(vector)));
   });
 
-  test.each(beyond as any[])("refused, not rounded: $name", (vector) => {
-    expect(() => core.decodeBinary(fields(vector))).toThrow(/past 2\^53 - 1/);
+  test.each(unsafe as any[])("an offset above 2^53 - 1 is refused, not rounded: $name", (vector) => {
+    expect(() => core.decodeBinary(fields(vector))).toThrow(/above 2\^53 - 1/);
   });
 
-  test("some vectors are beyond what a number counts", () => expect(beyond).not.toHaveLength(0));
+  test("some vectors have offsets above 2^53 - 1", () => expect(unsafe).not.toHaveLength(0));
 
   test.each(file.bad as any[])("bad: $why", (vector) => {
     expect(() => core.decodeBinary(unhex(vector.hex))).toThrow(core.FrameError);
@@ -78,18 +78,18 @@ function closedOf(value: any): core.Closed {
 describe("policy", () => {
   test.each(load("policy/classifier.json").cases as any[])("R2: $closed is $class", (vector) => {
     const { closed, why: _, not_before, ...expected } = vector;
-    const sorted: any = core.classify(closedOf(closed));
-    const { notBefore, ...rest } = sorted;
+    const outcome: any = core.classify(closedOf(closed));
+    const { notBefore, ...rest } = outcome;
     expect(rest).toEqual(expected);
     expect(notBefore).toBe(not_before === undefined ? undefined : not_before * 1000);
   });
 
-  test("every close code is sorted", () => {
+  test("every close code has the class that its range says", () => {
     for (let code = 0; code <= 0xffff; code++) {
-      const { class: sorted } = core.classify({ kind: "code", code, reason: "", done: false });
-      const permanent = ["permanent", "needs_login", "superseded"].includes(sorted);
+      const { class: actual } = core.classify({ kind: "code", code, reason: "", done: false });
+      const permanent = ["permanent", "needs_login", "superseded"].includes(actual);
       const listed = [1002, 1003, 1007, 1008, 1009].includes(code) || (code >= 4400 && code <= 4499);
-      if (permanent !== (listed && ![4408, 4425, 4429].includes(code))) expect.fail(`${code} is ${sorted}`);
+      if (permanent !== (listed && ![4408, 4425, 4429].includes(code))) expect.fail(`close code ${code} is ${actual}`);
     }
   });
 
@@ -112,7 +112,7 @@ describe("link/client.json", () => {
   });
 });
 
-/** Does one thing, then polls until there is nothing more. */
+/** Performs one step, then polls until there is nothing more. */
 function actOnClient(client: core.Client, action: any, now: number): any {
   const [[verb, what]] = Object.entries<any>(action) as [[string, any]];
   const then: any = {};
@@ -152,7 +152,7 @@ function transmitJson(transmit: core.Transmit): any {
   if (transmit.kind === "close") return { close: transmit.code };
   if (typeof transmit.frame === "string") return { text: JSON.parse(transmit.frame) };
   const binary = core.decodeBinary(transmit.frame);
-  if (binary.kind !== "input") throw new Error("a client sends input");
+  if (binary.kind !== "input") throw new Error(`a client must send input, not ${binary.kind}`);
   return { input: { offset: binary.offset, hex: hex(binary.bytes) } };
 }
 

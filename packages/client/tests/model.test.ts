@@ -1,7 +1,7 @@
 /**
- * Everything that may happen to a connection, in random order, against a simple model of what must then be so.
+ * Everything that can happen to a connection, in random order, checked against a simple model.
  *
- * A failing seed is printed; `BOWLINE_SEED=N npm test` plays it alone, and `BOWLINE_SEEDS=N` plays more than usual.
+ * A failing seed is printed; `BOWLINE_SEED=N npm test` runs it alone, and `BOWLINE_SEEDS=N` sets the number of seeds.
  */
 import { describe, expect, test } from "vitest";
 import { BROWSER, type Closed, type Target } from "../src/index.js";
@@ -12,10 +12,10 @@ import { type FakeSocket, settle, World } from "./sim/world.js";
 
 const SEEDS = Number(process.env["BOWLINE_SEEDS"] ?? 150);
 const STEPS = 120;
-/** Bytes of one key: a number, so that each key can be told from every other. */
-const KEY = 4;
+/** Each key is a different number of this many bytes. */
+const KEY_BYTES = 4;
 
-/** What a user must see, from nothing but what happened to dials. */
+/** The state that a user must see, derived only from what happened to dials. */
 class Model {
   state = "connecting";
   #failures = 0;
@@ -39,86 +39,87 @@ class Model {
   }
 }
 
-class Play {
+class Run {
   readonly world = new World();
   readonly session = new Session(this.world);
   readonly model = new Model();
   readonly viewer: Viewer;
   readonly trace: string[] = [];
   readonly #rng: Rng;
-  /** How each socket tells the client alone, past the model. */
-  readonly #closers = new Map<FakeSocket, (closed: Closed) => void>();
+  /** For each socket, the client's `closed` callback, without the model's wrapper. */
+  readonly #closeCallbacks = new Map<FakeSocket, (closed: Closed) => void>();
   #builder: "works" | "fails" | "hangs" = "works";
   #hung: ((target: Target) => void)[] = [];
-  #asked: { at: number; turn: number }[] = [];
+  #dials: { at: number; turn: number }[] = [];
   #turn = 0;
-  /** The number of the dial that is under way or open. */
+  /** The number of the current dial, under way or open. */
   #dial: number | undefined;
-  /** The one that a wake found so, as long as nothing is heard of it. */
-  #doubted: number | undefined;
-  /** When such a dial was lost: there must be another at once. */
+  /** The current dial, if nothing was received since the last wake. */
+  #suspect: number | undefined;
+  /** When such a dial was lost. Another one must follow at once. */
   #lost: number[] = [];
-  /** Since when nobody looks and nothing called for a dial. */
-  #quietSince: number | undefined;
+  /** Since when the page has been hidden without any wake. */
+  #hiddenSince: number | undefined;
   #keys = 0;
-  /** The keys that the session must have in the end, in order; and those that the user has not decided about. */
-  #queue: number[] = [];
-  #held: number[] = [];
-  #unsentSeen = 0;
+  /** The keys that the session must have received in the end, in order. */
+  #expected: number[] = [];
+  /** The keys that were reported unsent and not decided about. */
+  #undecided: number[] = [];
+  #reportsChecked = 0;
 
   constructor(seed: number) {
     this.#rng = new Rng(seed);
     this.world.random = this.#rng.next;
-    // The model learns what the network did to the dial that counts, and what the client gave up.
+    // The model sees what the network does to the current dial, and which sockets the client closes.
     const peer = this.session;
-    const left = peer.left.bind(peer);
-    peer.left = (socket: FakeSocket) => {
-      left(socket);
-      this.#failed();
+    const closedByClient = peer.closed.bind(peer);
+    peer.closed = (socket: FakeSocket) => {
+      closedByClient(socket);
+      this.#handleFailure();
     };
-    const answer = this.world.dialled;
-    this.world.dialled = (socket) => {
+    const answer = this.world.onDial;
+    this.world.onDial = (socket) => {
       const { opened, received, closed } = socket.events;
-      this.#closers.set(socket, closed);
+      this.#closeCallbacks.set(socket, closed);
       Object.assign(socket.events, {
         opened: () => {
-          this.#heard(socket);
+          this.#handleReceived(socket);
           opened();
         },
         received: (data: string | Uint8Array) => {
-          this.#heard(socket);
+          this.#handleReceived(socket);
           if (typeof data === "string" && data.includes('"attached"')) this.model.opened(this.world.now);
           received(data);
         },
-        closed: (why: Closed) => {
-          this.#failed();
-          closed(why);
+        closed: (end: Closed) => {
+          this.#handleFailure();
+          closed(end);
         },
       });
       answer(socket);
     };
-    this.viewer = new Viewer(this.world, { target: () => this.#target() });
-    this.viewer.errored = () => this.#failed();
+    this.viewer = new Viewer(this.world, { target: () => this.#buildTarget() });
+    this.viewer.onError = () => this.#handleFailure();
   }
 
-  #heard(socket: FakeSocket): void {
-    if (socket.state !== "closed") this.#doubted = undefined;
+  #handleReceived(socket: FakeSocket): void {
+    if (socket.state !== "closed") this.#suspect = undefined;
   }
 
-  /** The dial that counts failed, or its connection is over. */
-  #failed(): void {
+  /** The current dial failed, or its connection ended. */
+  #handleFailure(): void {
     this.model.failed(this.world.now);
-    if (this.#doubted !== undefined && this.#doubted === this.#dial) {
+    if (this.#suspect !== undefined && this.#suspect === this.#dial) {
       this.model.woken();
       this.#lost.push(this.world.now);
-      if (this.#quietSince !== undefined) this.#quietSince = this.world.now;
+      if (this.#hiddenSince !== undefined) this.#hiddenSince = this.world.now;
     }
-    this.#dial = this.#doubted = undefined;
+    this.#dial = this.#suspect = undefined;
   }
 
-  #target(): Target | Promise<Target> {
-    this.#asked.push({ at: this.world.now, turn: this.#turn });
-    this.#dial = this.#asked.length;
+  #buildTarget(): Target | Promise<Target> {
+    this.#dials.push({ at: this.world.now, turn: this.#turn });
+    this.#dial = this.#dials.length;
     const target = { url: "ws://test/", protocols: [] };
     if (this.#builder === "works") return target;
     if (this.#builder === "fails") return Promise.reject(new Error("no"));
@@ -132,10 +133,10 @@ class Play {
       this.trace.push(`${this.world.now} ${step}`);
       await this.#check(step);
     }
-    await this.#end();
+    await this.#finish();
   }
 
-  /** Does one thing, and says what. */
+  /** Performs a random step, and returns its name. */
   #step(): string {
     const { world, session, viewer } = this;
     const rng = this.#rng;
@@ -149,9 +150,9 @@ class Play {
       down: () => void (session.refuse = rng.pick([code(1006), code(1013), code(4425), code(4408), code(4502)])),
       up: () => {
         session.refuse = undefined;
-        session.mute = false;
+        session.unresponsive = false;
       },
-      mute: () => void (session.mute = true),
+      mute: () => void (session.unresponsive = true),
       trim: () => session.trim(),
       lag: () => {
         session.lagging = true;
@@ -170,17 +171,17 @@ class Play {
         if (!world.frozen) return;
         world.frozen = false;
         world.signal("resumed");
-        this.#woken();
+        this.#handleWake();
       },
       online: () => {
         if (world.frozen) return;
         world.signal("online");
-        this.#woken();
+        this.#handleWake();
       },
       retry: () => {
         if (world.frozen) return;
         viewer.connection.retry();
-        this.#woken();
+        this.#handleWake();
       },
       ghost: () => this.#ghost(),
       send_unsent: () => this.#decide(true),
@@ -194,66 +195,66 @@ class Play {
   #type(keys: number): void {
     for (let i = 0; i < keys; i++) {
       const key = ++this.#keys;
-      const bytes = new Uint8Array(KEY);
+      const bytes = new Uint8Array(KEY_BYTES);
       new DataView(bytes.buffer).setUint32(0, key);
       expect(this.viewer.connection.input(bytes)).toBeUndefined();
-      this.#queue.push(key);
+      this.#expected.push(key);
     }
   }
 
   #decide(send: boolean): void {
     if (send) this.viewer.connection.sendUnsent();
     else this.viewer.connection.discardUnsent();
-    if (send) this.#queue.push(...this.#held);
-    this.#held = [];
+    if (send) this.#expected.push(...this.#undecided);
+    this.#undecided = [];
   }
 
   #hide(): void {
     if (this.world.hidden) return;
     this.world.hidden = true;
     this.world.signal("hidden");
-    this.#quietSince = this.world.now;
+    this.#hiddenSince = this.world.now;
   }
 
-  /** Comes back, with as many events as browsers like to send. */
+  /** The page becomes visible, with as many signals as browsers like to send. */
   #wake(): void {
     const { world } = this;
     world.frozen = false;
     world.hidden = false;
     const signals = ["visible", "resumed", "restored", "online", "visible"] as const;
     for (const signal of signals.slice(this.#rng.below(4))) world.signal(signal);
-    this.#woken();
-    this.#quietSince = undefined;
+    this.#handleWake();
+    this.#hiddenSince = undefined;
   }
 
-  #woken(): void {
+  #handleWake(): void {
     this.model.woken();
-    const since = this.#asked.at(-1)?.at ?? 0;
+    const since = this.#dials.at(-1)?.at ?? 0;
     const open = this.world.live[0]?.state === "open";
-    if (open || this.world.now - since > 2_000) this.#doubted = this.#dial;
-    if (this.#quietSince !== undefined) this.#quietSince = this.world.now;
+    if (open || this.world.now - since > 2_000) this.#suspect = this.#dial;
+    if (this.#hiddenSince !== undefined) this.#hiddenSince = this.world.now;
   }
 
-  /** A socket that was let go of speaks again: nothing may come of it. */
+  /** A socket that the client has dropped has events again: they must have no effect. */
   #ghost(): void {
     const old = this.world.sockets.filter((socket) => socket.state === "closed");
     if (old.length === 0) return;
-    const { calls } = this.viewer;
-    const before = [calls, [...this.world.timers.keys()], this.#asked.length];
+    const { activity } = this.viewer;
+    const before = [activity, [...this.world.timers.keys()], this.#dials.length];
     const socket = this.#rng.pick(old);
     socket.events.opened();
     socket.events.received('{"type":"bell"}');
-    this.#closers.get(socket)!(code(4404));
-    expect([this.viewer.calls, [...this.world.timers.keys()], this.#asked.length]).toEqual(before);
+    this.#closeCallbacks.get(socket)!(code(4404));
+    expect([this.viewer.activity, [...this.world.timers.keys()], this.#dials.length]).toEqual(before);
   }
 
-  /** Lets some time pass, then looks at everything. */
+  /** Lets some time pass, then checks everything. */
   async #check(step: string): Promise<void> {
     const { world, session, viewer } = this;
     await settle();
     this.#observe();
     this.#turn += 1;
-    const ms = this.#rng.pick([0, 1, 20, 300, 2_500, 12_000, this.#rng.once(4) ? 90_000 : 700]);
+    const ms = this.#rng.pick([0, 1, 20, 300, 2_500, 12_000, this.#rng.oneIn(4) ? 90_000 : 700]);
     for (let left = ms; left > 0; left -= 500) {
       await world.advance(Math.min(left, 500));
       this.#observe();
@@ -262,46 +263,52 @@ class Play {
     const { connection } = viewer;
     expect(viewer.errors.filter(({ source }) => source !== "target")).toEqual([]);
     const where = `after ${step} at ${world.now}`;
-    expect(world.live.length, `never two live sockets, ${where}`).toBeLessThanOrEqual(1);
-    expect(world.timers.size, `one timer at most, ${where}`).toBeLessThanOrEqual(1);
-    expect(world.listeners.size, where).toBe(1);
-    expect(differsAt(viewer.shown, session.log), `a prefix of the output, ${where}`).toBe(-1);
+    expect(world.live.length, `at most one live socket, ${where}`).toBeLessThanOrEqual(1);
+    expect(world.timers.size, `at most one timer, ${where}`).toBeLessThanOrEqual(1);
+    expect(world.listeners.size, `one lifecycle listener, ${where}`).toBe(1);
+    expect(differsAt(viewer.shown, session.log), `shows a prefix of the output, ${where}`).toBe(-1);
     expect(connection.state.name, `the model's state, ${where}`).toBe(this.model.state);
-    expect(viewer.states.at(-1) ?? { name: "connecting" }, `the last state told, ${where}`).toEqual(connection.state);
-    const twice = viewer.names.findIndex((name, i) => name !== "reconnecting" && name === viewer.names[i - 1]);
-    expect(twice, `each state told once, ${where}`).toBe(-1);
+    expect(viewer.states.at(-1) ?? { name: "connecting" }, `the last state reported, ${where}`).toEqual(
+      connection.state,
+    );
+    const twice = viewer.stateNames.findIndex(
+      (name, i) => name !== "reconnecting" && name === viewer.stateNames[i - 1],
+    );
+    expect(twice, `each state reported once, ${where}`).toBe(-1);
   }
 
   #observe(): void {
-    for (const { bytes, doubtful } of this.viewer.unsent.slice(this.#unsentSeen)) {
+    for (const { bytes, doubtful } of this.viewer.unsent.slice(this.#reportsChecked)) {
       expect(doubtful).toBe(0);
       const keys = keysOf(bytes);
-      expect(keys.slice(0, this.#held.length), "a report has all that was reported before").toEqual(this.#held);
-      const more = keys.slice(this.#held.length);
-      expect(more.length, "and something new").toBeGreaterThan(0);
-      expect(this.#queue.splice(-more.length)).toEqual(more);
-      this.#held = keys;
+      expect(keys.slice(0, this.#undecided.length), "a report repeats all keys that were reported before").toEqual(
+        this.#undecided,
+      );
+      const more = keys.slice(this.#undecided.length);
+      expect(more.length, "a report has new keys").toBeGreaterThan(0);
+      expect(this.#expected.splice(-more.length)).toEqual(more);
+      this.#undecided = keys;
     }
-    this.#unsentSeen = this.viewer.unsent.length;
-    // R13: whatever happened in this turn, it was asked where to dial once at most.
-    const now = this.#asked.filter(({ turn, at }) => turn === this.#turn && at === this.world.now);
-    if (now.length > 1) expect.fail(`${now.length} dials in a turn`);
-    // R11, R12: a wake found a line that was dead, or a dial that came to nothing.
+    this.#reportsChecked = this.viewer.unsent.length;
+    // R13: at most one dial in a turn.
+    const now = this.#dials.filter(({ turn, at }) => turn === this.#turn && at === this.world.now);
+    if (now.length > 1) expect.fail(`${now.length} dials in one turn`);
+    // R11, R12: a connection or dial that turned out to be dead after a wake is replaced at once.
     for (const at of this.#lost.splice(0)) {
-      if (!this.#asked.some((dial) => dial.at === at)) expect.fail(`lost after a wake, and not dialled at ${at}`);
+      if (!this.#dials.some((dial) => dial.at === at)) expect.fail(`lost after a wake, but not dialled again at ${at}`);
     }
-    // R11: nobody looks, and nothing called for it: one try a minute.
-    const quiet = this.#asked.map(({ at }) => at).filter((at) => at > (this.#quietSince ?? Infinity));
-    if (quiet.some((at, i) => i > 0 && at - quiet[i - 1]! < 60_000))
-      expect.fail(`hidden, and dialled at ${quiet.join()}`);
+    // R11: a hidden page dials once a minute.
+    const hidden = this.#dials.map(({ at }) => at).filter((at) => at > (this.#hiddenSince ?? Infinity));
+    if (hidden.some((at, i) => i > 0 && at - hidden[i - 1]! < 60_000))
+      expect.fail(`dialled too often while hidden, at ${hidden.join()}`);
   }
 
-  /** The world is well again: everything arrives, once, and then it is left without a trace. */
-  async #end(): Promise<void> {
+  /** Repairs everything: now all output and keys must arrive, once, and `dispose()` must leave nothing behind. */
+  async #finish(): Promise<void> {
     const { world, session, viewer } = this;
     this.#builder = "works";
     session.refuse = undefined;
-    session.mute = false;
+    session.unresponsive = false;
     viewer.slow = false;
     world.live.forEach((socket) => socket.cut(code(1006)));
     this.#wake();
@@ -313,15 +320,15 @@ class Play {
     }
     expect(viewer.connection.state.name).toBe("open");
     expect([differsAt(viewer.shown, session.log), viewer.shown.length]).toEqual([-1, session.log.length]);
-    expect(keysOf(Uint8Array.from(session.typed))).toEqual(this.#queue);
+    expect(keysOf(Uint8Array.from(session.typed))).toEqual(this.#expected);
     viewer.connection.dispose();
     expect([world.listeners.size, world.timers.size, world.live.length]).toEqual([0, 0, 0]);
   }
 }
 
-/** The first place where the first is not the second's beginning; -1 when it is. (`toEqual` would take most of the time.) */
-function differsAt(start: number[], whole: number[]): number {
-  return start.findIndex((byte, i) => byte !== whole[i]);
+/** The first index at which `prefix` differs from `whole`, or -1. (`toEqual` would take most of the test's time.) */
+function differsAt(prefix: number[], whole: number[]): number {
+  return prefix.findIndex((byte, i) => byte !== whole[i]);
 }
 
 function code(code: number): Closed {
@@ -330,20 +337,22 @@ function code(code: number): Closed {
 
 function keysOf(bytes: Uint8Array): number[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return Array.from({ length: bytes.length / KEY }, (_, i) => view.getUint32(i * KEY));
+  return Array.from({ length: bytes.length / KEY_BYTES }, (_, i) => view.getUint32(i * KEY_BYTES));
 }
 
-describe("R5, R10-R17: whatever happens, in whatever order", () => {
+describe("R5, R10-R17: random events in random order", () => {
   const only = process.env["BOWLINE_SEED"];
   const seeds = only === undefined ? Array.from({ length: SEEDS }, (_, i) => i + 1) : [Number(only)];
 
   test(`${seeds.length} seeds`, { timeout: 120_000 }, async () => {
     for (const seed of seeds) {
-      const play = new Play(seed);
+      const run = new Run(seed);
       try {
-        await play.run();
+        await run.run();
       } catch (error) {
-        console.error(`Seed ${seed} failed. To play it alone: BOWLINE_SEED=${seed} npm test\n${play.trace.join("\n")}`);
+        console.error(
+          `Seed ${seed} failed. To replay it alone: BOWLINE_SEED=${seed} npm test\n${run.trace.join("\n")}`,
+        );
         throw error;
       }
     }

@@ -1,4 +1,4 @@
-/** The outbox against a model that copies everything, and what it costs when much waits. */
+/** The outbox against a simple model, and its cost when it is nearly full. */
 import { expect, test } from "vitest";
 import { OUTBOX } from "../src/core/config.js";
 import { Outbox } from "../src/core/link/outbox.js";
@@ -6,7 +6,7 @@ import { Rng } from "./sim/rng.js";
 
 const LIMIT = 50;
 
-/** The same stream, as arrays: what is kept from `acked` on, what is reported, what is to be reported. */
+/** The same stream as arrays: the bytes from `acked` on, those reported as unsent, and those still to be reported. */
 class Model {
   acked = 0;
   next = 0;
@@ -18,13 +18,13 @@ class Model {
     return LIMIT - this.kept.length - this.reported.length - this.unreported.flat().length;
   }
 
-  take(from: number): void {
+  makeUnsent(from: number): void {
     const bytes = this.kept.splice(from - this.acked);
     if (bytes.length > 0) this.unreported.push(bytes);
   }
 }
 
-test("R16: at its bound, every byte is sent once or unsent, in order", () => {
+test("R16: also at its limit, every byte is either sent once or reported unsent, in order", () => {
   let refused = 0;
   for (let seed = 1; seed <= 30; seed++) {
     const rng = new Rng(seed);
@@ -49,14 +49,14 @@ test("R16: at its bound, every byte is sent once or unsent, in order", () => {
       },
       ack: () => {
         const to = model.acked + rng.below(model.next - model.acked + 1);
-        expect(outbox.ack(to, 0)).toBe(true);
+        expect(outbox.handleAck(to, 0)).toBe(true);
         model.kept.splice(0, to - model.acked);
         model.acked = to;
       },
       late: () => {
         const to = model.acked + rng.below(model.next - model.acked + 1);
         outbox.resume(to, true);
-        model.take(to);
+        model.makeUnsent(to);
         model.next = to;
       },
       report: () => {
@@ -82,18 +82,18 @@ test("R16: at its bound, every byte is sent once or unsent, in order", () => {
   expect(refused).toBeGreaterThan(30);
 });
 
-test("neither a key nor an ack copies what waits", () => {
+test("neither a key nor an ack copies the bytes that wait", () => {
   const outbox = new Outbox(OUTBOX);
   const keys = 20_000;
   expect(outbox.push(new Uint8Array(OUTBOX - keys))).toBe(true);
-  // Copying all of it each time would take minutes.
-  let taken = 0;
-  while (outbox.push(Uint8Array.of(taken & 0xff))) taken += 1;
-  expect(taken).toBe(keys);
+  // Copying all of them each time would take minutes.
+  let accepted = 0;
+  while (outbox.push(Uint8Array.of(accepted & 0xff))) accepted += 1;
+  expect(accepted).toBe(keys);
   let acked = 0;
   for (let sent = outbox.pop(0); acked < OUTBOX / 2; sent = outbox.pop(0)) {
     const end = sent!.offset + sent!.bytes.length;
-    while (acked < end && outbox.ack(acked + 1, 0)) acked += 1;
+    while (acked < end && outbox.handleAck(acked + 1, 0)) acked += 1;
   }
   expect(outbox.length).toBe(OUTBOX - acked);
 });

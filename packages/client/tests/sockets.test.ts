@@ -1,4 +1,4 @@
-/** Real WebSockets on the loopback, by the `ws` package and by a standard class. */
+/** Real WebSockets on the loopback interface, from the `ws` package and from a standard class. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -7,15 +7,15 @@ import { type Closed, plainEnvironment, type SocketFactory, standardSockets, wsS
 
 let http: Server;
 let url: string;
-let seen: { authorization: string | undefined; protocol: string | undefined; origin: string | undefined }[];
+let upgrades: { authorization: string | undefined; protocol: string | undefined; origin: string | undefined }[];
 
 beforeEach(async () => {
-  seen = [];
+  upgrades = [];
   http = createServer();
   const server = new WebSocketServer({ noServer: true });
   http.on("upgrade", (request, socket, head) => {
     const { authorization, origin, "sec-websocket-protocol": protocol } = request.headers;
-    seen.push({ authorization, protocol, origin });
+    upgrades.push({ authorization, protocol, origin });
     if (request.url === "/refused") {
       socket.end(
         "HTTP/1.1 404 Not Found\r\nBowline-Code: unknown_session\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n",
@@ -38,25 +38,25 @@ afterEach(async () => {
   await new Promise((resolve) => http.close(resolve));
 });
 
-/** Says two things, hears them back, says bye. */
-function talk(factory: SocketFactory, path: string): Promise<{ heard: (string | number[])[]; closed: Closed }> {
+/** Sends text and bytes, receives their echo, and says bye. */
+function exchange(factory: SocketFactory, path: string): Promise<{ received: (string | number[])[]; closed: Closed }> {
   return new Promise((resolve) => {
-    const heard: (string | number[])[] = [];
+    const received: (string | number[])[] = [];
     const target = { url: url + path, protocols: ["bowline.v1"], headers: { Authorization: "Bearer T" } };
     const socket = factory(target, {
       opened: () => {
-        socket.send("tell");
+        socket.send("hello");
         socket.send(Uint8Array.from([1, 2, 3]));
         socket.send("bye");
       },
-      received: (data) => heard.push(typeof data === "string" ? data : [...data]),
-      closed: (closed) => resolve({ heard, closed }),
+      received: (data) => received.push(typeof data === "string" ? data : [...data]),
+      closed: (closed) => resolve({ received, closed }),
     });
   });
 }
 
-/** `ws` with the constructor that Node's own WebSocket has. */
-class Standard extends WebSocket {
+/** `ws` with the constructor of Node's own WebSocket. */
+class StandardWebSocket extends WebSocket {
   constructor(url: string, options: string[] | { protocols: string[]; headers: Record<string, string> }) {
     if (Array.isArray(options)) super(url, options);
     else super(url, options.protocols, { headers: options.headers });
@@ -66,29 +66,29 @@ class Standard extends WebSocket {
 
 describe.each([
   ["ws", wsSockets(WebSocket as never)],
-  ["a standard class", standardSockets(Standard as never)],
-])("sockets by %s", (name, factory) => {
-  test("text and bytes both ways, the token in a header, no Origin, and the code of the close", async () => {
-    const { heard, closed } = await talk(factory, "/");
-    expect(heard).toEqual(["tell", [1, 2, 3]]);
+  ["a standard class", standardSockets(StandardWebSocket as never)],
+])("sockets from %s", (name, factory) => {
+  test("carry text and bytes both ways, send the token in a header and no Origin, and report the close code", async () => {
+    const { received, closed } = await exchange(factory, "/");
+    expect(received).toEqual(["hello", [1, 2, 3]]);
     expect(closed).toEqual({ kind: "code", code: 4410, reason: "forgotten", done: false });
-    expect(seen).toEqual([{ authorization: "Bearer T", protocol: "bowline.v1", origin: undefined }]);
+    expect(upgrades).toEqual([{ authorization: "Bearer T", protocol: "bowline.v1", origin: undefined }]);
   });
 
-  test("a refused upgrade", async () => {
-    const { closed } = await talk(factory, "/refused");
+  test("report a refused upgrade, with its status if the class knows it", async () => {
+    const { closed } = await exchange(factory, "/refused");
     if (name === "ws") expect(closed).toEqual({ kind: "refused", status: 404, ours: true, retryAfter: 2000 });
     else expect(closed).toMatchObject({ kind: "code", code: 1006 });
   });
 });
 
-test("without any WebSocket, the error says what to do", () => {
-  const own = Object.getOwnPropertyDescriptor(globalThis, "WebSocket");
+test("without a WebSocket class, the error says what to do", () => {
+  const original = Object.getOwnPropertyDescriptor(globalThis, "WebSocket");
   try {
     Object.defineProperty(globalThis, "WebSocket", { value: undefined, configurable: true, writable: true });
     expect(() => plainEnvironment()).toThrow(/wsSockets/);
   } finally {
-    if (own) Object.defineProperty(globalThis, "WebSocket", own);
+    if (original) Object.defineProperty(globalThis, "WebSocket", original);
     else delete (globalThis as { WebSocket?: unknown }).WebSocket;
   }
 });

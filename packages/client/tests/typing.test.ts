@@ -1,4 +1,4 @@
-/** What becomes of keys that are typed while there is no connection. */
+/** Keys that are typed while there is no connection. */
 import { describe, expect, test } from "vitest";
 import { newClientId } from "../src/index.js";
 import { OUTBOX } from "../src/core/config.js";
@@ -8,7 +8,7 @@ import { Viewer } from "./sim/viewer.js";
 import { World } from "./sim/world.js";
 
 describe("typing", () => {
-  test("R16: keys typed offline are delivered once on return within 30 s", async () => {
+  test("R16: keys typed offline are delivered once after a reconnect within 30 s", async () => {
     const { world, session, viewer, connection } = await attached();
     session.refuse = CUT;
     world.live[0]!.cut(CUT);
@@ -23,7 +23,7 @@ describe("typing", () => {
     expect(connection.waiting).toBe(0);
   });
 
-  test("R16: later they are unsent, until the user sends or discards them", async () => {
+  test("R16: after a longer absence they are unsent, until the user sends or discards them", async () => {
     const { world, session, viewer, connection } = await attached();
     const away = async (keys: string) => {
       session.refuse = CUT;
@@ -44,7 +44,7 @@ describe("typing", () => {
     expect(Buffer.from(session.typed).toString()).toBe("ls\n");
   });
 
-  test("R16: keys typed into a dead line just before a sleep are unsent after it", async () => {
+  test("R16: keys typed into a dead connection just before a long sleep are unsent afterwards", async () => {
     const { world, session, viewer, connection } = await attached();
     world.live[0]!.zombie = true;
     connection.input("rm -r x\n");
@@ -59,7 +59,7 @@ describe("typing", () => {
     expect(viewer.unsent.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(["rm -r x\n"]);
   });
 
-  test("R16: keys typed into a dead line just before a short sleep are delivered once", async () => {
+  test("R16: keys typed into a dead connection just before a short sleep are delivered once", async () => {
     const { world, session, viewer, connection } = await attached();
     world.live[0]!.zombie = true;
     connection.input("ls\n");
@@ -73,7 +73,7 @@ describe("typing", () => {
     expect(viewer.unsent).toEqual([]);
   });
 
-  test("R16: away twice, a second report has all that is undecided, and one decision is about all of it", async () => {
+  test("R16: after a second absence, the report has all unsent bytes, and one decision covers all of them", async () => {
     const { world, session, viewer, connection } = await attached();
     for (const keys of ["rm ", "-r x\n"]) {
       session.refuse = CUT;
@@ -90,7 +90,7 @@ describe("typing", () => {
     expect(Buffer.from(session.typed).toString()).toBe("rm -r x\n");
   });
 
-  test("R16: what is kept is bounded, a paste that does not fit is refused whole, and undecided bytes count", async () => {
+  test("R16: kept input is bounded, including unsent bytes, and a paste that does not fit is refused as a whole", async () => {
     const { world, session, connection } = await attached();
     session.refuse = CUT;
     world.live[0]!.cut(CUT);
@@ -111,7 +111,7 @@ describe("typing", () => {
     expect(Buffer.from(session.typed).toString()).toBe("x");
   });
 
-  test("R16: a paste larger than the window is unsent as a whole, and keys typed after the return go at once", async () => {
+  test("R16: a paste larger than the window is unsent as a whole, and keys typed after a reconnect are sent at once", async () => {
     const { world, session, connection } = await attached();
     session.refuse = CUT;
     world.live[0]!.cut(CUT);
@@ -129,7 +129,7 @@ describe("typing", () => {
     expect(Buffer.from(session.typed).toString() === `q${paste}`).toBe(true);
   });
 
-  test("R16: what a connection left unsent waits for the same decision on the next", async () => {
+  test("R16: unsent bytes of a disposed connection can be passed to the next one", async () => {
     const { world, session, connection } = await attached();
     session.refuse = CUT;
     world.live[0]!.cut(CUT);
@@ -137,7 +137,7 @@ describe("typing", () => {
     connection.dispose();
     expect(Buffer.from(connection.unsent!.bytes).toString()).toBe("rm ");
     connection.sendUnsent();
-    expect(connection.unsent, "what is over takes nothing").toBeDefined();
+    expect(connection.unsent, "sendUnsent() has no effect after dispose()").toBeDefined();
 
     const next = new Viewer(world, { client: newClientId(), unsent: connection.unsent });
     session.refuse = undefined;
@@ -157,7 +157,7 @@ describe("typing", () => {
     expect(Buffer.from(session.typed).toString()).toBe("rm -r x\n");
   });
 
-  test("R16: sent after all before the first answer, and that is long in coming: unsent again", async () => {
+  test("R16: bytes sent by sendUnsent() before the first attach become unsent again if it takes too long", async () => {
     const world = new World();
     const session = new Session(world);
     session.refuse = CUT;
@@ -171,7 +171,7 @@ describe("typing", () => {
     expect([session.typed, connection.unsent?.bytes]).toEqual([[], Uint8Array.of(97)]);
   });
 
-  test("R16: sent after all before the first answer, on a page that is open for long: sent", async () => {
+  test("R16: bytes sent by sendUnsent() before the first attach are sent, however long the page has been open", async () => {
     const world = new World();
     world.now = 1_000_000;
     const session = new Session(world);
@@ -181,7 +181,7 @@ describe("typing", () => {
     expect([session.typed, connection.unsent]).toEqual([[97], undefined]);
   });
 
-  test("nothing is typed into another life of the session", async () => {
+  test("keys are not typed into a restarted session", async () => {
     const { world, session, viewer, connection } = await attached();
     session.refuse = CUT;
     world.live[0]!.cut(CUT);
@@ -191,10 +191,10 @@ describe("typing", () => {
     await world.advance(2_000);
     expect(session.typed).toEqual([]);
     expect(viewer.unsent).toHaveLength(1);
-    expect(viewer.told).toContain("attached snapshot");
+    expect(viewer.events).toContain("attached snapshot");
   });
 
-  test("a large paste goes in frames that the server takes", async () => {
+  test("a large paste is sent in frames that the server accepts", async () => {
     const { world, session, connection } = await attached();
     const paste = Array.from({ length: 100_000 }, (_, i) => i % 251);
     expect(connection.input(Uint8Array.from(paste))).toBeUndefined();

@@ -1,14 +1,14 @@
-/** Pages that sleep, hide and wake: what is believed of a connection afterwards, and how soon it is dialled. */
+/** Pages that are hidden, frozen or asleep: when their connections are checked and replaced. */
 import { describe, expect, test } from "vitest";
 import type { Target } from "../src/index.js";
 import { attached, CUT } from "./sim/attached.js";
 import { settle } from "./sim/world.js";
 
 describe("wakes", () => {
-  test("R13: several in one turn are one dial and one question for the URL", async () => {
-    let asked = 0;
+  test("R13: several signals in one turn cause one dial, and build one target", async () => {
+    let targets = 0;
     const target = async (): Promise<Target> => {
-      asked += 1;
+      targets += 1;
       return { url: "ws://test/", protocols: [] };
     };
     const { world, session, connection } = await attached({ target, backoff: { base: 500, cap: 1000, tries: 1 } });
@@ -17,15 +17,15 @@ describe("wakes", () => {
     await world.advance(10_000);
     expect(connection.state.name).toBe("offline");
     session.refuse = undefined;
-    const before = asked;
+    const before = targets;
     for (const signal of ["resumed", "restored", "visible", "online", "online"] as const) world.signal(signal);
     connection.retry();
     await world.advance(100);
-    expect(asked).toBe(before + 1);
+    expect(targets).toBe(before + 1);
     expect(connection.state.name).toBe("open");
   });
 
-  test("R12: a socket that says OPEN after a sleep is probed, and replaced when it is silent for 2 s", async () => {
+  test("R12: a socket that seems open after a sleep is probed, and replaced after 2 s of silence", async () => {
     const { world, viewer } = await attached();
     world.live[0]!.zombie = true;
     world.frozen = true;
@@ -36,10 +36,10 @@ describe("wakes", () => {
     expect(world.sockets).toHaveLength(1);
     await world.advance(1_000);
     expect(world.sockets).toHaveLength(2);
-    expect(viewer.names.at(-1)).toBe("open");
+    expect(viewer.stateNames.at(-1)).toBe("open");
   });
 
-  test("R12: one that answers the probe stays", async () => {
+  test("R12: a socket that answers the probe is kept", async () => {
     const { world } = await attached();
     world.frozen = true;
     await world.advance(30_000);
@@ -49,7 +49,7 @@ describe("wakes", () => {
     expect(world.sockets).toHaveLength(1);
   });
 
-  test("R12: after a long freeze it is dialled afresh, at once", async () => {
+  test("R12: after a long freeze the connection is replaced at once", async () => {
     const { world } = await attached();
     world.frozen = true;
     await world.advance(3_600_000);
@@ -63,7 +63,7 @@ describe("wakes", () => {
     expect(world.sockets).toHaveLength(2);
   });
 
-  test("a lid that was closed wakes it, though the page was never told", async () => {
+  test("opening a closed laptop wakes the connection, even if the page gets no signal", async () => {
     const { world, connection } = await attached();
     world.live[0]!.zombie = true;
     world.frozen = true;
@@ -75,7 +75,7 @@ describe("wakes", () => {
     expect(connection.state.name).toBe("open");
   });
 
-  test("R11: hidden, it tries once a minute; visible, at once", async () => {
+  test("R11: a hidden page dials once a minute; when it becomes visible, at once", async () => {
     const { world, session, viewer } = await attached();
     session.refuse = CUT;
     world.hidden = true;
@@ -90,10 +90,10 @@ describe("wakes", () => {
     world.hidden = false;
     world.signal("visible");
     await world.advance(100);
-    expect(viewer.names.at(-1)).toBe("open");
+    expect(viewer.stateNames.at(-1)).toBe("open");
   });
 
-  test("R11, R12: a page that is resumed while still hidden finds its line dead and dials at once, then once a minute", async () => {
+  test("R11, R12: a page resumed while hidden replaces a dead connection at once, then dials once a minute", async () => {
     const { world, session } = await attached();
     world.hidden = true;
     world.signal("hidden");
@@ -112,7 +112,7 @@ describe("wakes", () => {
     expect(world.sockets).toHaveLength(2);
   });
 
-  test("R11: a line that answered its probe and is cut later waits for its minute", async () => {
+  test("R11: a hidden page whose connection answered a probe and is cut later waits a minute to dial", async () => {
     const { world } = await attached();
     world.hidden = true;
     world.signal("hidden");
@@ -125,9 +125,9 @@ describe("wakes", () => {
     expect(world.sockets).toHaveLength(2);
   });
 
-  test("R11: a dial from before a sleep that comes to nothing is made again at once", async () => {
+  test("R11: a dial that began before a sleep and fails is repeated at once", async () => {
     const { world, session, viewer } = await attached();
-    session.mute = true;
+    session.unresponsive = true;
     world.live[0]!.cut(CUT);
     await world.advance(2_000);
     expect(world.sockets).toHaveLength(2);
@@ -136,14 +136,14 @@ describe("wakes", () => {
     world.frozen = true;
     await world.advance(3_600_000);
     world.frozen = false;
-    session.mute = false;
+    session.unresponsive = false;
     world.signal("resumed");
     await world.advance(100);
     expect(world.sockets).toHaveLength(3);
-    expect(viewer.names.at(-1)).toBe("open");
+    expect(viewer.stateNames.at(-1)).toBe("open");
   });
 
-  test("R11: online while still hidden is one dial, then once a minute again", async () => {
+  test("R11: a hidden page that is online again dials once, then once a minute", async () => {
     const { world, session } = await attached();
     session.refuse = CUT;
     world.hidden = true;

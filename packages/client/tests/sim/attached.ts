@@ -1,19 +1,19 @@
-/** Where most stories of a connection begin: attached to a session that has printed something; and how a line ends. */
+/** The start of most connection tests: a viewer attached to a session that has printed something. */
 import { expect } from "vitest";
 import type { Closed } from "../../src/index.js";
 import { Session } from "./session.js";
 import { Viewer } from "./viewer.js";
 import { World } from "./world.js";
 
-/** The line breaks without a word. */
+/** The connection breaks without a close frame. */
 export const CUT: Closed = { kind: "code", code: 1006, reason: "", done: false };
 
-/** The server closes with this code. */
+/** The server closes the connection with this code. */
 export function closed(code: number, reason = ""): Closed {
   return { kind: "code", code, reason, done: false };
 }
 
-/** A viewer that shows 1, 2, 3. */
+/** A viewer that is attached and shows the bytes 1, 2, 3. */
 export async function attached(more: ConstructorParameters<typeof Viewer>[1] = {}) {
   const world = new World();
   const session = new Session(world);

@@ -1,6 +1,6 @@
-/** Chance that can be replayed. */
+/** Random numbers that can be replayed. */
 
-/** A small generator (mulberry32) from a seed. */
+/** A small random number generator (mulberry32) with a seed. */
 export class Rng {
   #state: number;
 
@@ -8,7 +8,7 @@ export class Rng {
     this.#state = seed >>> 0;
   }
 
-  /** In [0, 1). */
+  /** A number in [0, 1). */
   next = (): number => {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let t = this.#state;
@@ -22,12 +22,11 @@ export class Rng {
     return Math.floor(this.next() * below);
   }
 
-  /** True once in `n`. */
-  once(n: number): boolean {
+  /** True with a probability of 1 in `n`. */
+  oneIn(n: number): boolean {
     return this.below(n) === 0;
   }
 
-  /** One of them. */
   pick<T>(items: readonly T[]): T {
     return items[this.below(items.length)]!;
   }

@@ -1,4 +1,4 @@
-/** A session and its gateway, as simple as they can be and still be right: the other end of the tests' connections. */
+/** The other end of the tests' connections: a minimal but correct session and gateway. */
 import { decodeBinary, encodeBinary, readClientMessage } from "../../src/core/index.js";
 import type { Closed, ServerMessage, SessionInfo, Size } from "../../src/index.js";
 import type { FakeSocket, Peer, World } from "./world.js";
@@ -12,23 +12,23 @@ interface Viewer {
   acked: number;
 }
 
-/** A session. A snapshot of it is everything that it ever printed, so that a viewer can be compared byte by byte. */
+/** A fake session. Its snapshot is all of its output, so that a viewer can be compared byte by byte. */
 export class Session implements Peer {
   epoch = "00000001";
   log: number[] = [];
-  /** What was typed, over all clients, in the order in which it was taken. */
+  /** The input of all clients, in the order in which it was accepted. */
   typed: number[] = [];
   /** The oldest byte that a resume may start from. */
   oldest = 0;
   size: Size = { cols: 80, rows: 24 };
   window = 256;
   exit: { code: number } | undefined;
-  /** How the next dials end instead of attaching. */
+  /** If set, dials end like this instead of attaching. */
   refuse: Closed | undefined;
-  /** The next attach gets a snapshot, though its cursor would do. */
+  /** Whether the next attach gets a snapshot although its cursor could be resumed. */
   lagging = false;
-  /** Takes dials and never answers. */
-  mute = false;
+  /** Whether dials stay unanswered. */
+  unresponsive = false;
   readonly hellos: any[] = [];
   readonly commands: string[] = [];
   readonly acks: number[] = [];
@@ -39,13 +39,13 @@ export class Session implements Peer {
   constructor(world: World) {
     this.#world = world;
     world.peer = this;
-    world.dialled = (socket) => world.later(() => this.#answer(socket));
+    world.onDial = (socket) => world.later(() => this.#answer(socket));
   }
 
   #answer(socket: FakeSocket): void {
-    if (this.mute) return;
+    if (this.unresponsive) return;
     if (this.refuse?.kind === "code" && this.refuse.code !== 1006) {
-      // A browser cannot read a refused upgrade: it is accepted, then closed.
+      // A browser cannot see why an upgrade was refused, so the gateway accepts it and then closes with a code.
       socket.accept();
       const { refuse } = this;
       this.#world.later(() => socket.cut(refuse));
@@ -58,47 +58,46 @@ export class Session implements Peer {
 
   opened(): void {}
 
-  left(socket: FakeSocket): void {
+  closed(socket: FakeSocket): void {
     this.#viewers = this.#viewers.filter((viewer) => viewer.socket !== socket);
   }
 
-  /** Prints. */
   print(bytes: number[]): void {
     this.log.push(...bytes);
-    this.#flow();
+    this.#sendOutput();
   }
 
-  /** Forgets old output. */
+  /** Drops all output from the log. */
   trim(): void {
     this.oldest = this.log.length;
   }
 
-  /** The program ends. */
+  /** The program exits. */
   end(code: number): void {
     this.exit = { code };
-    this.#flow();
+    this.#sendOutput();
   }
 
-  /** Restarts: another life, and input starts anew. */
+  /** Starts a new epoch; input offsets start at 0 again. */
   restart(): void {
     this.epoch = (Number.parseInt(this.epoch, 16) + 1).toString(16).padStart(8, "0");
     this.#inputs.clear();
     for (const { socket } of this.#viewers.splice(0)) socket.cut({ kind: "code", code: 1001, reason: "", done: false });
   }
 
-  /** Sends a message to everybody. */
-  say(message: ServerMessage): void {
-    for (const viewer of this.#viewers) viewer.socket.give(JSON.stringify(message));
+  /** Sends a message to all viewers. */
+  broadcast(message: ServerMessage): void {
+    for (const viewer of this.#viewers) viewer.socket.deliver(JSON.stringify(message));
   }
 
   received(socket: FakeSocket, data: string | Uint8Array): void {
-    if (this.refuse || this.mute) {
-      // A stream that lost something carries nothing after it.
+    if (this.refuse || this.unresponsive) {
+      // A stream that lost data delivers nothing after it.
       socket.zombie = true;
       return;
     }
     const viewer = this.#viewers.find((other) => other.socket === socket);
-    if (typeof data !== "string") return viewer && this.#takeInput(viewer, data);
+    if (typeof data !== "string") return viewer && this.#handleInput(viewer, data);
     const message = readClientMessage(JSON.parse(data));
     switch (message?.type) {
       case "hello":
@@ -107,16 +106,16 @@ export class Session implements Peer {
       case "ack":
         if (viewer) viewer.acked = message.output;
         this.acks.push(message.output);
-        return this.#flow();
+        return this.#sendOutput();
       case "ping":
-        return socket.give(JSON.stringify({ type: "pong", n: message.n }));
+        return socket.deliver(JSON.stringify({ type: "pong", n: message.n }));
       case "command":
         if (!this.commands.includes(message.id)) this.commands.push(message.id);
-        return socket.give(JSON.stringify({ type: "accepted", id: message.id, seq: 1, duplicate: false }));
+        return socket.deliver(JSON.stringify({ type: "accepted", id: message.id, seq: 1, duplicate: false }));
       case "resize":
       case "claim_size":
         this.size = { cols: message.cols, rows: message.rows };
-        return this.say({ type: "resize", ...this.size });
+        return this.broadcast({ type: "resize", ...this.size });
       default:
     }
   }
@@ -146,46 +145,46 @@ export class Session implements Peer {
       heartbeat: 20_000,
       window: this.window,
     };
-    socket.give(JSON.stringify(attached));
+    socket.deliver(JSON.stringify(attached));
     if (!exact) {
       for (let at = 0; at < offset; at += CHUNK) {
-        socket.give(
+        socket.deliver(
           encodeBinary({ kind: "snapshot", bytes: Uint8Array.from(this.log.slice(at, Math.min(at + CHUNK, offset))) }),
         );
       }
     }
     this.#viewers.push({ socket, client, next: offset, acked: exact ? offset : offset - this.window });
-    this.#flow();
+    this.#sendOutput();
   }
 
-  #takeInput(viewer: Viewer, data: Uint8Array): void {
+  #handleInput(viewer: Viewer, data: Uint8Array): void {
     const binary = decodeBinary(data);
-    if (binary.kind !== "input") throw new Error("a client sends input");
+    if (binary.kind !== "input") throw new Error(`a client must send input, not ${binary.kind}`);
     const expected = this.#inputs.get(viewer.client) ?? 0;
-    if (binary.offset > expected) throw new Error(`a hole in the input: ${binary.offset} after ${expected}`);
+    if (binary.offset > expected)
+      throw new Error(`hole in the input: expected offset ${expected}, received ${binary.offset}`);
     const fresh = binary.bytes.subarray(expected - binary.offset);
     this.typed.push(...fresh);
     this.#inputs.set(viewer.client, expected + fresh.length);
-    viewer.socket.give(JSON.stringify({ type: "ack", input: expected + fresh.length }));
+    viewer.socket.deliver(JSON.stringify({ type: "ack", input: expected + fresh.length }));
   }
 
-  /** Sends what the window allows: a viewer that does not acknowledge gets no more. */
-  #flow(): void {
+  /** Sends as much output as the window allows; a viewer that does not acknowledge gets no more. */
+  #sendOutput(): void {
     for (const viewer of this.#viewers) {
       while (viewer.next < this.log.length && viewer.next - viewer.acked < this.window) {
         const bytes = Uint8Array.from(this.log.slice(viewer.next, viewer.next + CHUNK));
-        viewer.socket.give(encodeBinary({ kind: "output", offset: viewer.next, bytes }));
+        viewer.socket.deliver(encodeBinary({ kind: "output", offset: viewer.next, bytes }));
         viewer.next += bytes.length;
       }
       if (this.exit && viewer.next === this.log.length) {
         const { socket } = viewer;
-        socket.give(JSON.stringify({ type: "exit", code: this.exit.code, signal: null, offset: this.log.length }));
+        socket.deliver(JSON.stringify({ type: "exit", code: this.exit.code, signal: null, offset: this.log.length }));
         this.#world.later(() => socket.cut({ kind: "code", code: 1000, reason: "", done: false }), 1_000);
       }
     }
   }
 
-  /** Its description. */
   get info(): SessionInfo {
     return {
       id: "k3v9x0q2m7aa",

@@ -1,4 +1,4 @@
-/** A terminal at the tests' end: it shows bytes, takes its time to render them, and remembers all that it was told. */
+/** The terminal of a test: it shows bytes, may render them slowly, and records every callback. */
 import {
   type ConnectionError,
   type ConnectionState,
@@ -8,23 +8,22 @@ import {
 } from "../../src/index.js";
 import type { World } from "./world.js";
 
-/** A viewer of a session. */
 export class Viewer {
   readonly connection: TerminalConnection;
   readonly states: ConnectionState[] = [];
   readonly errors: ConnectionError[] = [];
   readonly unsent: Unsent[] = [];
-  readonly told: string[] = [];
-  /** What the terminal shows, as the bytes that led to it. */
+  readonly events: string[] = [];
+  /** The bytes since the last reset of the terminal. */
   shown: number[] = [];
-  /** Rendering that is not done yet. */
+  /** Callbacks for output that is not rendered yet. */
   rendering: (() => void)[] = [];
+  /** Whether output is rendered only by {@link render}. */
   slow = false;
-  /** Called for each error, as it comes. */
-  errored: (error: ConnectionError) => void = () => {};
+  onError: (error: ConnectionError) => void = () => {};
 
   constructor(world: World, more: Partial<TerminalOptions> = {}) {
-    const take = (rendered: () => void) => (this.slow ? this.rendering.push(rendered) : rendered());
+    const finish = (rendered: () => void) => (this.slow ? this.rendering.push(rendered) : rendered());
     this.connection = new TerminalConnection({
       environment: world.environment,
       target: () => ({ url: "ws://test/", protocols: ["bowline.v1"] }),
@@ -32,50 +31,50 @@ export class Viewer {
       size: { cols: 80, rows: 24 },
       on: {
         state: (state) => this.states.push(state),
-        attached: (attached) => this.told.push(`attached ${attached.verdict}`),
+        attached: (attached) => this.events.push(`attached ${attached.verdict}`),
         snapshotBegin: ({ scope }) => {
-          this.told.push(`snapshot ${scope}`);
+          this.events.push(`snapshot ${scope}`);
           if (scope === "all") this.shown = [];
         },
         snapshotPart: (bytes) => this.shown.push(...bytes),
-        snapshotEnd: (_, rendered) => take(rendered),
+        snapshotEnd: (_, rendered) => finish(rendered),
         output: (bytes, offset, rendered) => {
-          if (offset !== this.shown.length) throw new Error(`output for ${offset} at ${this.shown.length}`);
+          if (offset !== this.shown.length)
+            throw new Error(`received output for offset ${offset}, expected ${this.shown.length}`);
           this.shown.push(...bytes);
-          take(rendered);
+          finish(rendered);
         },
-        resize: ({ cols, rows }) => this.told.push(`resize ${cols}x${rows}`),
-        title: (title) => this.told.push(`title ${title}`),
-        cwd: (cwd) => this.told.push(`cwd ${cwd}`),
-        notify: (title, body) => this.told.push(`notify ${title} ${body}`),
-        url: (url, open) => this.told.push(`url ${url} ${open}`),
-        bell: () => this.told.push("bell"),
-        presence: (clients, you) => this.told.push(`presence ${clients.length} ${you.size}`),
-        command: (id, { kind }) => this.told.push(`command ${id} ${kind}`),
-        exit: ({ code }) => this.told.push(`exit ${code}`),
+        resize: ({ cols, rows }) => this.events.push(`resize ${cols}x${rows}`),
+        title: (title) => this.events.push(`title ${title}`),
+        cwd: (cwd) => this.events.push(`cwd ${cwd}`),
+        notify: (title, body) => this.events.push(`notify ${title} ${body}`),
+        url: (url, open) => this.events.push(`url ${url} ${open}`),
+        bell: () => this.events.push("bell"),
+        presence: (clients, you) => this.events.push(`presence ${clients.length} ${you.size}`),
+        command: (id, { kind }) => this.events.push(`command ${id} ${kind}`),
+        exit: ({ code }) => this.events.push(`exit ${code}`),
         unsent: (unsent) => this.unsent.push(unsent),
         error: (error) => {
           this.errors.push(error);
-          this.errored(error);
+          this.onError(error);
         },
       },
       ...more,
     });
   }
 
-  /** Finishes rendering what waits. */
+  /** Finishes rendering. */
   render(): void {
     for (const rendered of this.rendering.splice(0)) rendered();
   }
 
-  /** How often it was called back. */
-  get calls(): number {
-    const { states, errors, unsent, told, shown } = this;
-    return states.length + errors.length + unsent.length + told.length + shown.length;
+  /** Counts all callbacks and shown bytes: unchanged if nothing happened. */
+  get activity(): number {
+    const { states, errors, unsent, events, shown } = this;
+    return states.length + errors.length + unsent.length + events.length + shown.length;
   }
 
-  /** The names of the states, in order. */
-  get names(): string[] {
+  get stateNames(): string[] {
     return this.states.map(({ name }) => name);
   }
 }

@@ -1,29 +1,29 @@
-/** A world that a test owns: its clock, its timers, its page and its network. */
+/** An environment under the control of a test: clock, timers, page and network. */
 import type { Closed, Environment, Lifecycle, LifecycleSignal, Socket, SocketEvents, Target } from "../../src/index.js";
 
-interface Due {
+interface Task {
   readonly at: number;
   readonly run: () => void;
 }
 
-/** What the other end of a socket is. */
+/** The server's end of all sockets. */
 export interface Peer {
   opened(socket: FakeSocket): void;
   received(socket: FakeSocket, data: string | Uint8Array): void;
-  /** The client closed it, with this code. */
-  left(socket: FakeSocket, code: number): void;
+  /** The client closed the socket with this code. */
+  closed(socket: FakeSocket, code: number): void;
 }
 
-/** A socket, seen from both ends. */
+/** Both ends of a WebSocket. */
 export class FakeSocket implements Socket {
-  /** `open` means that the client has it and has not heard of its end. */
+  /** As the client sees it. */
   state: "opening" | "open" | "closed" = "opening";
-  /** Frames vanish both ways, and the socket still says that it is open. */
+  /** Whether frames are lost in both directions although the socket seems open. */
   zombie = false;
   readonly target: Target;
   readonly events: SocketEvents;
   readonly #world: World;
-  /** When the last frame to the client arrives: they come one after the other. */
+  /** When the last frame to the client arrives. Frames arrive in order. */
   #last = 0;
 
   constructor(world: World, target: Target, events: SocketEvents) {
@@ -33,19 +33,19 @@ export class FakeSocket implements Socket {
   }
 
   send(data: string | Uint8Array): void {
-    if (this.state !== "open") throw new Error(`sent on a socket that is ${this.state}`);
+    if (this.state !== "open") throw new Error(`send() on a socket that is ${this.state}`);
     const copy = typeof data === "string" ? data : data.slice();
     this.#world.later(() => !this.zombie && this.state === "open" && this.#world.peer.received(this, copy));
   }
 
   close(code: number): void {
-    if (code !== 1000 && (code < 3000 || code > 4999)) throw new Error(`a browser does not close with ${code}`);
+    if (code !== 1000 && (code < 3000 || code > 4999)) throw new Error(`a browser cannot close with code ${code}`);
     if (this.state === "closed") return;
     this.state = "closed";
-    this.#world.peer.left(this, code);
+    this.#world.peer.closed(this, code);
   }
 
-  /** The server's side: the upgrade went well. */
+  /** Server side: accepts the upgrade. */
   accept(): void {
     if (this.state !== "opening") return;
     this.state = "open";
@@ -53,14 +53,14 @@ export class FakeSocket implements Socket {
     this.#world.peer.opened(this);
   }
 
-  /** The server's side: a frame to the client. */
-  give(data: string | Uint8Array): void {
+  /** Server side: sends a frame to the client. */
+  deliver(data: string | Uint8Array): void {
     const world = this.#world;
     this.#last = Math.max(this.#last + 1, world.now + world.latency);
     world.later(() => !this.zombie && this.state === "open" && this.events.received(data), this.#last - world.now);
   }
 
-  /** The server's side, or the network's: it is over. */
+  /** Server side or network: ends the connection. */
   cut(closed: Closed): void {
     if (this.state === "closed") return;
     this.state = "closed";
@@ -68,21 +68,20 @@ export class FakeSocket implements Socket {
   }
 }
 
-/** The world. */
 export class World implements Lifecycle {
   now = 0;
   hidden = false;
-  /** Time goes on, and the page does not notice. */
+  /** Whether the page is frozen: time passes, but its timers do not run. */
   frozen = false;
-  peer: Peer = { opened: () => {}, received: () => {}, left: () => {} };
+  peer: Peer = { opened: () => {}, received: () => {}, closed: () => {} };
   readonly sockets: FakeSocket[] = [];
-  readonly timers = new Map<number, Due>();
+  readonly timers = new Map<number, Task>();
   readonly listeners = new Set<(signal: LifecycleSignal) => void>();
   /** Called for each new socket. */
-  dialled: (socket: FakeSocket) => void = () => {};
+  onDial: (socket: FakeSocket) => void = () => {};
   random: () => number = () => 0.5;
   latency = 10;
-  #events: Due[] = [];
+  #events: Task[] = [];
   #ids = 0;
 
   get environment(): Environment {
@@ -90,7 +89,7 @@ export class World implements Lifecycle {
       socket: (target, events) => {
         const socket = new FakeSocket(this, target, events);
         this.sockets.push(socket);
-        this.dialled(socket);
+        this.onDial(socket);
         return socket;
       },
       timers: {
@@ -111,22 +110,22 @@ export class World implements Lifecycle {
     return () => this.listeners.delete(listener);
   }
 
-  /** Tells the page. */
+  /** Sends a lifecycle signal to the page. */
   signal(signal: LifecycleSignal): void {
     for (const listener of [...this.listeners]) listener(signal);
   }
 
-  /** Sockets that the client still holds. */
+  /** Sockets that the client has not closed or lost. */
   get live(): FakeSocket[] {
     return this.sockets.filter((socket) => socket.state !== "closed");
   }
 
-  /** The network does something after its latency. */
+  /** Runs something after the latency of the network. */
   later(run: () => void, ms = this.latency): void {
     this.#events.push({ at: this.now + ms, run });
   }
 
-  /** Lets time pass, with everything that is due in it. */
+  /** Advances the clock, and runs all timers and network events on the way. */
   async advance(ms: number): Promise<void> {
     const until = this.now + ms;
     for (;;) {
@@ -140,8 +139,8 @@ export class World implements Lifecycle {
     await settle();
   }
 
-  /** Takes the earliest thing that is due; a frozen page hears nothing and runs nothing. */
-  #next(until: number): Due | undefined {
+  /** Removes and returns the earliest task that is due. None is while the page is frozen. */
+  #next(until: number): Task | undefined {
     if (this.frozen) return undefined;
     const timer = [...this.timers].sort(([, a], [, b]) => a.at - b.at)[0];
     const event = this.#events.length ? this.#events.reduce((a, b) => (a.at <= b.at ? a : b)) : undefined;
@@ -155,7 +154,7 @@ export class World implements Lifecycle {
   }
 }
 
-/** Lets promises run: nothing here chains more than a few of them. */
+/** Lets pending promises run; no test chains more than a few of them. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 10; i++) await Promise.resolve();
 }
