@@ -6,47 +6,42 @@ use clap::{Parser, Subcommand};
 
 use crate::rows;
 
-/// Measures Bowline beside the least that could do the same job, and beside what a user would pick instead.
+/// Compares Bowline with minimal programs that do the same job, and with its alternatives (tmux, screen, dtach).
 ///
-/// Prints each row as it is measured, then one table. Exits with 1 when a row is over its budget.
+/// Prints each row as it is measured, then one table. Exits with 1 if a row is over its budget.
 #[derive(Debug, Parser)]
 #[command(name = "bowline-bench", after_help = rows::names())]
 pub(crate) struct Args {
-    /// Only these rows (more than once for several)
+    /// Measure only this row (may be repeated)
     #[arg(long, value_name = "ROW", value_parser = rows::parse_name)]
     pub(crate) only: Vec<&'static str>,
-    /// Less of everything: a look in half a minute, too short for a verdict
+    /// Measure less, in half a minute; too short for reliable results
     #[arg(long)]
     pub(crate) quick: bool,
-    /// JSON in place of the table
+    /// Print JSON instead of the table
     #[arg(long)]
     pub(crate) json: bool,
-    /// Leave out what a user would pick instead
+    /// Leave out the alternatives (tmux, screen, dtach)
     #[arg(long)]
     pub(crate) alone: bool,
-    /// The bowline binary; by default the one beside this program
+    /// The bowline binary [default: the one in the directory of this program]
     #[arg(long, value_name = "PATH")]
     pub(crate) bowline: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
 }
 
-/// What this program also is.
+/// The baseline processes, for which this program starts itself again.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Carries a program's PTY over a unix socket, and does nothing else
+    /// Copies between a program's PTY and a unix socket
     #[command(hide = true)]
     Relay {
-        /// Where to listen.
         socket: PathBuf,
-        /// What to run.
         #[arg(last = true, required = true)]
         program: Vec<String>,
     },
-    /// Carries a unix socket over TCP, and does nothing else; prints its port
+    /// Copies between a unix socket and a TCP connection; prints its port
     #[command(hide = true)]
-    Forward {
-        /// Where to connect.
-        socket: PathBuf,
-    },
+    Forward { socket: PathBuf },
 }

@@ -1,13 +1,11 @@
-//! Numbers with their unit, rows of the table, and how many samples become one number.
+//! Numbers with units, rows of the table, and statistics over samples.
 
 use std::fmt;
 
 /// A number with its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figure {
-    /// The number.
     pub(crate) value: f64,
-    /// Its unit.
     pub(crate) unit: &'static str,
 }
 
@@ -23,7 +21,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// Three digits, or all of a larger number.
+/// Formats with three significant digits; a larger number is not shortened.
 pub(crate) fn short(value: f64) -> String {
     let decimals = match value.abs() {
         0.0..0.995 => 3,
@@ -34,60 +32,53 @@ pub(crate) fn short(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// What a row may cost.
+/// The limit that a row must stay within.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Budget {
-    /// The ratio, at least.
     RatioAtLeast(f64),
-    /// The ratio, at most.
     RatioAtMost(f64),
-    /// Bowline's own figure, at most, in its unit.
+    /// Applies to Bowline's figure, in its unit.
     AtMost(f64),
 }
 
-/// One row of the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// What is measured.
     pub(crate) what: String,
-    /// Bowline's figure.
     pub(crate) ours: Figure,
-    /// What it is measured beside, by name.
-    pub(crate) beside: Option<(String, Figure)>,
-    /// Ours divided by the other, where that is not simply the quotient of the two figures: the median over rounds.
+    /// The name and figure of what Bowline is compared with.
+    pub(crate) baseline: Option<(String, Figure)>,
+    /// Bowline's figure divided by the baseline's. Where there are several rounds, the median of their ratios.
     pub(crate) ratio: Option<f64>,
-    /// What it may be.
     pub(crate) budget: Option<Budget>,
-    /// It compares with what a user would pick instead.
-    pub(crate) instead: bool,
+    /// Whether the baseline is an alternative that a user could choose, such as tmux.
+    pub(crate) is_alternative: bool,
 }
 
 impl Row {
-    /// A figure on its own.
+    /// A row without a baseline and budget.
     pub(crate) fn new(what: impl Into<String>, ours: Figure) -> Row {
-        Row { what: what.into(), ours, beside: None, ratio: None, budget: None, instead: false }
+        Row { what: what.into(), ours, baseline: None, ratio: None, budget: None, is_alternative: false }
     }
 
-    /// Beside something else.
-    pub(crate) fn beside(mut self, name: impl Into<String>, figure: Figure) -> Row {
+    /// Sets the baseline, and the ratio to it.
+    pub(crate) fn against(mut self, name: impl Into<String>, figure: Figure) -> Row {
         self.ratio = Some(self.ours.value / figure.value);
-        self.beside = Some((name.into(), figure));
+        self.baseline = Some((name.into(), figure));
         self
     }
 
-    /// With a ratio of its own.
+    /// Sets a ratio that is not the quotient of the two figures.
     pub(crate) fn ratio(mut self, ratio: f64) -> Row {
         self.ratio = Some(ratio);
         self
     }
 
-    /// With a budget.
     pub(crate) fn budget(mut self, budget: Budget) -> Row {
         self.budget = Some(budget);
         self
     }
 
-    /// Whether the budget holds, if there is one.
+    /// Whether the row is within its budget; `None` without one.
     pub(crate) fn holds(&self) -> Option<bool> {
         match (self.budget?, self.ratio) {
             (Budget::RatioAtLeast(least), ratio) => Some(ratio? >= least),
@@ -96,7 +87,6 @@ impl Row {
         }
     }
 
-    /// The budget in words.
     pub(crate) fn budget_text(&self) -> String {
         match self.budget {
             Some(Budget::RatioAtLeast(least)) => format!("ratio ≥ {least}"),
@@ -107,12 +97,11 @@ impl Row {
     }
 }
 
-/// The middle of some samples.
 pub(crate) fn median(samples: &[f64]) -> f64 {
     quantile(samples, 0.5)
 }
 
-/// The sample below which the share `q` of all lies.
+/// The sample at quantile `q`, from 0 to 1; NaN without samples.
 pub(crate) fn quantile(samples: &[f64], q: f64) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -125,8 +114,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn budgets_hold_or_do_not() {
-        let row = Row::new("speed", Figure::new(60.0, "MB/s")).beside("bare", Figure::new(100.0, "MB/s"));
+    fn holds_compares_with_the_budget() {
+        let row = Row::new("speed", Figure::new(60.0, "MB/s")).against("bare", Figure::new(100.0, "MB/s"));
         assert_eq!(row.clone().budget(Budget::RatioAtLeast(0.65)).holds(), Some(false));
         assert_eq!(row.clone().budget(Budget::RatioAtMost(0.65)).holds(), Some(true));
         assert_eq!(row.clone().ratio(0.7).budget(Budget::RatioAtLeast(0.65)).holds(), Some(true));
@@ -135,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_samples() {
+    fn quantiles_are_samples_and_nan_without_any() {
         let samples: Vec<f64> = (0..=100).rev().map(f64::from).collect();
         assert_eq!((median(&samples), quantile(&samples, 0.99)), (50.0, 99.0));
         assert!(median(&[]).is_nan());

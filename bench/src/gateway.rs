@@ -1,4 +1,4 @@
-//! Bowline's gateway, as a user starts it: `bowline serve`.
+//! A gateway, started like a user does: `bowline serve`.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -6,11 +6,11 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::place::Process;
+use crate::cleanup::Process;
 use crate::session::{Bowline, Session};
-use crate::wire::{Way, Wire};
+use crate::wire::{Route, Wire};
 
-/// A running gateway; it ends with this value, and its sessions do not.
+/// A running gateway. Dropping it kills the gateway, but not the sessions.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     address: SocketAddr,
@@ -20,7 +20,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts one on any free port.
+    /// Starts a gateway on a free port.
     pub(crate) fn start(bowline: &Bowline) -> Result<Gateway> {
         Gateway::start_at(bowline, SocketAddr::from(([127, 0, 0, 1], 0)), None)
     }
@@ -38,17 +38,17 @@ impl Gateway {
             .stderr(Stdio::null())
             .spawn()?;
         let process = Process::adopt(child.id())?;
-        let mut lines = BufReader::new(child.stdout.take().context("no output")?).lines();
+        let mut lines = BufReader::new(child.stdout.take().context("the gateway has no stdout")?).lines();
         let address = lines.find_map(|line| {
             let line = line.ok()?;
             line.split_once("listening on http://")?.1.trim_end_matches('/').parse().ok()
         });
-        let address = address.context("the gateway did not start")?;
+        let address = address.context("the gateway ended without listening")?;
         std::thread::spawn(move || lines.for_each(drop));
         Ok(Gateway { address, token, child, process })
     }
 
-    /// Kills it with SIGKILL, and starts another in its place.
+    /// Kills the gateway with SIGKILL, and starts another on the same port.
     pub(crate) fn kill_and_restart(mut self, bowline: &Bowline) -> Result<Gateway> {
         self.child.kill()?;
         self.child.wait()?;
@@ -59,9 +59,8 @@ impl Gateway {
         self.process.pid()
     }
 
-    /// The way to a session through this gateway.
-    pub(crate) fn to(&self, session: &Session) -> Through {
-        Through {
+    pub(crate) fn route_to(&self, session: &Session) -> GatewayRoute {
+        GatewayRoute {
             address: self.address,
             token: self.token.clone(),
             path: format!("/v1/sessions/{}/attach", session.id),
@@ -82,20 +81,20 @@ fn new_token(bowline: &Bowline) -> Result<String> {
         .envs(bowline.env())
         .output()?;
     if !output.status.success() {
-        bail!("bowline token create: {}", String::from_utf8_lossy(&output.stderr));
+        bail!("bowline token create failed: {}", String::from_utf8_lossy(&output.stderr));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A session, through a gateway.
+/// The route to a session through a gateway.
 #[derive(Clone, Debug)]
-pub(crate) struct Through {
+pub(crate) struct GatewayRoute {
     address: SocketAddr,
     token: String,
     path: String,
 }
 
-impl Way for Through {
+impl Route for GatewayRoute {
     fn connect(&self) -> Result<Wire> {
         Wire::upgrade(self.address, &self.path, &self.token)
     }

@@ -1,4 +1,4 @@
-//! The machine, and what its processes cost: all from /proc.
+//! The machine, and the processor time and memory of its processes, from /proc.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The processor, its cores and the kernel, in a line.
+/// One line with the processor, cores, memory and kernel.
 pub(crate) fn describe() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("?", |(_, m)| m);
@@ -16,17 +16,17 @@ pub(crate) fn describe() -> String {
     format!("{model}, {cores} cores, {memory} GiB, Linux {}", kernel.trim())
 }
 
-/// Share of the machine that others may use while something is measured.
-pub(crate) const QUIET: f64 = 0.05;
-/// How long to wait for a machine that is busier.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The machine counts as idle if other processes use at most this share of it.
+pub(crate) const IDLE: f64 = 0.05;
+/// How long to wait for an idle machine.
+const IDLE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Waits until the machine is quiet, for a while, and says how busy it is then, as a share of all its cores.
-pub(crate) fn wait_until_quiet() -> f64 {
-    let until = Instant::now() + PATIENCE;
+/// Waits until the machine is idle, for at most 30 s. Returns the share of all cores that is in use then.
+pub(crate) fn wait_until_idle() -> f64 {
+    let until = Instant::now() + IDLE_WITHIN;
     loop {
         let busy = busy();
-        if busy <= QUIET || Instant::now() >= until {
+        if busy <= IDLE || Instant::now() >= until {
             return busy;
         }
     }
@@ -45,7 +45,7 @@ fn busy() -> f64 {
     1.0 - (after.1 - before.1) as f64 / (after.0 - before.0).max(1) as f64
 }
 
-/// Processor time that a process has used, over all its threads.
+/// The processor time of a process, over all its threads.
 pub(crate) fn cpu(pid: u32) -> Result<Duration> {
     let mut nanos = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -55,17 +55,17 @@ pub(crate) fn cpu(pid: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// Processor time that this thread has used.
+/// The processor time of this thread.
 pub(crate) fn own_cpu() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
-/// A process's share of the memory it uses, in KiB: its own, and its part of what it shares.
+/// The proportional set size of a process, in KiB: its private memory, and its share of shared memory.
 pub(crate) fn pss(pid: u32) -> Result<u64> {
     field(&format!("/proc/{pid}/smaps_rollup"), "Pss:")
 }
 
-/// All memory that a process uses, in KiB.
+/// The resident set size of a process, in KiB.
 pub(crate) fn rss(pid: u32) -> Result<u64> {
     field(&format!("/proc/{pid}/smaps_rollup"), "Rss:")
 }

@@ -1,24 +1,23 @@
-//! Bowline's benchmark: what a session costs beside the least that could do the same job, in one run on one machine.
+//! Bowline's benchmark: compares Bowline with minimal programs that do the same job, in one run on one machine.
 //!
-//! Where it can be, a budget is a ratio to something measured a moment before or after, so that a slow machine slows
-//! both. A busy one does not change both alike, so a run waits for quiet and says when there was none. In the order that
-//! a run walks:
+//! Where possible, a budget is a ratio to a baseline that is measured just before or after, so that a slow machine slows
+//! both. A busy machine does not slow both equally, so a run waits for the machine to be idle, and warns if it never was.
 //!
-//! - [`args`]: what to run;
-//! - [`place`]: the directory and the processes of a run, and how they end;
+//! - [`args`]: the command line;
+//! - [`cleanup`]: the temporary directory and the processes of a run, which end with it;
 //! - [`text`]: the coloured text that programs print, and how many bytes a screen of it needs;
-//! - [`pty`], [`relay`]: the least: a program on a PTY, and a process that carries a PTY over a socket;
-//! - [`session`], [`gateway`], [`wire`], [`viewer`]: Bowline, the ways to it, and a viewer of it;
-//! - [`mux`]: what a user would pick instead;
+//! - [`pty`], [`relay`]: the baselines: a program on a PTY, and a process that copies between a PTY and a socket;
+//! - [`session`], [`gateway`], [`wire`], [`viewer`]: Bowline's processes, and a viewer of a session;
+//! - [`mux`]: the alternatives, such as tmux;
 //! - [`rows`]: the measurements;
-//! - [`machine`], [`figure`], [`table`]: where they were made, what they say, and how they are shown.
+//! - [`machine`], [`figure`], [`table`]: the machine, the results, and how they are printed.
 
 mod args;
+mod cleanup;
 mod figure;
 mod gateway;
 mod machine;
 mod mux;
-mod place;
 mod pty;
 mod relay;
 mod rows;
@@ -34,7 +33,7 @@ use anyhow::Result;
 use clap::Parser;
 
 use crate::args::{Args, Verb};
-use crate::place::Place;
+use crate::cleanup::TempDir;
 use crate::rows::Bench;
 use crate::table::Table;
 
@@ -51,13 +50,13 @@ fn main() -> Result<ExitCode> {
         }
         None => {}
     }
-    place::end_on_signals()?;
-    let place = Place::new()?;
-    let bench = Bench::new(&args, &place)?;
+    cleanup::end_on_signals()?;
+    let dir = TempDir::new()?;
+    let bench = Bench::new(&args, &dir)?;
     let mut table = Table::new(&bench);
     for part in rows::PARTS {
         if args.only.is_empty() || args.only.contains(&part.name) {
-            table.busy = table.busy.max(machine::wait_until_quiet());
+            table.busy = table.busy.max(machine::wait_until_idle());
             eprintln!("measuring {}: {}", part.name, part.about);
             let rows = (part.measure)(&bench)?;
             rows.iter().for_each(|row| eprintln!("{}", table::line(row)));

@@ -1,4 +1,4 @@
-//! What a user has in a terminal window: `bowline attach`, and what could be picked instead of it.
+//! Terminal multiplexers as a user runs them: `bowline attach` and its alternatives.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,29 +7,27 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::place::{Place, Process};
+use crate::cleanup::{Process, TempDir};
 use crate::pty::PtyChild;
 use crate::session::{Bowline, Session};
 
-/// A program that keeps terminals and shows them in another.
+/// A program that keeps sessions and shows one in a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mux {
-    /// This project's own command line.
     Bowline,
-    /// tmux: one server for all sessions.
+    /// One server for all sessions.
     Tmux,
-    /// GNU screen: a process a session.
+    /// One process per session.
     Screen,
-    /// dtach: a process a session, without a screen of its own.
+    /// One process per session; keeps no screen.
     Dtach,
 }
 
-/// Until a client that was started is there for certain.
+/// How long a client may take to finish its first drawing.
 const DRAWN: Duration = Duration::from_millis(300);
-/// Settings of screen, in its directory.
+/// The configuration file of screen, in its directory.
 const SCREENRC: &str = "screenrc";
 
-/// All of them.
 const ALL: [Mux; 4] = [Mux::Bowline, Mux::Tmux, Mux::Screen, Mux::Dtach];
 
 impl Mux {
@@ -42,34 +40,38 @@ impl Mux {
         }
     }
 
-    /// Whether a late attach shows what was printed before.
+    /// Whether attaching shows what was printed before.
     pub(crate) fn has_screen(self) -> bool {
         self != Mux::Dtach
     }
 
-    /// Name and version.
+    /// Name and version; `None` if it is not installed.
     fn version(self) -> Option<String> {
         let flag = if self == Mux::Tmux { "-V" } else { "--version" };
         let output = Command::new(self.program()).arg(flag).output().ok()?;
-        let words = String::from_utf8_lossy(&output.stdout).replace("version", "");
-        let number = words.split_whitespace().find(|word| word.contains(|c: char| c.is_ascii_digit()))?;
+        let text = String::from_utf8_lossy(&output.stdout).replace("version", "");
+        let number = text.split_whitespace().find(|word| word.contains(|c: char| c.is_ascii_digit()))?;
         Some(format!("{} {number}", self.program()))
     }
 }
 
-/// Those that are installed, each with its name and version.
+/// The installed multiplexers.
 #[derive(Debug)]
-pub(crate) struct Installed {
+pub(crate) struct InstalledMuxes {
+    /// Those except Bowline, with name and version.
     pub(crate) others: Vec<(Mux, String)>,
+    /// Whether the bowline binary has the verb `attach`.
     bowline_attaches: bool,
 }
 
-impl Installed {
-    /// Looks what there is.
-    pub(crate) fn find(bowline: &Bowline) -> Installed {
+impl InstalledMuxes {
+    pub(crate) fn find(bowline: &Bowline) -> InstalledMuxes {
         let others = ALL.into_iter().filter(|mux| *mux != Mux::Bowline).filter_map(|mux| Some((mux, mux.version()?)));
         let attaches = Command::new(bowline.program()).args(["attach", "--help"]).output();
-        Installed { others: others.collect(), bowline_attaches: attaches.is_ok_and(|output| output.status.success()) }
+        InstalledMuxes {
+            others: others.collect(),
+            bowline_attaches: attaches.is_ok_and(|output| output.status.success()),
+        }
     }
 
     /// All of them, Bowline first.
@@ -83,53 +85,60 @@ impl Installed {
     }
 }
 
-/// Sessions of one of them. They end with this value.
+/// Sessions of one multiplexer. They end when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct MuxSessions {
     mux: Mux,
     directory: PathBuf,
-    /// The bowline binary.
-    own: String,
+    /// The path of the bowline binary.
+    bowline: String,
     env: Vec<(String, String)>,
-    /// Bowline's, where that is what it is.
+    /// Only for [`Mux::Bowline`].
     sessions: Vec<Session>,
-    /// The processes that hold the sessions of the others.
+    /// The processes of the other multiplexers.
     holders: Vec<Process>,
     count: usize,
 }
 
-impl Kept {
-    /// Starts `count` sessions with a program in each.
-    pub(crate) fn start(mux: Mux, place: &Place, bowline: &Bowline, program: &[&str], count: usize) -> Result<Kept> {
-        let directory = place.path().join(mux.program());
+impl MuxSessions {
+    /// Starts `count` sessions that run `program`.
+    pub(crate) fn start(
+        mux: Mux,
+        dir: &TempDir,
+        bowline: &Bowline,
+        program: &[&str],
+        count: usize,
+    ) -> Result<MuxSessions> {
+        let directory = dir.path().join(mux.program());
         fs::create_dir_all(&directory)?;
         set_private(&directory)?;
-        // Without a login record, which needs a file that not every machine has and a message that hides the screen.
+        // A login record needs a file that some machines lack, and a startup message would hide the screen.
         fs::write(directory.join(SCREENRC), "startup_message off\ndeflogin off\n")?;
         let mut env = bowline.env();
         env.push(("SCREENDIR".into(), directory.display().to_string()));
         env.push(("TMUX".into(), String::new()));
-        let own = bowline.program().display().to_string();
-        let mut kept = Kept { mux, directory, own, env, sessions: Vec::new(), holders: Vec::new(), count };
+        let path = bowline.program().display().to_string();
+        let mut started =
+            MuxSessions { mux, directory, bowline: path, env, sessions: Vec::new(), holders: Vec::new(), count };
         for n in 0..count {
             if mux == Mux::Bowline {
-                kept.sessions.push(bowline.start(program)?);
+                started.sessions.push(bowline.start(program)?);
                 continue;
             }
-            let argv = kept.start_argv(n, program);
-            kept.run(&argv)?;
+            let argv = started.start_argv(n, program);
+            started.run(&argv)?;
             if mux != Mux::Tmux {
-                kept.holders.push(kept.find_holder(n)?);
+                started.holders.push(started.find_holder(n)?);
             } else if n == 0 {
-                let pid = kept.run(&kept.tmux(&["display-message", "-p", "#{pid}"]))?;
-                kept.holders.push(Process::adopt(pid.trim().parse()?)?);
-                kept.run(&kept.tmux(&["set-option", "-g", "status", "off"]))?;
+                let pid = started.run(&started.tmux(&["display-message", "-p", "#{pid}"]))?;
+                started.holders.push(Process::adopt(pid.trim().parse()?)?);
+                started.run(&started.tmux(&["set-option", "-g", "status", "off"]))?;
             }
         }
-        Ok(kept)
+        Ok(started)
     }
 
-    /// The processes that hold the sessions.
+    /// The processes that keep the sessions.
     pub(crate) fn pids(&self) -> Vec<u32> {
         let own = self.sessions.iter().map(Session::pid);
         own.chain(self.holders.iter().map(Process::pid)).collect()
@@ -139,13 +148,13 @@ impl Kept {
         self.count
     }
 
-    /// Attaches to the first session, in a terminal, and returns when it shows `mark`.
-    pub(crate) fn attach_at(&self, mark: &[u8]) -> Result<PtyChild> {
+    /// Attaches to the first session, in a terminal, and waits until it shows `mark`.
+    pub(crate) fn attach_and_wait(&self, mark: &[u8]) -> Result<PtyChild> {
         let client = self.attach()?;
         if self.mux.has_screen() {
             client.read_until(mark)?;
         }
-        // Some draw more than once at first, and one has nothing to show.
+        // Some draw more than once at first, and dtach shows nothing.
         std::thread::sleep(DRAWN);
         Ok(client)
     }
@@ -155,7 +164,7 @@ impl Kept {
         let argv = match self.mux {
             Mux::Bowline => {
                 let session = self.sessions.first().context("no session")?;
-                vec![self.own.clone(), "attach".into(), session.id.clone()]
+                vec![self.bowline.clone(), "attach".into(), session.id.clone()]
             }
             Mux::Tmux => self.tmux(&["attach-session", "-t", "s0"]),
             Mux::Screen => ["screen", "-r", "s0"].map(String::from).into(),
@@ -168,7 +177,7 @@ impl Kept {
 
     fn start_argv(&self, n: usize, program: &[&str]) -> Vec<String> {
         let name = format!("s{n}");
-        let own: Vec<String> = match self.mux {
+        let command: Vec<String> = match self.mux {
             Mux::Bowline => Vec::new(),
             Mux::Tmux => self.tmux(&["new-session", "-d", "-x", "80", "-y", "24", "-s", &name]),
             Mux::Screen => {
@@ -176,7 +185,7 @@ impl Kept {
             }
             Mux::Dtach => ["dtach", "-n", &self.directory.join(name).display().to_string()].map(String::from).into(),
         };
-        own.into_iter().chain(program.iter().map(|arg| (*arg).to_owned())).collect()
+        command.into_iter().chain(program.iter().map(|arg| (*arg).to_owned())).collect()
     }
 
     fn tmux(&self, args: &[&str]) -> Vec<String> {
@@ -197,17 +206,17 @@ impl Kept {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// The process that holds session `n`: screen names its socket after it, dtach is found by its arguments.
+    /// The process of session `n`: screen has its id in the name of the socket, dtach is found by its arguments.
     fn find_holder(&self, n: usize) -> Result<Process> {
         let until = Instant::now() + Duration::from_secs(5);
         while Instant::now() < until {
             let pid = match self.mux {
                 Mux::Screen => {
-                    names(&self.directory).find_map(|name| name.strip_suffix(&format!(".s{n}"))?.parse().ok())
+                    file_names(&self.directory).find_map(|name| name.strip_suffix(&format!(".s{n}"))?.parse().ok())
                 }
                 _ => {
                     let socket = self.directory.join(format!("s{n}")).display().to_string();
-                    names(Path::new("/proc"))
+                    file_names(Path::new("/proc"))
                         .filter_map(|name| name.parse().ok())
                         .find(|pid| has_argument(*pid, &socket))
                 }
@@ -217,11 +226,11 @@ impl Kept {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        bail!("{} started no session", self.mux.program())
+        bail!("{} did not start session {n} within 5 s", self.mux.program())
     }
 }
 
-impl Drop for Kept {
+impl Drop for MuxSessions {
     fn drop(&mut self) {
         self.sessions.clear();
         self.holders.clear();
@@ -229,7 +238,7 @@ impl Drop for Kept {
     }
 }
 
-fn names(directory: &Path) -> impl Iterator<Item = String> {
+fn file_names(directory: &Path) -> impl Iterator<Item = String> {
     fs::read_dir(directory).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }
 

@@ -1,4 +1,4 @@
-//! The least that can run a program on a terminal: a PTY, read and written directly.
+//! The minimal way to run a program on a terminal: a PTY, read and written directly.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Child;
@@ -8,18 +8,17 @@ use anyhow::{Context, Result, bail};
 use pty_process::Size;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::place::Process;
+use crate::cleanup::Process;
 
-/// The terminal's size everywhere in the benchmark.
+/// The size of all terminals in the benchmark.
 pub(crate) const COLS: u16 = 80;
-/// See [`COLS`].
 pub(crate) const ROWS: u16 = 24;
-/// What one read may bring: as much as the session process asks for.
+/// The size of a read buffer: as large as that of the session process.
 pub(crate) const READ: usize = 64 << 10;
-/// Silence after which a measurement is given up.
+/// If nothing is received for this long, the measurement fails.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
-/// A program on a PTY; both end with this value.
+/// A program on a PTY. Dropping it closes the PTY and kills the program.
 #[derive(Debug)]
 pub(crate) struct PtyChild {
     master: OwnedFd,
@@ -42,7 +41,7 @@ impl PtyChild {
         Ok(PtyChild { master: master.into(), child, _process: process })
     }
 
-    /// Reads once, waiting for something to come.
+    /// Reads once; blocks until there is output.
     pub(crate) fn read(&self, buf: &mut [u8]) -> Result<usize> {
         match rustix::io::read(&self.master, buf) {
             Ok(0) | Err(rustix::io::Errno::IO) => bail!("the program ended"),
@@ -51,16 +50,16 @@ impl PtyChild {
         }
     }
 
-    /// Reads until `mark` came, and says how many bytes came.
+    /// Reads up to and including `mark`. Returns the number of bytes read.
     pub(crate) fn read_until(&self, mark: &[u8]) -> Result<u64> {
-        let (mut buf, mut seen, mut total) = (vec![0; READ], Seen::default(), 0);
+        let (mut buf, mut finder, mut total) = (vec![0; READ], MarkFinder::default(), 0);
         loop {
             if !is_readable(self.master.as_fd(), SILENCE) {
-                bail!("nothing came for {SILENCE:?}, and not {:?}", String::from_utf8_lossy(mark));
+                bail!("no output for {SILENCE:?} while waiting for {:?}", String::from_utf8_lossy(mark));
             }
             let n = self.read(&mut buf)?;
             total += n as u64;
-            if seen.find(mark, &buf[..n]) {
+            if finder.find(mark, &buf[..n]) {
                 return Ok(total);
             }
         }
@@ -83,7 +82,7 @@ impl AsFd for PtyChild {
 
 impl Drop for PtyChild {
     fn drop(&mut self) {
-        // What the program started and left in its group goes with it.
+        // Also kills what the program started in its process group.
         if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
@@ -91,20 +90,20 @@ impl Drop for PtyChild {
     }
 }
 
-/// Whether something can be read within a time.
+/// Waits for `fd` to be readable, for at most `within`.
 pub(crate) fn is_readable(fd: BorrowedFd<'_>, within: Duration) -> bool {
     let within = Timespec::try_from(within).ok();
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], within.as_ref()).is_ok_and(|n| n > 0)
 }
 
-/// Looks for a mark in a stream, also where it falls between two reads.
+/// Finds a mark in a stream, also if it is split over several reads.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct MarkFinder {
     tail: Vec<u8>,
 }
 
-impl Seen {
-    /// Whether `mark` came, now that `bytes` came.
+impl MarkFinder {
+    /// Takes the next bytes of the stream, and returns whether `mark` ends or lies in them.
     pub(crate) fn find(&mut self, mark: &[u8], bytes: &[u8]) -> bool {
         let Some((&first, keep)) = mark.split_first().map(|(first, rest)| (first, rest.len())) else { return true };
         let edge = keep.min(bytes.len());
@@ -123,17 +122,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_found_wherever_it_is_cut() {
+    fn a_mark_is_found_wherever_it_is_split() {
         let stream = b"some text@END1@more";
         for first in 0..stream.len() {
             for second in first..stream.len() {
-                let mut seen = Seen::default();
+                let mut finder = MarkFinder::default();
                 let parts = [&stream[..first], &stream[first..second], &stream[second..]];
-                let found = parts.map(|part| seen.find(b"@END1@", part));
-                assert!(found.contains(&true), "cut at {first} and {second}");
+                let found = parts.map(|part| finder.find(b"@END1@", part));
+                assert!(found.contains(&true), "split at {first} and {second}");
             }
         }
-        let mut seen = Seen::default();
-        assert!(!seen.find(b"@END1@", b"@END2@") && !seen.find(b"@END1@", b"@EN") && seen.find(b"@END1@", b"D1@"));
+        let mut finder = MarkFinder::default();
+        assert!(
+            !finder.find(b"@END1@", b"@END2@") && !finder.find(b"@END1@", b"@EN") && finder.find(b"@END1@", b"D1@")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The least that can serve a terminal over a socket: a process that copies between a PTY and one connection.
+//! The minimal way to serve a terminal over a socket: a process that copies between a PTY and one connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::place::{Place, Process};
+use crate::cleanup::{Process, TempDir};
 use crate::pty::{PtyChild, READ};
 
-/// Serves one connection with a program's terminal, until either ends.
+/// Copies between a program's PTY and one connection to `socket`, until either ends.
 pub(crate) fn run(socket: &Path, program: &[String]) -> Result<()> {
     let listener = UnixListener::bind(socket)?;
     let pty = PtyChild::spawn(program, &[])?;
@@ -38,7 +38,7 @@ pub(crate) fn run(socket: &Path, program: &[String]) -> Result<()> {
     }
 }
 
-/// Carries one TCP connection to a unix socket, until either ends.
+/// Copies between one TCP connection and a unix socket, until either ends.
 pub(crate) fn forward(socket: &Path) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     println!("{}", listener.local_addr()?.port());
@@ -75,7 +75,6 @@ pub(crate) struct Relay {
     children: Vec<(Child, Process)>,
 }
 
-/// The connection to a relay.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Unix(UnixStream),
@@ -100,19 +99,19 @@ impl Stream {
 
 impl Relay {
     /// A PTY over a unix socket.
-    pub(crate) fn start(place: &Place, program: &[&str]) -> Result<Relay> {
-        let (socket, child) = serve(place, program)?;
-        let stream = Stream::Unix(connect(&socket).context("the relay does not listen")?);
+    pub(crate) fn start(dir: &TempDir, program: &[&str]) -> Result<Relay> {
+        let (socket, child) = serve(dir, program)?;
+        let stream = Stream::Unix(connect(&socket).context("the relay did not start listening within 5 s")?);
         std::fs::remove_file(&socket)?;
         Ok(Relay { stream, children: vec![child] })
     }
 
-    /// A PTY over a unix socket, and that over TCP: two processes, as a session and its gateway are.
-    pub(crate) fn start_over_tcp(place: &Place, program: &[&str]) -> Result<Relay> {
-        let (socket, child) = serve(place, program)?;
+    /// A PTY over a unix socket over TCP: two processes, like a session and its gateway.
+    pub(crate) fn start_over_tcp(dir: &TempDir, program: &[&str]) -> Result<Relay> {
+        let (socket, child) = serve(dir, program)?;
         let (mut forward, process) = spawn(|command| command.arg("forward").arg(&socket).stdout(Stdio::piped()))?;
         let mut port = String::new();
-        BufReader::new(forward.stdout.take().context("no output")?).read_line(&mut port)?;
+        BufReader::new(forward.stdout.take().context("the forwarder has no stdout")?).read_line(&mut port)?;
         let stream = TcpStream::connect(("127.0.0.1", port.trim().parse::<u16>()?))?;
         stream.set_nodelay(true)?;
         Ok(Relay { stream: Stream::Tcp(stream), children: vec![child, (forward, process)] })
@@ -131,15 +130,15 @@ impl Drop for Relay {
     }
 }
 
-/// Starts the process with the PTY.
-fn serve(place: &Place, program: &[&str]) -> Result<(PathBuf, (Child, Process))> {
+/// Starts the process that owns the PTY.
+fn serve(dir: &TempDir, program: &[&str]) -> Result<(PathBuf, (Child, Process))> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let socket = place.path().join(format!("relay{}.sock", COUNT.fetch_add(1, Ordering::Relaxed)));
+    let socket = dir.path().join(format!("relay{}.sock", COUNT.fetch_add(1, Ordering::Relaxed)));
     let child = spawn(|command| command.arg("relay").arg(&socket).arg("--").args(program))?;
     Ok((socket, child))
 }
 
-/// Starts this program again, as something else.
+/// Starts this program again with other arguments.
 fn spawn(arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<(Child, Process)> {
     let mut command = Command::new(std::env::current_exe()?);
     let child = arguments(&mut command).stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;

@@ -1,4 +1,4 @@
-//! Bowline's sessions, as a user starts them: `bowline new --detach`.
+//! Sessions, started like a user does: `bowline new --detach`.
 
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -7,10 +7,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::place::{Place, Process};
-use crate::wire::{Way, Wire};
+use crate::cleanup::{Process, TempDir};
+use crate::wire::{Route, Wire};
 
-/// The bowline binary and the directories of this run.
+/// The bowline binary, and the directories that it uses in this run.
 #[derive(Debug)]
 pub(crate) struct Bowline {
     program: PathBuf,
@@ -19,18 +19,18 @@ pub(crate) struct Bowline {
 }
 
 impl Bowline {
-    /// The named binary, or the one beside this program.
-    pub(crate) fn find(named: Option<&Path>, place: &Place) -> Result<Bowline> {
+    /// Uses the given binary, or the one in the directory of this program.
+    pub(crate) fn find(named: Option<&Path>, dir: &TempDir) -> Result<Bowline> {
         let beside = || Ok::<_, std::io::Error>(std::env::current_exe()?.with_file_name("bowline"));
         let program = named.map_or_else(beside, |path| Ok(path.to_owned()))?;
         let program = fs::canonicalize(&program).with_context(|| {
-            format!("no bowline at {}: `make bench` builds it, --bowline names another", program.display())
+            format!("no bowline at {}: build it with `make bench`, or pass --bowline PATH", program.display())
         })?;
-        Ok(Bowline { program, state: place.path().join("state"), runtime: place.path().join("run") })
+        Ok(Bowline { program, state: dir.path().join("state"), runtime: dir.path().join("run") })
     }
 
-    /// The same binary with a state directory of its own.
-    pub(crate) fn elsewhere(&self, name: &str) -> Bowline {
+    /// The same binary with another state directory.
+    pub(crate) fn with_state_dir(&self, name: &str) -> Bowline {
         let state = self.state.with_file_name(name);
         Bowline { program: self.program.clone(), state, runtime: self.runtime.clone() }
     }
@@ -43,14 +43,14 @@ impl Bowline {
         &self.program
     }
 
-    /// What makes any bowline command work in this run's directories.
+    /// The environment in which bowline commands use this run's directories.
     pub(crate) fn env(&self) -> Vec<(String, String)> {
         [("BOWLINE_STATE_DIR", &self.state), ("BOWLINE_RUNTIME_DIR", &self.runtime)]
             .map(|(name, path)| (name.to_owned(), path.display().to_string()))
             .into()
     }
 
-    /// Starts a session with a program in it.
+    /// Starts a session that runs `program`.
     pub(crate) fn start(&self, program: &[&str]) -> Result<Session> {
         let output = Command::new(&self.program)
             .args(["new", "--detach", "--"])
@@ -60,18 +60,18 @@ impl Bowline {
             .with_context(|| self.program.display().to_string())?;
         let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         if !output.status.success() || id.len() != 12 {
-            bail!("bowline new: {id} {}", String::from_utf8_lossy(&output.stderr));
+            bail!("bowline new failed: {id} {}", String::from_utf8_lossy(&output.stderr));
         }
         let sock = self.state.join("sessions").join(&id).join("sock");
         let address = fs::read_link(&sock).unwrap_or(sock);
-        // Whoever listens on the socket is the session process.
+        // The process that listens on the socket is the session process.
         let listener = rustix::net::sockopt::socket_peercred(UnixStream::connect(&address)?)?;
         let process = Process::adopt(listener.pid.as_raw_nonzero().get() as u32)?;
         Ok(Session { id, address, process })
     }
 }
 
-/// A session; it ends with this value.
+/// A session. Dropping it ends the session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: String,
@@ -85,7 +85,7 @@ impl Session {
     }
 }
 
-impl Way for Session {
+impl Route for Session {
     fn connect(&self) -> Result<Wire> {
         Ok(Wire::Unix(UnixStream::connect(&self.address)?))
     }

@@ -1,4 +1,4 @@
-//! The table: for people in Markdown, for programs in JSON.
+//! The table of results, as Markdown or JSON.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use crate::figure::{Row, short};
 use crate::machine;
 use crate::rows::Bench;
 
-/// A run's results.
+/// The results of a run.
 #[derive(Debug)]
 pub(crate) struct Table {
     machine: String,
     command: String,
-    /// How busy others kept the machine, at most, when a part began.
+    /// The largest share of the machine that other processes used when a measurement began.
     pub(crate) busy: f64,
     quick: bool,
     pub(crate) rows: Vec<Row>,
@@ -28,29 +28,28 @@ impl Table {
         }
     }
 
-    /// Whether every budget holds.
     pub(crate) fn is_within_budget(&self) -> bool {
         self.rows.iter().all(|row| row.holds() != Some(false))
     }
 
-    /// Where and how this was measured.
+    /// The machine, the command, and warnings.
     pub(crate) fn head(&self) -> String {
         let mut head = format!("machine: {}\ncommand: {}\n", self.machine, self.command);
-        if self.busy > machine::QUIET {
-            head += &format!("warning: something else used {:.0} % of this machine\n", self.busy * 100.0);
+        if self.busy > machine::IDLE {
+            head += &format!("warning: other processes used {:.0} % of this machine\n", self.busy * 100.0);
         }
         if self.quick {
-            head += "warning: a quick run is too short for a verdict\n";
+            head += "warning: a quick run is too short for reliable results\n";
         }
         head
     }
 
-    /// The table: what has a budget and what belongs to it, then what a user would pick instead.
+    /// The table: first the rows without an alternative, then the comparisons with alternatives.
     pub(crate) fn text(&self) -> String {
         let titles = ["what", "bowline", "beside", "ratio", "budget", ""].map(String::from);
         let mut lines = vec![titles];
-        for instead in [false, true] {
-            lines.extend(self.rows.iter().filter(|row| row.instead == instead).map(cells));
+        for is_alternative in [false, true] {
+            lines.extend(self.rows.iter().filter(|row| row.is_alternative == is_alternative).map(cells));
         }
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let widths: [usize; 6] = std::array::from_fn(width);
@@ -65,18 +64,17 @@ impl Table {
         text
     }
 
-    /// The same as JSON.
     pub(crate) fn json(&self) -> Value {
         let rows: Vec<Value> = self
             .rows
             .iter()
             .map(|row| {
-                let beside = row
-                    .beside
+                let baseline = row
+                    .baseline
                     .as_ref()
                     .map(|(name, figure)| json!({"name": name, "value": figure.value, "unit": figure.unit}));
                 json!({
-                    "what": row.what, "value": row.ours.value, "unit": row.ours.unit, "beside": beside,
+                    "what": row.what, "value": row.ours.value, "unit": row.ours.unit, "beside": baseline,
                     "ratio": row.ratio, "budget": row.budget.map(|_| row.budget_text()), "pass": row.holds(),
                 })
             })
@@ -85,18 +83,18 @@ impl Table {
     }
 }
 
-/// A row on its own, in the columns of the table.
+/// One row, without padding.
 pub(crate) fn line(row: &Row) -> String {
     format!("| {} |", cells(row).join(" | "))
 }
 
 fn cells(row: &Row) -> [String; 6] {
-    let beside = row.beside.as_ref().map(|(name, figure)| format!("{name}: {figure}"));
+    let baseline = row.baseline.as_ref().map(|(name, figure)| format!("{name}: {figure}"));
     let verdict = row.holds().map_or("", |holds| if holds { "pass" } else { "FAIL" });
     [
         row.what.clone(),
         row.ours.to_string(),
-        beside.unwrap_or_default(),
+        baseline.unwrap_or_default(),
         row.ratio.map(short).unwrap_or_default(),
         row.budget_text(),
         verdict.into(),

@@ -1,4 +1,4 @@
-//! What carries a viewer: a session's own socket, or a WebSocket through a gateway, by hand and as cheap as it can be.
+//! A viewer's connection: to a session's socket, or a minimal WebSocket client for a gateway.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,23 +10,22 @@ use bowline_proto::frame::{self, Binary, Frame};
 
 use crate::pty::SILENCE;
 
-/// The way to a session.
-pub(crate) trait Way {
-    /// A new connection, ready for the hello.
+/// A way to connect to a session.
+pub(crate) trait Route {
+    /// Opens a connection that is ready for the hello.
     fn connect(&self) -> Result<Wire>;
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) enum Wire {
-    /// The session's socket.
+    /// To the session's socket.
     Unix(UnixStream),
-    /// An open WebSocket.
+    /// A WebSocket to a gateway.
     Web(TcpStream),
 }
 
 impl Wire {
-    /// Asks a gateway for a WebSocket.
+    /// Opens a WebSocket to a gateway.
     pub(crate) fn upgrade(address: SocketAddr, path: &str, token: &str) -> Result<Wire> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -37,7 +36,7 @@ impl Wire {
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
              Sec-WebSocket-Protocol: bowline.v1\r\nAuthorization: Bearer {token}\r\n\r\n"
         )?;
-        // Nothing comes after the head before we have said hello.
+        // The gateway sends nothing after the head until it has received the hello.
         let (mut head, mut part) = (Vec::new(), [0; 1024]);
         while !head.ends_with(b"\r\n\r\n") {
             match stream.read(&mut part)? {
@@ -46,12 +45,12 @@ impl Wire {
             }
         }
         if !head.starts_with(b"HTTP/1.1 101 ") {
-            bail!("no WebSocket: {}", String::from_utf8_lossy(&head));
+            bail!("the gateway refused the WebSocket: {}", String::from_utf8_lossy(&head));
         }
         Ok(Wire::Web(stream))
     }
 
-    pub(crate) fn set_patient(&self) -> io::Result<()> {
+    pub(crate) fn set_read_timeout(&self) -> io::Result<()> {
         match self {
             Wire::Unix(stream) => stream.set_read_timeout(Some(SILENCE)),
             Wire::Web(stream) => stream.set_read_timeout(Some(SILENCE)),
@@ -65,7 +64,6 @@ impl Wire {
         }
     }
 
-    /// Sends a text.
     pub(crate) fn send_text(&mut self, out: &mut Vec<u8>, text: &str) -> io::Result<()> {
         out.clear();
         match self {
@@ -78,7 +76,6 @@ impl Wire {
         self.write(out)
     }
 
-    /// Sends keys.
     pub(crate) fn send_binary(&mut self, out: &mut Vec<u8>, binary: &Binary<'_>) -> io::Result<()> {
         out.clear();
         match self {
@@ -100,7 +97,7 @@ impl Wire {
         }
     }
 
-    /// The first whole frame, and its length.
+    /// Decodes the first frame in `buf`. Returns it with its length, or `None` if it is incomplete.
     pub(crate) fn decode<'a>(&self, buf: &'a [u8]) -> Result<Option<(Frame<'a>, usize)>> {
         match self {
             Wire::Unix(_) => Ok(Frame::decode(buf)?),
@@ -118,7 +115,7 @@ impl AsFd for Wire {
     }
 }
 
-/// The head of a client's frame. A mask of zeros is a mask, and costs nothing.
+/// Writes the header of a client's frame. The required mask is all zeros, so the payload need not be changed.
 fn put_head(out: &mut Vec<u8>, opcode: u8, len: usize) {
     out.push(0x80 | opcode);
     match len {
@@ -150,10 +147,13 @@ fn decode_web(buf: &[u8]) -> Result<Option<(Frame<'_>, usize)>> {
     };
     let Some(payload) = buf.get(head..head + len) else { return Ok(None) };
     let frame = match first & 0x0f {
-        1 => Frame::Text(std::str::from_utf8(payload).context("text")?),
+        1 => Frame::Text(std::str::from_utf8(payload).context("the gateway sent text that is not UTF-8")?),
         2 => Frame::Binary(payload),
-        8 => bail!("the gateway closed: {:?}", String::from_utf8_lossy(payload.get(2..).unwrap_or_default())),
-        other => bail!("a frame of kind {other}"),
+        8 => bail!(
+            "the gateway closed the connection: {:?}",
+            String::from_utf8_lossy(payload.get(2..).unwrap_or_default())
+        ),
+        other => bail!("unexpected WebSocket opcode {other}"),
     };
     Ok(Some((frame, head + len)))
 }

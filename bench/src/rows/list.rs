@@ -1,4 +1,4 @@
-//! Listing many ended sessions with long histories: the first time, and when their checkpoints are there.
+//! Listing many ended sessions with long journals: without their checkpoints, and with them.
 
 use std::fs;
 use std::path::Path;
@@ -12,16 +12,16 @@ use super::Bench;
 use crate::figure::{Budget, Figure, Row, median};
 use crate::session::Bowline;
 
-/// How much each of them recorded: the most that a terminal keeps.
-const EVENTS: usize = 1 << 20;
+/// The size of each journal in bytes: the most that a terminal keeps.
+const JOURNAL: usize = 1 << 20;
 
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let count = bench.pick(1000, 50);
-    let bowline = bench.bowline.elsewhere("list");
+    let bowline = bench.bowline.with_state_dir("list");
     let first = bowline.start(&["sh", "-c", "read x"])?.id;
     run(&bowline, &["kill", "--keep", &first])?;
     let sessions = bowline.state().join("sessions");
-    let events = history(&sessions.join(&first).join("events.jsonl"))?;
+    let events = long_journal(&sessions.join(&first).join("events.jsonl"))?;
     for n in 1..count {
         copy(&sessions.join(&first), &sessions.join(format!("{n:012}")), &events)?;
     }
@@ -33,16 +33,16 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
         let listed: Value = serde_json::from_str(&listed)?;
         match listed["sessions"].as_array().map(Vec::len) {
             Some(found) if found == count => Ok(took),
-            found => bail!("{found:?} of {count} sessions were listed"),
+            found => bail!("`bowline ls` listed {found:?} of {count} sessions"),
         }
     };
     let cold = list()?;
     let times = (0..bench.pick(21, 5)).map(|_| list()).collect::<Result<Vec<_>>>()?;
-    let idle = || {
+    let version = || {
         let begun = Instant::now();
         run(&bowline, &["--version"]).map(|_| millis(begun.elapsed()))
     };
-    let nothing = (0..5).map(|_| idle()).collect::<Result<Vec<_>>>()?;
+    let versions = (0..5).map(|_| version()).collect::<Result<Vec<_>>>()?;
     Ok(vec![
         Row::new(
             format!("`ls` of {count} ended sessions with 1 MiB of events each"),
@@ -50,17 +50,17 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
         )
         .budget(Budget::AtMost(50.0)),
         Row::new("the first time, without their checkpoints", Figure::new(cold, "ms")),
-        Row::new("`bowline --version`, which lists nothing", Figure::new(median(&nothing), "ms")),
+        Row::new("`bowline --version`, which lists nothing", Figure::new(median(&versions), "ms")),
     ])
 }
 
-/// A session's events, made as long as they get: titles between its start and its end.
-fn history(path: &Path) -> Result<String> {
+/// A journal of the largest size: titles between the start and the exit of a session.
+fn long_journal(path: &Path) -> Result<String> {
     let lines = fs::read_to_string(path)?;
-    let (start, end) = lines.trim_end().rsplit_once('\n').context("a session without an end")?;
+    let (start, end) = lines.trim_end().rsplit_once('\n').context("the session recorded no exit")?;
     let mut events = format!("{start}\n");
     for n in 1.. {
-        if events.len() + end.len() >= EVENTS {
+        if events.len() + end.len() >= JOURNAL {
             break;
         }
         let title = json!({"type": "title", "title": format!("building target {n} of many")});
@@ -69,7 +69,7 @@ fn history(path: &Path) -> Result<String> {
     Ok(format!("{events}{end}\n"))
 }
 
-/// The same session once more, under another id.
+/// Copies a session's files, with another id.
 fn copy(from: &Path, to: &Path, events: &str) -> Result<()> {
     fs::create_dir(to)?;
     for file in ["log", "screen", "lock"] {
@@ -84,7 +84,7 @@ fn copy(from: &Path, to: &Path, events: &str) -> Result<()> {
 fn run(bowline: &Bowline, args: &[&str]) -> Result<String> {
     let output = Command::new(bowline.program()).args(args).envs(bowline.env()).output()?;
     if !output.status.success() {
-        bail!("bowline {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
+        bail!("bowline {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
     }
     Ok(String::from_utf8(output.stdout)?)
 }

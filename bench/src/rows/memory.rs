@@ -1,24 +1,24 @@
-//! Memory: what an idle session costs where there are fifty.
+//! Memory: the average of an idle session among fifty of them.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::{Bench, ECHO, beside_others};
+use super::{Bench, ECHO, against_others};
 use crate::figure::{Budget, Figure, Row};
 use crate::machine;
-use crate::mux::{Kept, Mux};
+use crate::mux::{Mux, MuxSessions};
 use crate::pty::ROWS;
 use crate::text::short_lines;
 
-/// Lines above the visible ones that have a budget...
+/// Lines of scrollback in the row with a budget.
 const HISTORY: usize = 1000;
-/// ...and a few more, since the emulator takes memory for a thousand lines at a time.
+/// A few more lines, because the emulator allocates memory for a thousand lines at a time.
 const PAST_STEP: usize = 1100;
-/// How often memory is looked at, and for how long it must stay the same.
-const LOOK: Duration = Duration::from_millis(500);
-/// See [`LOOK`].
-const LOOKS: usize = 4;
+/// The interval between two readings of the memory.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// After this many equal readings, the memory has settled.
+const READINGS: usize = 4;
 
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let scripts = [HISTORY, PAST_STEP].map(|history| scrolled(bench, history));
@@ -33,44 +33,44 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (script, state, budget) in states {
         let program = ["sh", "-c", script];
-        let kept = bench.keep(Mux::Bowline, &program, count)?;
-        let (mean, most) = settled(&kept)?;
+        let sessions = bench.start_mux(Mux::Bowline, &program, count)?;
+        let (mean, most) = settled_memory(&sessions)?;
         let what = format!("memory of one of {count} idle sessions, {state}");
         let row = Row::new(&what, Figure::new(mean, "KiB"));
         rows.push(Row { budget: budget.map(Budget::AtMost), ..row });
         rows.push(Row::new(format!("the largest of these, {state}"), Figure::new(most, "KiB")));
-        drop(kept);
+        drop(sessions);
         let mut figures = vec![(Mux::Bowline, Figure::new(mean, "KiB"))];
         for mux in bench.muxes().into_iter().filter(|mux| *mux != Mux::Bowline) {
-            let kept = bench.keep(mux, &program, count)?;
-            figures.push((mux, Figure::new(settled(&kept)?.0, "KiB")));
+            let sessions = bench.start_mux(mux, &program, count)?;
+            figures.push((mux, Figure::new(settled_memory(&sessions)?.0, "KiB")));
         }
-        rows.extend(beside_others(&what, &figures, bench));
+        rows.extend(against_others(&what, &figures, bench));
     }
     Ok(rows)
 }
 
-/// A shell that leaves so many lines above the visible ones, and then is idle.
+/// A shell script that prints `history` lines more than the screen has, and then is idle.
 fn scrolled(bench: &Bench<'_>, history: usize) -> Result<String> {
     let lines = bench.file(&format!("lines{history}"), &short_lines(history + usize::from(ROWS) - 1))?;
     Ok(format!("stty raw -echo opost; cat {}; exec cat", lines.display()))
 }
 
-/// Waits until memory no longer changes, and gives what a session costs: on average, and the largest holder.
-fn settled(kept: &Kept) -> Result<(f64, f64)> {
-    let pids = kept.pids();
+/// Waits until memory no longer changes. Returns KiB: the average per session, and the largest process.
+fn settled_memory(sessions: &MuxSessions) -> Result<(f64, f64)> {
+    let pids = sessions.pids();
     let read = || pids.iter().map(|pid| machine::pss(*pid)).collect::<Result<Vec<u64>>>();
     let until = Instant::now() + Duration::from_secs(30);
     let (mut last, mut same) = (read()?, 0);
     while Instant::now() < until {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(INTERVAL);
         let now = read()?;
         same = if now.iter().sum::<u64>().abs_diff(last.iter().sum()) <= pids.len() as u64 { same + 1 } else { 0 };
-        if same == LOOKS {
+        if same == READINGS {
             let most = now.iter().max().copied().unwrap_or_default();
-            return Ok((now.iter().sum::<u64>() as f64 / kept.count() as f64, most as f64));
+            return Ok((now.iter().sum::<u64>() as f64 / sessions.count() as f64, most as f64));
         }
         last = now;
     }
-    bail!("memory did not settle")
+    bail!("the memory of the sessions did not settle within 30 s")
 }

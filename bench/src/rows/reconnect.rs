@@ -1,4 +1,4 @@
-//! The gateway is killed under a thousand viewers, each of its own session; all come back to where they were.
+//! The gateway of a thousand viewers, each of a different session, is killed; all of them reconnect and resume.
 
 use std::time::Instant;
 
@@ -11,33 +11,33 @@ use crate::gateway::Gateway;
 use crate::session::Session;
 use crate::viewer::Viewer;
 
-/// Viewers that dial at the same time. All of them do after a kill; a thread for each would measure the threads.
+/// Viewers that connect at the same time. With a thread for each of them, the benchmark would measure the threads.
 const AT_A_TIME: usize = 32;
 
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let count: usize = bench.pick(1000, 100);
     let mut gateway = Gateway::start(&bench.bowline)?;
     let sessions = (0..count).map(|_| bench.bowline.start(&ECHO)).collect::<Result<Vec<Session>>>()?;
-    let attach = |session| Viewer::attach_at(&gateway.to(session), Lag::Wait, b"READY");
+    let attach = |session| Viewer::attach_and_wait(&gateway.route_to(session), Lag::Wait, b"READY");
     let mut viewers = sessions.iter().map(attach).collect::<Result<Vec<Viewer>>>()?;
-    // Something to miss: every session prints while there is no gateway.
+    // Every session prints something while there is no gateway, so that the viewers miss output.
     for viewer in &mut viewers {
         viewer.write(b"typed before the kill")?;
     }
     let killed = Instant::now();
     gateway = gateway.kill_and_restart(&bench.bowline)?;
     let restarted = killed.elapsed();
-    let ways: Vec<_> = sessions.iter().map(|session| gateway.to(session)).collect();
+    let routes: Vec<_> = sessions.iter().map(|session| gateway.route_to(session)).collect();
     let each = count.div_ceil(AT_A_TIME);
     let times = std::thread::scope(|scope| {
         let threads: Vec<_> = viewers
             .chunks_mut(each)
-            .zip(ways.chunks(each))
-            .map(|(viewers, ways)| {
+            .zip(routes.chunks(each))
+            .map(|(viewers, routes)| {
                 scope.spawn(move || -> Result<Vec<f64>> {
                     let mut times = Vec::new();
-                    for (viewer, way) in viewers.iter_mut().zip(ways) {
-                        ensure!(viewer.come_back(way)?, "a viewer did not come back to where it was");
+                    for (viewer, route) in viewers.iter_mut().zip(routes) {
+                        ensure!(viewer.reconnect(route)?, "a viewer was not resumed exactly");
                         times.push(killed.elapsed().as_secs_f64());
                     }
                     Ok(times)

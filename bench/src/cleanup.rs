@@ -1,5 +1,4 @@
-//! What a run leaves behind when nobody looks after it: a directory and processes. All of it goes at the end, also when
-//! the run is interrupted.
+//! The temporary directory and the processes of a run. They are removed and ended when the run ends or is interrupted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,29 +14,29 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// How long a process may take to end by itself.
+/// How long a process may take to end after SIGHUP and SIGTERM; then it is killed.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Everything to end when the run is interrupted.
-static LEFT: Mutex<Left> = Mutex::new(Left { processes: BTreeMap::new(), directory: None });
+/// What to clean up if the run is interrupted.
+static RESOURCES: Mutex<Resources> = Mutex::new(Resources { processes: BTreeMap::new(), directory: None });
 
-struct Left {
+struct Resources {
     processes: BTreeMap<u32, Arc<OwnedFd>>,
     directory: Option<PathBuf>,
 }
 
-/// The run's own directory, removed at the end.
+/// The directory of the run; removed on drop.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct TempDir {
     path: PathBuf,
 }
 
-impl Place {
-    pub(crate) fn new() -> Result<Place> {
+impl TempDir {
+    pub(crate) fn new() -> Result<TempDir> {
         let path = std::env::temp_dir().join(format!("bowline-bench-{}", std::process::id()));
-        fs::DirBuilder::new().mode(0o700).create(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        left().directory = Some(path.clone());
-        Ok(Place { path })
+        fs::DirBuilder::new().mode(0o700).create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        resources().directory = Some(path.clone());
+        Ok(TempDir { path })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -45,14 +44,14 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
-        left().directory = None;
+        resources().directory = None;
     }
 }
 
-/// A process that this run started, not necessarily as its child. It ends with this value.
+/// A process that this run started, not necessarily as its child. Dropping this ends it.
 #[derive(Debug)]
 pub(crate) struct Process {
     pid: u32,
@@ -60,11 +59,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Looks after a living process.
+    /// Takes charge of a running process.
     pub(crate) fn adopt(pid: u32) -> Result<Process> {
-        let raw = Pid::from_raw(pid as i32).context("no process has the id 0")?;
-        let pidfd = Arc::new(pidfd_open(raw, PidfdFlags::empty()).with_context(|| format!("process {pid}"))?);
-        left().processes.insert(pid, pidfd.clone());
+        let raw = Pid::from_raw(pid as i32).context("process id 0 is not valid")?;
+        let pidfd =
+            Arc::new(pidfd_open(raw, PidfdFlags::empty()).with_context(|| format!("cannot open process {pid}"))?);
+        resources().processes.insert(pid, pidfd.clone());
         Ok(Process { pid, pidfd })
     }
 
@@ -76,11 +76,11 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         end(&self.pidfd);
-        left().processes.remove(&self.pid);
+        resources().processes.remove(&self.pid);
     }
 }
 
-/// Asks a process to end, then makes it.
+/// Ends a process: SIGHUP and SIGTERM, then SIGKILL after a while.
 fn end(pidfd: &OwnedFd) {
     for signal in [Signal::HUP, Signal::TERM] {
         let _ = pidfd_send_signal(pidfd, signal);
@@ -103,14 +103,14 @@ fn has_ended(pidfd: &OwnedFd, within: Duration) -> bool {
     }
 }
 
-/// An interrupted run ends what it started, too.
+/// Cleans up and exits on SIGHUP, SIGINT and SIGTERM.
 pub(crate) fn end_on_signals() -> Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            let left = left();
-            left.processes.values().for_each(|pidfd| end(pidfd));
-            if let Some(directory) = &left.directory {
+            let resources = resources();
+            resources.processes.values().for_each(|pidfd| end(pidfd));
+            if let Some(directory) = &resources.directory {
                 let _ = fs::remove_dir_all(directory);
             }
             std::process::exit(128 + signal);
@@ -119,6 +119,6 @@ pub(crate) fn end_on_signals() -> Result<()> {
     Ok(())
 }
 
-fn left() -> MutexGuard<'static, Left> {
-    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
+fn resources() -> MutexGuard<'static, Resources> {
+    RESOURCES.lock().unwrap_or_else(PoisonError::into_inner)
 }
