@@ -1,4 +1,4 @@
-//! Many viewers of one session, and one that is no longer there.
+//! Many viewers of one session.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use super::viewer::{Viewer, connect, hello};
 use super::world::{World, wait_until};
 
 #[test]
-fn r26_a_crowd_gets_every_byte() {
+fn r26_every_viewer_of_a_crowd_gets_every_byte() {
     const VIEWERS: u64 = 60;
     let world = World::new();
     let id = world.shell("stty -echo; printf READY; read x; seq 1 30000; echo $x");
@@ -28,13 +28,13 @@ fn r26_a_crowd_gets_every_byte() {
         }
     });
     let lists = |viewer: &Viewer| viewer.texts.iter().filter(|text| text["type"] == "presence").count();
-    assert!(viewers.iter().all(|viewer| lists(viewer) >= 1), "everybody heard who is here");
+    assert!(viewers.iter().all(|viewer| lists(viewer) >= 1), "every viewer received a presence list");
 }
 
-/// However many watch a session, its owner can ask it everything and end it.
+/// A session at its limit of viewers still answers control requests, and can be ended.
 #[test]
 fn r26_a_full_session_is_still_its_owners() {
-    // So few files leave room for 32 viewers.
+    // With 160 open files, a session accepts 32 viewers.
     const FULL: u64 = 32;
     let world = World::new();
     let mut shell = std::process::Command::new("sh");
@@ -56,17 +56,17 @@ fn r26_a_full_session_is_still_its_owners() {
     let mut late = Viewer::raw(connect(&world, &id));
     late.send(&hello(FULL + 1, 1, json!({})));
     late.finish();
-    let last = late.texts.last().expect("a last word");
+    let last = late.texts.last().expect("a close message");
     assert_eq!((&last["type"], &last["code"]), (&json!("close"), &json!(4429)));
     assert!(last["reason"].as_str().unwrap().contains("retry_after="), "{last}");
-    watching.push(watch(1, 2)); // who comes again has its place
-    // Each on a connection of its own, more often than there would be room for, were they counted.
+    watching.push(watch(1, 2)); // a client that reconnects keeps its slot
+    // Each request has its own connection. Control connections must not count as viewers.
     for round in 0..FULL {
         let name = format!("round-{round}");
         world.run(&["rename", &id, &name]);
         assert_eq!(world.info(&name)["id"], json!(id));
     }
-    world.wait_for_info(&id, "all are counted", |info| info["clients"] == json!(FULL));
+    world.wait_for_info(&id, "all viewers are counted", |info| info["clients"] == json!(FULL));
     world.run(&["send", &id, "hello", "--enter"]);
     world.wait_for_screen(&id, "got hello");
     world.run(&["kill", &id]);
@@ -75,7 +75,7 @@ fn r26_a_full_session_is_still_its_owners() {
 }
 
 #[test]
-fn r52_who_leaves_and_reads_nothing_is_let_go() {
+fn r52_a_viewer_that_leaves_without_reading_is_dropped() {
     let world = World::new();
     let id = world.shell("printf READY; read x; exec yes");
     world.wait_for_screen(&id, "READY");
@@ -84,11 +84,11 @@ fn r52_who_leaves_and_reads_nothing_is_let_go() {
     let before = fds();
     let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
     viewer.type_text("\n");
-    // So fast a reader is sent more than its socket holds.
-    viewer.until("it is fast", |viewer| viewer.offset > 8 << 20);
+    // A fast reader is sent more than its socket can hold.
+    viewer.until("the viewer is fast", |viewer| viewer.offset > 8 << 20);
     let offset = |info: &Value| info["offset"].as_u64().unwrap();
     let stopped = viewer.offset;
-    world.wait_for_info(&id, "its socket is full", |info| offset(info) > stopped + (4 << 20));
+    world.wait_for_info(&id, "the viewer's socket is full", |info| offset(info) > stopped + (4 << 20));
     viewer.send(&json!({"type": "leave"}));
-    wait_until("its descriptor is given back", || (fds() == before).then_some(()));
+    wait_until("the descriptor is closed", || (fds() == before).then_some(()));
 }

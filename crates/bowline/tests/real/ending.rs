@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::lives::children;
+use super::lifecycle::children;
 use super::viewer::{Viewer, hello};
 use super::world::{World, is_alive, wait_until};
 
-/// The numbers that a session's program printed as `pid=N`.
+/// The process ids that a session's program printed as `pid=N`.
 fn printed_pids(world: &World, id: &str, count: usize) -> Vec<i32> {
-    wait_until("the process numbers", || {
+    wait_until("the printed process ids", || {
         let screen = world.screen(id);
         let pids: Vec<i32> = screen
             .split("pid=")
@@ -19,9 +19,9 @@ fn printed_pids(world: &World, id: &str, count: usize) -> Vec<i32> {
     })
 }
 
-/// A child that ignores SIGHUP, one that left for a session of its own, and a daemon that forked twice.
+/// A child that ignores SIGHUP, one in another session, and a daemon that forked twice.
 #[test]
-fn r31_kill_reaches_what_left_the_terminal() {
+fn r31_kill_reaches_processes_that_left_the_terminal() {
     let world = World::new();
     let id = world.shell(
         "(trap '' HUP; echo pid=$(exec sh -c 'echo $PPID'); sleep 600) & \
@@ -34,12 +34,12 @@ fn r31_kill_reaches_what_left_the_terminal() {
     let process = world.pid(&id);
     world.run(&["kill", &id, "--grace", "0s"]);
     for pid in pids.into_iter().chain([process]) {
-        assert!(!is_alive(pid), "{pid} is left");
+        assert!(!is_alive(pid), "process {pid} is still running");
     }
     assert!(!world.dir(&id).path().exists());
 }
 
-/// A polite program has its grace; a second, impatient kill cuts it short.
+/// A program has the grace to clean up; a second kill with a shorter grace cuts it short.
 #[test]
 fn r31_the_grace_is_for_cleaning_up() {
     let world = World::new();
@@ -59,9 +59,9 @@ fn r31_the_grace_is_for_cleaning_up() {
     assert_eq!(world.info(&id)["exit"], json!({"code": null, "signal": "SIGKILL"}));
 }
 
-/// What a program leaves in the background when it ends by itself is left alone, also when it holds the terminal.
+/// Background processes of a program that exits are left alone, even if they hold the terminal.
 #[test]
-fn r31_a_natural_end_kills_nobody() {
+fn r31_an_exit_kills_no_other_process() {
     let world = World::new();
     let id = world.shell("setsid sh -c 'echo pid=$$; exec sleep 600' & sleep 0.2; exit 3");
     let pid = printed_pids(&world, &id, 1)[0];
@@ -73,21 +73,21 @@ fn r31_a_natural_end_kills_nobody() {
     super::world::signal(pid, "KILL");
 }
 
-/// A program whose name is on the list of those to be spared is not, where it is what the session runs.
+/// Programs with certain names are spared, but not if they are what the session runs.
 #[test]
 fn r31_the_sessions_own_program_is_never_spared() {
     let world = World::new();
     let screen = world.path().join("screen");
-    // By another program: what other tests are just starting would have it open for writing, and it could not run.
+    // Copied by another process, because children of other tests could inherit the file open for writing.
     assert!(std::process::Command::new("cp").arg("/bin/sleep").arg(&screen).status().unwrap().success());
     let id = world.run(&["new", "-d", "--", screen.to_str().unwrap(), "600"]);
     world.run(&["kill", "--keep", &id]);
     assert_eq!(world.info(&id)["exit"]["signal"], "SIGHUP");
 }
 
-/// A program that closed its terminal opens it again for its last words.
+/// A program closes its terminal, and opens it again to print.
 #[test]
-fn r31_last_words_on_a_reopened_terminal_are_heard() {
+fn r31_output_on_a_reopened_terminal_is_logged() {
     let world = World::new();
     for round in 0..5 {
         let id = world.shell("exec <&- >&- 2>&-; sleep 0.05; echo last words > /dev/tty");
@@ -96,13 +96,12 @@ fn r31_last_words_on_a_reopened_terminal_are_heard() {
     }
 }
 
-/// Another session that was started from inside is spared: its owner did not ask for its end.
 #[test]
 fn r31_a_session_started_inside_is_spared() {
     let world = World::new();
     let inner = format!("{} new --detach --name inner -- sleep 600", env!("CARGO_BIN_EXE_bowline"));
     let outer = world.shell(&format!("{inner}; exec cat"));
-    wait_until("the inner session", || (world.info("inner")["state"] == "running").then_some(()));
+    wait_until("the inner session runs", || (world.info("inner")["state"] == "running").then_some(()));
     world.run(&["kill", &outer]);
     assert_eq!(world.info("inner")["state"], "running");
 }
@@ -120,12 +119,12 @@ fn r31_a_session_leaves_no_zombies_and_no_descriptors() {
         viewer.type_text(&format!("round {round}\n"));
         viewer.until_output(&format!("round {round}\r\nround {round}\r\n"));
     }
-    wait_until("descriptors are given back", || (fds() == before).then_some(()));
+    wait_until("descriptors are closed", || (fds() == before).then_some(()));
     wait_until("orphans are reaped", || (children(pid).len() == 1).then_some(()));
     assert_eq!(world.info(&id)["clients"], 0);
 }
 
-/// SIGTERM to the session process (a shutdown) is a clean end with a recorded status.
+/// SIGTERM to the session process, as in a shutdown, ends it cleanly with a recorded status.
 #[test]
 fn r21_a_shutdown_is_a_clean_end() {
     let world = World::new();
@@ -134,7 +133,7 @@ fn r21_a_shutdown_is_a_clean_end() {
     assert_eq!(world.wait_for_state(&id, "exited")["exit"]["signal"], "SIGHUP");
 }
 
-/// Viewers get the last output before a session ends, but nobody keeps one from ending by not reading it.
+/// Viewers get the last output before a session ends, but one that does not read it cannot prevent the end.
 #[test]
 fn r31_a_viewer_that_does_not_read_does_not_hold_up_a_kill() {
     let world = World::new();
@@ -144,8 +143,8 @@ fn r31_a_viewer_that_does_not_read_does_not_hold_up_a_kill() {
     viewer.type_text("\n");
     viewer.until("the flood", |viewer| viewer.offset > 1 << 20);
     let stopped = viewer.offset;
-    // Far more than its socket holds.
-    world.wait_for_info(&id, "it is behind", |info| info["offset"].as_u64().unwrap() > stopped + (4 << 20));
+    // Far more than its socket can hold.
+    world.wait_for_info(&id, "the viewer is behind", |info| info["offset"].as_u64().unwrap() > stopped + (4 << 20));
     world.run(&["kill", &id]);
     assert_eq!(world.info(&id), json!(null));
 }

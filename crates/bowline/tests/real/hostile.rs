@@ -1,4 +1,4 @@
-//! Bad input, full disks, stopped processes: a clear error each, and sessions that notice nothing.
+//! Bad input, full disks and stopped processes: each has a clear error, and other sessions are not affected.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,9 +10,8 @@ use super::resume::Random;
 use super::viewer::{Viewer, connect, contains, hello};
 use super::world::{World, signal, wait_until};
 
-/// Whatever strangers do to the socket, a viewer beside them types and sees.
 #[test]
-fn r52_garbage_on_the_socket_disturbs_nobody() {
+fn r52_garbage_on_the_socket_does_not_disturb_a_viewer() {
     let world = World::new();
     let id = world.shell("exec cat");
     let mut good = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
@@ -22,8 +21,8 @@ fn r52_garbage_on_the_socket_disturbs_nobody() {
         let mut garbage: Vec<u8> = (0..random.below(200)).map(|_| random.below(256) as u8).collect();
         match round % 4 {
             0 => {}
-            1 => garbage.splice(..0, [0, 0, 0, 40, 0]).for_each(drop), // a text frame of noise
-            2 => garbage.splice(..0, [0xff, 0xff, 0xff, 0xff, 1]).for_each(drop), // 4 GiB are announced
+            1 => garbage.splice(..0, [0, 0, 0, 40, 0]).for_each(drop), // a text frame of random bytes
+            2 => garbage.splice(..0, [0xff, 0xff, 0xff, 0xff, 1]).for_each(drop), // announces 4 GiB
             _ => garbage.splice(..0, [0, 0, 0, 30, 1, 3]).for_each(drop), // input before a hello
         }
         let _ = stream.write_all(&garbage);
@@ -40,20 +39,20 @@ fn r52_garbage_on_the_socket_disturbs_nobody() {
     assert_eq!(refusal(&world, &id, &hello(2, 1, json!({"version": 99, "client": 7}))), 4426);
     good.type_text("undisturbed\n");
     good.until_output("undisturbed\r\nundisturbed");
-    wait_until("the strangers are gone", || (world.info(&id)["clients"] == 1).then_some(()));
+    wait_until("the other connections are closed", || (world.info(&id)["clients"] == 1).then_some(()));
 }
 
-/// The close code that a hello gets.
+/// The close code in response to a hello.
 fn refusal(world: &World, id: &str, hello: &Value) -> u64 {
     let mut viewer = Viewer::raw(connect(world, id));
     viewer.send(hello);
     viewer.finish();
-    let close = viewer.texts.iter().find(|text| text["type"] == "close").expect("a close");
+    let close = viewer.texts.iter().find(|text| text["type"] == "close").expect("a close message");
     close["code"].as_u64().unwrap()
 }
 
 #[test]
-fn r1_a_newer_connection_of_a_client_fences_the_older() {
+fn r1_a_newer_connection_of_a_client_replaces_the_older() {
     let world = World::new();
     let id = world.shell("exec cat");
     let mut old = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
@@ -84,7 +83,7 @@ fn r25_a_stopped_viewer_costs_nothing() {
     wait_until("the flood runs", || (offset() > 16 << 20).then_some(()));
     let before = memory();
     let from = offset();
-    wait_until("much more of it", || (offset() > from + (32 << 20)).then_some(()));
+    wait_until("much more output", || (offset() > from + (32 << 20)).then_some(()));
     assert!(memory() < before + 4096, "{before} KiB became {} KiB", memory());
     let mut other = Viewer::attach(&world, &id, &hello(2, 1, json!({"lag": "skip"})));
     other.type_text("\u{3}");
@@ -93,14 +92,14 @@ fn r25_a_stopped_viewer_costs_nothing() {
     });
 }
 
-/// A session process that hangs is shown from its files, and a list does not wait for it.
+/// A session process that hangs is listed from its files, and the list does not wait for it.
 #[test]
 fn r52_a_stopped_session_process_does_not_hang_the_list() {
     let world = World::new();
     let hung = world.shell("exec cat");
     let fine = world.shell("exec cat");
     signal(world.pid(&hung), "STOP");
-    // Fill its queue of connections, on which a plain connect would wait.
+    // Fill its queue of connections, so that a plain connect would block.
     let _queue: Vec<_> =
         (0..200).map_while(|_| bowline_host::control::connect(&world.dir(&hung).address()).ok()).collect();
     let start = Instant::now();
@@ -112,7 +111,7 @@ fn r52_a_stopped_session_process_does_not_hang_the_list() {
     signal(world.pid(&hung), "CONT");
 }
 
-/// A disk that does not have the space says so at creation, and no session is left behind.
+/// A full disk is an error at creation, and no session is left behind.
 #[test]
 fn r52_no_space_is_an_error_at_creation() {
     let world = World::new();
@@ -124,16 +123,16 @@ fn r52_no_space_is_an_error_at_creation() {
         }
     }
     let output = new.output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(5), "{said}");
-    assert!(said.contains("no space") && said.contains("hint:"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(5), "{stderr}");
+    assert!(stderr.contains("no space") && stderr.contains("hint:"), "{stderr}");
     assert_eq!(std::fs::read_dir(world.home().sessions()).unwrap().count(), 0);
 }
 
 #[test]
-fn r55_errors_say_what_and_what_to_do() {
+fn r55_errors_say_what_failed_and_what_to_do() {
     let world = World::new();
-    for (args, code, words) in [
+    for (args, code, message) in [
         (&["new", "-d", "--", "no-such-program"][..], 5, "no-such-program: no such program"),
         (&["new", "-d", "--cwd", "/no/such/place"], 5, "/no/such/place: no such directory"),
         (&["new", "-d", "--cwd", "/etc/passwd"], 5, "/etc/passwd: not a directory"),
@@ -151,19 +150,19 @@ fn r55_errors_say_what_and_what_to_do() {
         (&["new", "--", "true"], 2, "must be a terminal"),
     ] {
         let output = world.try_run(args);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
-        assert!(said.contains(words), "{args:?}: {said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+        assert!(stderr.contains(message), "{args:?}: {stderr}");
     }
     assert!(!world.home().sessions().exists() || std::fs::read_dir(world.home().sessions()).unwrap().count() == 0);
-    // A state directory that cannot be one.
+    // A state directory below a file.
     std::fs::write(world.path().join("file"), "").unwrap();
     let output = world.bowline().env("BOWLINE_STATE_DIR", world.path().join("file/state")).args(["new", "-d"]).output();
-    let said = String::from_utf8(output.unwrap().stderr).unwrap();
-    assert!(said.contains("cannot use") && said.contains("BOWLINE_STATE_DIR"), "{said}");
+    let stderr = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(stderr.contains("cannot use") && stderr.contains("BOWLINE_STATE_DIR"), "{stderr}");
 }
 
-/// Damaged files are passed over by the list and answered with an error, never a panic.
+/// Damaged files do not affect the list. Verbs report an error, and never panic.
 #[test]
 fn r52_damaged_files_do_not_break_the_list() {
     let world = World::new();
@@ -172,7 +171,7 @@ fn r52_damaged_files_do_not_break_the_list() {
     for file in ["meta.json", "log", "events.jsonl", "screen"] {
         let id = world.shell("echo damaged");
         world.wait_for_state(&id, "exited");
-        world.run(&["kill", "--keep", &id]); // its process is gone
+        world.run(&["kill", "--keep", &id]); // waits until its process has ended
         let path = world.dir(&id).path().join(file);
         let mut bytes = std::fs::read(&path).unwrap();
         let half = bytes.len() / 2;
@@ -187,7 +186,7 @@ fn r52_damaged_files_do_not_break_the_list() {
     }
 }
 
-/// Nobody else's process may talk to a session: the socket is owner-only and checks its peer.
+/// Other users' processes cannot connect to a session: the socket is owner-only and checks its peer.
 #[test]
 fn r51_the_socket_is_for_its_owner() {
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! What lists read, and what they show of sessions that this version does not know.
+//! Lists: checkpoints of the journal, and sessions of an unknown kind.
 
 use std::fs;
 
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::world::{World, wait_until};
 
 #[test]
-fn r21_a_session_process_leaves_a_checkpoint_of_its_events() {
+fn r21_a_session_process_writes_a_checkpoint_of_its_events() {
     let world = World::new();
-    // Fifteen notifications of 400 bytes are more than a list should read.
+    // Fifteen notifications of 400 bytes are more events than a list reads without a checkpoint.
     let notify = format!("printf '\\033]9;{}\\007'", "x".repeat(400));
     let id = world.shell(&format!("for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do {notify}; done; exec cat"));
     let dir = world.dir(&id);
@@ -19,7 +19,7 @@ fn r21_a_session_process_leaves_a_checkpoint_of_its_events() {
     let all = |events: Vec<u8>| (events.iter().filter(|byte| **byte == b'\n').count() == 16).then_some(events);
     let mut events = wait_until("a start and all notifications", || all(fs::read(dir.events()).unwrap()));
     let head: Value = serde_json::from_slice(&fs::read(dir.head()).unwrap()).unwrap();
-    // All that the checkpoint covers, but for the record that it ends with.
+    // Destroy everything that the checkpoint covers, except its last record.
     let last = head["position"]["last"].as_u64().unwrap() as usize;
     events[..last - 1].fill(b'x');
     fs::write(dir.events(), events).unwrap();
@@ -28,7 +28,7 @@ fn r21_a_session_process_leaves_a_checkpoint_of_its_events() {
     assert_eq!((&info["state"], &info["epoch"]), (&json!("exited"), &head["summary"]["started"]["epoch"]));
 }
 
-/// The files of an ended session of a kind that comes with a later version.
+/// Writes the files of an ended session whose kind this version does not know.
 fn hologram(world: &World) -> SessionDir {
     let dir = world.dir("hologram0000");
     fs::create_dir_all(dir.path()).unwrap();
@@ -58,19 +58,19 @@ fn a_session_of_an_unknown_kind_is_shown_and_kept() {
     assert_eq!(listed.iter().map(|session| &session["kind"]).collect::<Vec<_>>(), ["unknown", "terminal"]);
     let far = &listed[0];
     assert_eq!((&far["state"], &far["cwd"], &far["version"]), (&json!("exited"), &json!("/srv"), &json!("9.0.0")));
-    assert_eq!((far.get("size"), far.get("argv")), (None, None), "those are a terminal's");
+    assert_eq!((far.get("size"), far.get("argv")), (None, None), "only a terminal has size and argv");
     assert!(world.run(&["ls"]).contains("far"));
 
-    for (verb, code, words) in [
+    for (verb, code, message) in [
         (&["restart", "far"][..], 5, "cannot run a session of this kind"),
         (&["attach", "far"], 1, "a kind of session that this version of bowline does not support"),
         (&["send", "far", "x"], 1, "a kind of session that this version of bowline does not support"),
     ] {
         let refused = world.try_run(verb);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(refused.status.code() == Some(code) && said.contains(words), "{said}");
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(code) && stderr.contains(message), "{stderr}");
     }
-    assert!(!dir.head().exists(), "its files are left alone");
+    assert!(!dir.head().exists(), "no checkpoint is written for it");
 
     world.run(&["rename", "far", "farther"]);
     let meta: Value = serde_json::from_slice(&fs::read(dir.meta()).unwrap()).unwrap();
@@ -80,7 +80,7 @@ fn a_session_of_an_unknown_kind_is_shown_and_kept() {
     let whole = fs::read(dir.meta()).unwrap();
     fs::write(dir.meta(), r#"{"kind":"hologram","id":7}"#).unwrap();
     world.run(&["prune", "--older", "0s"]);
-    assert!(dir.path().exists(), "how long it is kept is for the version that made it to say");
+    assert!(dir.path().exists(), "a session of an unknown kind must not be pruned");
     fs::write(dir.meta(), whole).unwrap();
     world.run(&["kill", "farther"]);
     assert!(!dir.path().exists());

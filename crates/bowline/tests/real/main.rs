@@ -1,14 +1,14 @@
-//! The real program: real processes, real PTYs, real sockets, in a state directory of their own.
+//! Tests of the real binary, with real processes, PTYs and sockets. Each test has its own state directory.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
 
-mod birth;
 mod crowd;
 mod ending;
 mod hostile;
+mod lifecycle;
 mod listing;
-mod lives;
 mod resume;
+mod start;
 mod tail;
 mod terminal;
 mod viewer;

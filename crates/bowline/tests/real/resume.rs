@@ -1,4 +1,4 @@
-//! Coming back: cuts at any moment, several viewers typing, and every byte once.
+//! Resuming: connections are cut at any moment, and every byte of output and input arrives once.
 
 use std::net::Shutdown;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::viewer::{Viewer, contains, hello};
 use super::world::World;
 
-/// A small generator, so that a failing seed replays.
+/// A small random number generator with a seed, so that a failure can be replayed.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
     }
 }
 
-/// A viewer whose connection is cut after a random number of messages, sixty times over, has the log's bytes.
+/// A viewer whose connection is cut sixty times, after random numbers of messages, receives exactly the bytes of the log.
 #[test]
 fn r9_cuts_at_any_message_lose_and_repeat_nothing() {
     for seed in 1..=6u64 {
@@ -41,14 +41,14 @@ fn r9_cuts_at_any_message_lose_and_repeat_nothing() {
             let cursor = viewer.cursor();
             viewer = Viewer::attach(&world, &id, &hello(1, conn, json!({ "cursor": cursor })));
             assert_eq!(viewer.attached["verdict"], "exact", "seed {seed}, dial {conn}");
-            assert_eq!(viewer.attached["input"], 1, "seed {seed}: the Enter was taken once");
+            assert_eq!(viewer.attached["input"], 1, "seed {seed}: the Enter was accepted once");
         }
         viewer.until("the last line", |viewer| ended(&viewer.output) || ended(&all));
         viewer.type_text("\n");
         viewer.finish();
         all.append(&mut viewer.output);
         let log = world.bowline().args(["log", &id, "--from", &first.to_string()]).output().unwrap().stdout;
-        assert!(all == log, "seed {seed}: {} bytes against {} in the log", all.len(), log.len());
+        assert!(all == log, "seed {seed}: received {} bytes, the log has {}", all.len(), log.len());
     }
 }
 
@@ -56,7 +56,7 @@ fn ended(all: &[u8]) -> bool {
     contains(&all[all.len().saturating_sub(100)..], "line 60000 of")
 }
 
-/// Three clients type, each in letters of its own, through connections that are cut: each letter arrives once, in order.
+/// Three clients type different letters through connections that are cut. Each letter arrives once, in order.
 #[test]
 fn r16_keys_of_several_clients_arrive_exactly_once() {
     let world = World::new();
@@ -77,13 +77,13 @@ fn r16_keys_of_several_clients_arrive_exactly_once() {
             let number = seed * 10 + client as u64;
             let hello = hello(number, conns[client], json!({"scrollback": 0, "lag": "skip"}));
             let mut viewer = Viewer::attach(&world, &id, &hello);
-            // What the session took is what it says; whatever was sent and not taken is sent again.
+            // The session says how much it has accepted; the rest is sent again.
             done[client] = viewer.attached["input"].as_u64().unwrap() as usize;
             let upto = (done[client] + 1 + random.below(900) as usize).min(text.len());
             viewer.type_text(&text[done[client]..upto]);
             if upto == text.len() {
                 done[client] = upto;
-                last.push(viewer); // this one stays, so that nothing is cut after the last letter
+                last.push(viewer); // stays open, so that the last letters are not lost
             } else {
                 let _ = viewer.stream().shutdown(Shutdown::Both);
             }
@@ -94,29 +94,29 @@ fn r16_keys_of_several_clients_arrive_exactly_once() {
         };
         for (text, range) in texts.iter().zip([b'a'..=b'z', b'A'..=b'Z', b'0'..=b'9']) {
             let expected = text.repeat(seed as usize);
-            super::world::wait_until("all letters typed", || {
+            super::world::wait_until("all letters are in the log", || {
                 (typed(range.clone()).len() >= expected.len()).then_some(())
             });
-            assert!(typed(range.clone()) == expected, "seed {seed}: a letter is missing, doubled or out of order");
+            assert!(typed(range.clone()) == expected, "seed {seed}: a letter is missing, repeated or out of order");
         }
     }
 }
 
-/// Counts upward in letters from `first`, so that a missing or doubled part shows.
+/// Counts upward in letters from `first`, so that a missing or repeated part is noticed.
 fn letters(first: u8, len: usize) -> String {
     let base = if first == b'0' { 10 } else { 26 };
     let digit = |n: usize| char::from(first + (n % base) as u8);
     (0..).flat_map(|n: usize| [digit(n / base / base), digit(n / base), digit(n)]).take(len).collect()
 }
 
-/// A stale cursor of an earlier life gets the new life's screen, not bytes that were never there.
+/// A cursor of an earlier epoch gets a snapshot of the new epoch's screen.
 #[test]
-fn r21_another_life_is_another_epoch() {
+fn r21_a_restart_starts_another_epoch() {
     let world = World::new();
-    let id = world.shell("echo first life; read stop");
+    let id = world.shell("echo first run; read stop");
     let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
-    viewer.until("the first life", |viewer| {
-        contains(&viewer.output, "first life") || contains(&viewer.snapshot, "first life")
+    viewer.until("the output of the first run", |viewer| {
+        contains(&viewer.output, "first run") || contains(&viewer.snapshot, "first run")
     });
     let cursor = viewer.cursor();
     world.run(&["kill", "--keep", &id]);
@@ -125,6 +125,6 @@ fn r21_another_life_is_another_epoch() {
     world.run(&["restart", &id]);
     let viewer = Viewer::attach(&world, &id, &hello(1, 2, json!({ "cursor": cursor })));
     assert_eq!((&viewer.attached["verdict"], &viewer.attached["reason"]), (&json!("snapshot"), &json!("epoch")));
-    assert_eq!(viewer.attached["input"], json!(null), "a new life remembers no one's input");
-    assert!(viewer.offset >= cursor["offset"].as_u64().unwrap(), "offsets go on over a restart");
+    assert_eq!(viewer.attached["input"], json!(null), "a new epoch has no input positions");
+    assert!(viewer.offset >= cursor["offset"].as_u64().unwrap(), "offsets continue after a restart");
 }

@@ -1,11 +1,11 @@
-//! The end of a program's output: every byte, and then the exit, whoever watches and whenever.
+//! The end of a program's output: every viewer gets every byte and then the exit, also if it attaches later.
 
 use serde_json::json;
 
 use super::viewer::{Viewer, hello};
 use super::world::World;
 
-/// Lines of `NNNNNNN\n` until there are this many bytes on the terminal, where each line gains a carriage return.
+/// A script that prints numbered lines, and its output on a terminal: 17 bytes a line, with a carriage return.
 fn numbers(lines: usize) -> (String, Vec<u8>) {
     let script = format!("seq -f '%015.0f' 1 {lines}");
     let expected = (1..=lines).flat_map(|n| format!("{n:015}\r\n").into_bytes()).collect();
@@ -25,20 +25,20 @@ fn r31_every_byte_before_the_exit_200_of_200_attached() {
         viewer.type_text("\n");
         viewer.finish();
         let from = viewer.output.len().saturating_sub(expected.len());
-        assert!(viewer.output[from..] == expected, "round {round}: {} bytes came", viewer.output.len());
+        assert!(viewer.output[from..] == expected, "round {round}: received {} bytes", viewer.output.len());
         assert_eq!(viewer.exit.as_ref().map(|exit| &exit["code"]), Some(&json!(0)), "round {round}");
         world.run(&["kill", &id]);
     }
 }
 
-/// The same with nobody there: whoever comes later, with a cursor at the beginning, gets every byte and the exit.
+/// The same without viewers: one that attaches later, with a cursor at the beginning, gets every byte and the exit.
 #[test]
 fn r31_every_byte_before_the_exit_200_of_200_detached() {
     let world = World::new();
     let (script, expected) = numbers(MEGABYTE);
     for round in 0..200 {
         let id = world.shell(&format!("{script}; exit {}", round % 7));
-        // Even rounds come while it runs or has just ended, odd ones when its process is gone.
+        // Even rounds attach while it runs or has just ended, odd ones after its process has ended.
         if round % 2 == 1 {
             world.wait_for_state(&id, "exited");
         }
@@ -46,14 +46,14 @@ fn r31_every_byte_before_the_exit_200_of_200_detached() {
         let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({"cursor": {"epoch": epoch, "offset": 0}})));
         viewer.finish();
         assert_eq!(viewer.attached["verdict"], "exact", "round {round}");
-        assert!(viewer.output == expected, "round {round}: {} bytes came", viewer.output.len());
+        assert!(viewer.output == expected, "round {round}: received {} bytes", viewer.output.len());
         assert_eq!(viewer.exit.as_ref().map(|exit| &exit["code"]), Some(&json!(round % 7)), "round {round}");
         world.run(&["kill", &id]);
     }
 }
 
-/// A viewer read fast, then paused while the program ended. Its socket was full when the last frames were due, and it
-/// used to be kept waiting for the end of the connection.
+/// A viewer reads fast, then pauses while the program ends. Its socket is full when the last frames are due; such a viewer
+/// once never got the end of the connection.
 #[test]
 fn r31_a_viewer_that_pauses_at_the_end_gets_the_rest_and_the_end() {
     let world = World::new();
@@ -61,16 +61,16 @@ fn r31_a_viewer_that_pauses_at_the_end_gets_the_rest_and_the_end() {
     let id = world.shell(&format!("read go; {script}"));
     let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
     viewer.type_text("\n");
-    viewer.until("a good part of it", |viewer| viewer.output.len() > 2 << 20);
+    viewer.until("more than 2 MiB of output", |viewer| viewer.output.len() > 2 << 20);
     world.wait_for_state(&id, "exited");
     viewer.finish();
-    assert!(viewer.output.ends_with(&expected), "{} bytes came", viewer.output.len());
+    assert!(viewer.output.ends_with(&expected), "received {} bytes", viewer.output.len());
     assert!(viewer.exit.is_some());
 }
 
-/// 32 MB with nobody attached and a log of 8 MiB: a cursor at the beginning is told exactly what it missed.
+/// 32 MB without viewers and a log of 8 MiB: a viewer with a cursor at the beginning gets the exact range it missed.
 #[test]
-fn r22_what_was_trimmed_is_named_to_the_byte() {
+fn r22_the_trimmed_range_is_reported_to_the_byte() {
     let world = World::new();
     let (script, expected) = numbers(2_000_000);
     let id = world.shell(&format!("{script}; read stop"));
@@ -86,14 +86,13 @@ fn r22_what_was_trimmed_is_named_to_the_byte() {
     viewer.type_text("\n");
     viewer.finish();
     assert_eq!(offset + viewer.output.len() as u64, end + 2, "the rest is the echo of Enter");
-    // What the log still has, it has exactly.
-    let kept = world.bowline().args(["log", &id, "--to", &end.to_string()]).output().unwrap().stdout;
-    assert!(expected.ends_with(&kept) && kept.len() > 8_000_000, "{} bytes kept", kept.len());
+    // The rest of the log is unchanged.
+    let log = world.bowline().args(["log", &id, "--to", &end.to_string()]).output().unwrap().stdout;
+    assert!(expected.ends_with(&log) && log.len() > 8_000_000, "the log has {} bytes", log.len());
 }
 
-/// The same with a log that is large enough: every byte.
 #[test]
-fn r9_a_large_enough_log_gives_every_byte() {
+fn r9_a_log_that_is_large_enough_has_every_byte() {
     let world = World::new();
     let (script, expected) = numbers(2_000_000);
     let id = world.run(&["new", "-d", "--log-size", "64M", "--", "sh", "-c", &script]);
@@ -101,6 +100,6 @@ fn r9_a_large_enough_log_gives_every_byte() {
     let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({"cursor": {"epoch": epoch, "offset": 0}})));
     viewer.finish();
     assert_eq!(viewer.attached["verdict"], "exact");
-    assert!(viewer.output == expected, "{} bytes came", viewer.output.len());
+    assert!(viewer.output == expected, "received {} bytes", viewer.output.len());
     assert!(viewer.exit.is_some());
 }

@@ -1,4 +1,4 @@
-//! What a session's terminal does for its program and tells its viewers.
+//! The terminal: query replies, size, events, commands, screens.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::viewer::{Viewer, contains, hello};
 use super::world::{World, wait_until};
 
-/// A program that asks its terminal gets one answer, whether nobody is attached or two viewers are.
+/// A terminal query gets one reply, without viewers as well as with two of them.
 #[test]
 fn r24_queries_are_answered_once_also_detached() {
     let world = World::new();
@@ -20,16 +20,16 @@ fn r24_queries_are_answered_once_also_detached() {
     world.wait_for_screen(&id, "033[?62;22c033[0");
     let mut first = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
     let _second = Viewer::attach(&world, &id, &hello(2, 1, json!({})));
-    // Had a viewer been answered for as well, the second answer would be read here as the next keys.
+    // A second reply would be read here as the next keys.
     for _ in 0..5 {
-        let seen = first.output.len();
+        let start = first.output.len();
         first.type_text("n");
-        first.until("another answer", |viewer| contains(&viewer.output[seen..], "033[?62;22c033[0"));
+        first.until("another reply", |viewer| contains(&viewer.output[start..], "033[?62;22c033[0"));
     }
 }
 
 #[test]
-fn r23_the_size_has_one_owner_and_is_claimed() {
+fn r23_the_size_has_one_owner_and_can_be_claimed() {
     let world = World::new();
     let id = world.shell("trap 'stty size' WINCH; stty size; while :; do sleep 0.02; done");
     let size = |cols: u64, rows: u64| json!({"cols": cols, "rows": rows});
@@ -38,7 +38,7 @@ fn r23_the_size_has_one_owner_and_is_claimed() {
     assert_eq!(first.attached["you"], json!({"write": true, "size": true}));
     let mut second = Viewer::attach(&world, &id, &hello(2, 1, json!({"size": size(60, 20)})));
     assert_eq!(second.attached["you"], json!({"write": true, "size": false}));
-    assert_eq!(second.attached["size"], size(100, 30), "a second viewer letterboxes");
+    assert_eq!(second.attached["size"], size(100, 30), "a second viewer does not change the size");
     second.send(&json!({"type": "resize", "cols": 61, "rows": 21}));
     second.send(&json!({"type": "claim_size", "cols": 62, "rows": 22}));
     first.until_output("22 62");
@@ -48,12 +48,14 @@ fn r23_the_size_has_one_owner_and_is_claimed() {
     let presence = first.until_text("presence");
     let owners: Vec<&Value> = presence["clients"].as_array().unwrap().iter().filter(|c| c["size"] == true).collect();
     assert_eq!(owners.len(), 1);
-    world.wait_for_info(&id, "both, and the size", |info| info["size"] == size(62, 22) && info["clients"] == 2);
+    world.wait_for_info(&id, "two clients and the claimed size", |info| {
+        info["size"] == size(62, 22) && info["clients"] == 2
+    });
 }
 
-/// Who detaches and attaches elsewhere has the size of the new window at once; a dropped connection keeps it.
+/// After a detach, the next viewer owns the size at once. A dropped connection keeps it for a while.
 #[test]
-fn r23_leaving_frees_the_size_and_a_drop_keeps_it() {
+fn r23_leaving_releases_the_size_and_a_drop_keeps_it() {
     let world = World::new();
     let id = world.shell("exec cat");
     let window = |cols: u64| json!({"size": {"cols": cols, "rows": 20}});
@@ -63,7 +65,7 @@ fn r23_leaving_frees_the_size_and_a_drop_keeps_it() {
     let second = Viewer::attach(&world, &id, &hello(2, 1, window(70)));
     assert_eq!(second.attached["you"]["size"], true);
     drop(second);
-    super::world::wait_until("the drop was noticed", || (world.info(&id)["clients"] == 0).then_some(()));
+    super::world::wait_until("the session noticed the drop", || (world.info(&id)["clients"] == 0).then_some(()));
     let third = Viewer::attach(&world, &id, &hello(3, 1, window(50)));
     assert_eq!(third.attached["you"]["size"], false);
     assert_eq!(third.attached["size"]["cols"], 70);
@@ -87,7 +89,7 @@ fn r26_an_observer_sees_everything_and_types_nothing() {
 }
 
 #[test]
-fn r29_what_a_program_tells_its_terminal_becomes_events() {
+fn r29_titles_notifications_bells_and_links_become_events() {
     let world = World::new();
     let id = world.shell(
         "read go; printf '\\033]2;building\\007\\033]7;file:///tmp/some%%20where\\007\\033]9;done\\007\\007'; \
@@ -101,33 +103,33 @@ fn r29_what_a_program_tells_its_terminal_becomes_events() {
     viewer.until_text("bell");
     let url = viewer.until_text("url");
     assert_eq!(url["url"], "https://github.com/login/device");
-    assert_eq!(url["open"], true, "a device login waits for its user");
-    world.wait_for_info(&id, "its title and place", |info| {
+    assert_eq!(url["open"], true, "a device login is marked to be opened");
+    world.wait_for_info(&id, "its title and directory", |info| {
         (&info["title"], &info["cwd"]) == (&json!("building"), &json!("/tmp/some where"))
     });
-    // A viewer who comes later is told the title, too.
+    // A viewer that attaches later gets the title, too.
     let mut late = Viewer::attach(&world, &id, &hello(2, 1, json!({})));
     assert_eq!(late.until_text("title")["title"], "building");
 }
 
-/// A command with an id is done once, across repeats, connections and a reused id.
+/// A command with an id is executed once, also if it is repeated or comes over another connection.
 #[test]
-fn r28_a_command_is_done_once() {
+fn r28_a_command_is_executed_once() {
     let world = World::new();
     let id = world.shell("stty -echo; echo ready; exec cat");
     world.wait_for_screen(&id, "ready");
-    let ask = |command_id: &str, text: &str| {
+    let send = |command_id: &str, text: &str| {
         let command = json!({"type": "input", "text": text});
         let request = Request::Command { id: command_id.into(), command };
         Control::connect(&world.dir(&id)).unwrap().request(&request, Duration::from_secs(10))
     };
-    let Ok(Reply::Accepted { seq, duplicate: false, .. }) = ask("one", "typed once\n") else { panic!("refused") };
+    let Ok(Reply::Accepted { seq, duplicate: false, .. }) = send("one", "typed once\n") else { panic!("refused") };
     for _ in 0..3 {
-        let again = ask("one", "typed once\n").unwrap();
+        let again = send("one", "typed once\n").unwrap();
         assert_eq!(again, Reply::Accepted { id: "one".into(), seq, duplicate: true });
     }
-    assert!(ask("one", "something else\n").unwrap_err().to_string().contains("already used this id"));
-    ask("two", "the end\n").unwrap();
+    assert!(send("one", "something else\n").unwrap_err().to_string().contains("already used this id"));
+    send("two", "the end\n").unwrap();
     world.wait_for_screen(&id, "the end");
     assert_eq!(world.run(&["log", &id]).matches("typed once").count(), 1);
     // The same over the link.
@@ -138,10 +140,9 @@ fn r28_a_command_is_done_once() {
     assert_eq!(viewer.until_text("rejected")["code"], "bad_request");
 }
 
-/// For about one session in ten, the moment used to be told a little differently now and then, as if something had
-/// happened in between.
+/// For one session in ten, the time of the last activity once varied between requests although nothing had happened.
 #[test]
-fn r29_a_quiet_session_was_last_active_at_one_moment() {
+fn r29_the_last_activity_of_an_idle_session_does_not_change() {
     let world = World::new();
     for _ in 0..20 {
         let id = world.shell("printf once; exec cat");
@@ -158,7 +159,7 @@ fn r29_a_quiet_session_was_last_active_at_one_moment() {
     }
 }
 
-/// An absurd time to live used to end the session process when the clock was asked for it.
+/// A time to live that overflows the clock once made the session process panic.
 #[test]
 fn r52_an_absurd_ttl_is_refused() {
     let world = World::new();
@@ -170,11 +171,11 @@ fn r52_an_absurd_ttl_is_refused() {
 }
 
 #[test]
-fn r30_the_screen_as_text_ansi_and_json_alive_and_after() {
+fn r30_the_screen_as_text_ansi_and_json_running_and_ended() {
     let world = World::new();
     let id = world.shell("printf '\\033[31mred\\033[0m plain\\r\\n'; read stop");
     world.wait_for_screen(&id, "red plain");
-    let see = || {
+    let check = || {
         assert_eq!(world.run(&["screen", &id]), "red plain");
         assert!(world.run(&["screen", &id, "--format", "ansi"]).starts_with("\u{1b}[31mred"));
         let json: Value = serde_json::from_str(&world.run(&["screen", &id, "--format", "json"])).unwrap();
@@ -182,14 +183,14 @@ fn r30_the_screen_as_text_ansi_and_json_alive_and_after() {
         assert_eq!((&span["text"], &span["fg"]), (&json!("red"), &json!(1)));
         assert_eq!(json["size"], json!({"cols": 80, "rows": 24}));
     };
-    see();
+    check();
     world.run(&["kill", "--keep", &id]);
-    see();
+    check();
 }
 
-/// A full-screen program across a cold attach: the alternate screen, its modes, and what is below it.
+/// A cold attach to a full-screen program.
 #[test]
-fn r22_a_cold_attach_brings_modes_and_both_screens() {
+fn r22_a_cold_attach_restores_modes_and_both_screens() {
     let world = World::new();
     let id = world.shell(
         "printf 'below\\r\\n\\033[?1049h\\033[?1000h\\033[?1006h\\033[?2004h\\033[?1h\\033[H\\033[44mabove\\033[m'; exec sleep 600",
@@ -202,31 +203,33 @@ fn r22_a_cold_attach_brings_modes_and_both_screens() {
     }
 }
 
-/// A program that does not read has keys waiting; what a command types then comes behind them, not in their middle.
+/// Keys wait for a program that does not read. The text of a command is queued after them, not between them.
 #[test]
-fn r26_a_commands_text_comes_behind_the_keys_before_it() {
+fn r26_the_text_of_a_command_follows_the_keys_before_it() {
     let world = World::new();
     let keys = "k".repeat(10_000);
     let id = world.shell(
         "mkfifo gate; stty raw -echo; echo ready; read go < gate; head -c 20007 > got.new; mv got.new got; exec sleep 600",
     );
     let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
-    viewer.until("it is ready", |viewer| contains(&viewer.output, "ready") || contains(&viewer.snapshot, "ready"));
+    viewer.until("the program is ready", |viewer| {
+        contains(&viewer.output, "ready") || contains(&viewer.snapshot, "ready")
+    });
     viewer.type_text(&keys);
     viewer.type_text(&keys);
     viewer.send(&json!({"type": "command", "id": "c", "command": {"type": "input", "text": "THE END"}}));
     viewer.until_text("accepted");
     std::fs::write(world.path().join("gate"), "\n").unwrap();
-    let got = wait_until("it has read", || std::fs::read_to_string(world.path().join("got")).ok());
-    assert!(got == format!("{keys}{keys}THE END"), "the text came after {:?} keys", got.find("THE END"));
+    let got = wait_until("the program has read its input", || std::fs::read_to_string(world.path().join("got")).ok());
+    assert!(got == format!("{keys}{keys}THE END"), "the text is at index {:?}", got.find("THE END"));
 }
 
-/// Who was called last is known when nobody was there, and nobody is left to ask.
+/// A bell is recorded without viewers, and still known when the process has ended.
 #[test]
 fn r47_a_bell_is_remembered_after_the_end() {
     let world = World::new();
     let id = world.shell("printf '\\a'");
     world.wait_for_state(&id, "exited");
-    world.run(&["kill", "--keep", &id]); // its process is gone
+    world.run(&["kill", "--keep", &id]); // waits until its process has ended
     assert_eq!(world.info(&id)["call"]["kind"], "bell");
 }

@@ -1,4 +1,4 @@
-//! A viewer written by hand against the protocol, so that the tests do not share the client's ideas of it.
+//! A viewer that implements the protocol independently of the client crate, so that tests do not share its mistakes.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::world::{PATIENCE, World};
 
-/// What came, in order.
+/// A decoded frame.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Got {
+pub(crate) enum Received {
     Text(Value),
     Output(u64, Vec<u8>),
     Snapshot(Vec<u8>),
@@ -23,13 +23,13 @@ pub(crate) enum Got {
 pub(crate) struct Viewer {
     stream: UnixStream,
     buf: Vec<u8>,
-    /// The next byte of output.
+    /// The offset of the next output byte.
     pub(crate) offset: u64,
     pub(crate) epoch: String,
     pub(crate) attached: Value,
     /// All output since the attach, or since the last snapshot.
     pub(crate) output: Vec<u8>,
-    /// Texts other than acks and pings, in order.
+    /// Messages other than acks and pings, in order.
     pub(crate) texts: Vec<Value>,
     pub(crate) snapshot: Vec<u8>,
     acked: u64,
@@ -41,7 +41,7 @@ pub(crate) fn client(n: u64) -> String {
     format!("00000000-0000-4000-8000-{n:012x}")
 }
 
-/// A hello with these differences from the ordinary one.
+/// A hello message; `extra` overrides its fields.
 pub(crate) fn hello(client_number: u64, conn: u64, extra: Value) -> Value {
     let mut hello = json!({"type": "hello", "version": 1, "client": client(client_number), "conn": conn,
         "cursor": null, "lag": "wait"});
@@ -51,7 +51,7 @@ pub(crate) fn hello(client_number: u64, conn: u64, extra: Value) -> Value {
     hello
 }
 
-/// A connection to a session's socket; to its files where it has ended.
+/// Connects to a session's socket, or serves its files if it has ended.
 pub(crate) fn connect(world: &World, id: &str) -> UnixStream {
     let dir = world.dir(id);
     if let Ok(stream) = UnixStream::connect(dir.address()) {
@@ -72,13 +72,13 @@ impl Viewer {
             if viewer.wait_attached().is_some() {
                 return viewer;
             }
-            // Who knocks while the process leaves is not heard any more, and comes again, as every client does.
+            // A process that is about to end does not answer; clients then connect again.
             let entry = registry::read(world.dir(id)).expect("the session's files");
-            assert_ne!(entry.info.state, State::Running, "cut before it was attached");
+            assert_ne!(entry.info.state, State::Running, "the connection ended before it was attached");
         }
     }
 
-    /// A connection that has said nothing.
+    /// A connection on which nothing was sent yet.
     pub(crate) fn raw(stream: UnixStream) -> Viewer {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Viewer {
@@ -110,7 +110,7 @@ impl Viewer {
     pub(crate) fn send(&mut self, message: &Value) {
         let mut wire = Vec::new();
         frame::put_text(&mut wire, &message.to_string());
-        let _ = self.stream.write_all(&wire); // a session that has ended is noticed when reading
+        let _ = self.stream.write_all(&wire); // the end of the session is noticed on reading
     }
 
     pub(crate) fn type_text(&mut self, text: &str) {
@@ -120,22 +120,22 @@ impl Viewer {
         let _ = self.stream.write_all(&wire);
     }
 
-    /// Takes the next message; `None` at the end of the connection.
+    /// Handles the next frame. Returns `None` at the end of the connection.
     pub(crate) fn step(&mut self) -> Option<()> {
         match self.next_frame()? {
-            Got::Output(offset, bytes) => {
-                assert_eq!(offset, self.offset, "output has a hole or a repeat");
+            Received::Output(offset, bytes) => {
+                assert_eq!(offset, self.offset, "output is missing or repeated");
                 self.offset += bytes.len() as u64;
                 self.output.extend_from_slice(&bytes);
                 if self.offset - self.acked >= 16 << 10 {
                     self.ack();
                 }
             }
-            Got::Snapshot(part) => {
+            Received::Snapshot(part) => {
                 self.snapshot.extend_from_slice(&part);
                 self.ack();
             }
-            Got::Text(message) => self.handle_text(message),
+            Received::Text(message) => self.handle_text(message),
         }
         Some(())
     }
@@ -170,19 +170,19 @@ impl Viewer {
         self.send(&json!({"type": "ack", "output": self.offset}));
     }
 
-    fn next_frame(&mut self) -> Option<Got> {
+    fn next_frame(&mut self) -> Option<Received> {
         loop {
             if let Some((frame, used)) = Frame::decode(&self.buf).expect("a frame") {
-                let got = match frame {
-                    Frame::Text(text) => Got::Text(serde_json::from_str(text).expect("JSON")),
+                let received = match frame {
+                    Frame::Text(text) => Received::Text(serde_json::from_str(text).expect("JSON")),
                     Frame::Binary(bytes) => match Binary::decode(bytes).expect("a payload") {
-                        Binary::Output(offset, bytes) => Got::Output(offset, bytes.to_vec()),
-                        Binary::Snapshot(part) => Got::Snapshot(part.to_vec()),
-                        Binary::Input(..) => panic!("input from the server"),
+                        Binary::Output(offset, bytes) => Received::Output(offset, bytes.to_vec()),
+                        Binary::Snapshot(part) => Received::Snapshot(part.to_vec()),
+                        Binary::Input(..) => panic!("the server sent an input frame"),
                     },
                 };
                 self.buf.drain(..used);
-                return Some(got);
+                return Some(received);
             }
             let mut chunk = [0; 64 << 10];
             match self.stream.read(&mut chunk) {
@@ -190,22 +190,22 @@ impl Viewer {
                 Ok(n) => self.buf.extend_from_slice(&chunk[..n]),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => panic!("nothing came: {error}"),
+                Err(error) => panic!("no frame received: {error}"),
             }
         }
     }
 
-    /// Goes on until the connection ends.
+    /// Handles frames until the connection ends.
     pub(crate) fn finish(&mut self) {
         while self.step().is_some() {}
     }
 
-    /// Goes on until the fact holds. The server's pings alone keep nothing waiting forever.
+    /// Handles frames until `fact` holds. Has a deadline, because the server's pings would keep it waiting forever.
     pub(crate) fn until(&mut self, what: &str, mut fact: impl FnMut(&Viewer) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !fact(self) {
             let output = || String::from_utf8_lossy(&self.output).into_owned();
-            assert!(Instant::now() < deadline, "never came: {what}; the output: {:?}", output());
+            assert!(Instant::now() < deadline, "waited in vain for: {what}; output: {:?}", output());
             assert!(self.step().is_some(), "the connection ended before: {what}");
         }
     }
@@ -214,13 +214,13 @@ impl Viewer {
         self.until(text, |viewer| contains(&viewer.output, text));
     }
 
-    /// Goes on until a text of this type has come, and gives the last one.
+    /// Handles frames until a message of this type was received. Returns the last one.
     pub(crate) fn until_text(&mut self, kind: &str) -> Value {
         self.until(kind, |viewer| viewer.texts.iter().any(|text| text["type"] == kind));
         self.texts.iter().rfind(|text| text["type"] == kind).cloned().unwrap_or_default()
     }
 
-    /// A cursor to come back with.
+    /// The cursor with which to resume.
     pub(crate) fn cursor(&self) -> Value {
         json!({"epoch": self.epoch, "offset": self.offset})
     }

@@ -1,4 +1,4 @@
-//! A place with its own sessions, which ends all of them when it goes.
+//! An isolated state directory. Dropping it ends all of its sessions.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -20,9 +20,9 @@ impl World {
         World::with_state(|temp| temp.join("state"))
     }
 
-    pub(crate) fn with_state(place: impl FnOnce(&Path) -> PathBuf) -> World {
+    pub(crate) fn with_state(path: impl FnOnce(&Path) -> PathBuf) -> World {
         let temp = tempfile::Builder::new().prefix("bowline-test").tempdir().unwrap();
-        let state = place(temp.path());
+        let state = path(temp.path());
         World { temp, state }
     }
 
@@ -34,7 +34,7 @@ impl World {
         Home::new(&self.state, self.temp.path().join("run")).unwrap()
     }
 
-    /// The program, in this world.
+    /// A `bowline` command that uses these directories.
     pub(crate) fn bowline(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
         command
@@ -48,19 +48,19 @@ impl World {
         command
     }
 
-    /// Runs a verb and gives what came of it.
+    /// Runs a verb, which may fail.
     pub(crate) fn try_run(&self, args: &[&str]) -> Output {
         self.bowline().args(args).output().unwrap()
     }
 
-    /// Runs a verb that must succeed and gives what it printed.
+    /// Runs a verb that must succeed. Returns its output.
     pub(crate) fn run(&self, args: &[&str]) -> String {
         let output = self.try_run(args);
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    /// Starts a session of this shell script and gives its id.
+    /// Starts a session that runs a shell script. Returns its id.
     pub(crate) fn shell(&self, script: &str) -> String {
         self.run(&["new", "--detach", "--", "sh", "-c", script])
     }
@@ -69,7 +69,7 @@ impl World {
         self.home().session(&id.parse().unwrap())
     }
 
-    /// The session as `ls --json` shows it.
+    /// The session as in `ls --json`; null if it is not listed.
     pub(crate) fn info(&self, id: &str) -> Value {
         let list: Value = serde_json::from_str(&self.run(&["ls", "--json"])).unwrap();
         let sessions = list["sessions"].as_array().unwrap();
@@ -80,8 +80,8 @@ impl World {
         self.wait_for_info(id, state, |info| info["state"] == state)
     }
 
-    /// Waits until a session is listed like this. A process that is slow to answer is listed as its files tell, which know
-    /// of no clients and of a new title a little later.
+    /// Waits until `holds` is true for a session. A process that is slow to answer is listed from its files, which have no
+    /// clients and get a new title a little later.
     pub(crate) fn wait_for_info(&self, id: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         wait_until(&format!("{id}: {what}"), || Some(self.info(id)).filter(&holds))
     }
@@ -94,7 +94,7 @@ impl World {
         wait_until(&format!("{text:?} on the screen"), || Some(self.screen(id)).filter(|screen| screen.contains(text)))
     }
 
-    /// The session process of a session.
+    /// The process id of a session process.
     pub(crate) fn pid(&self, id: &str) -> i32 {
         session_processes().into_iter().find(|(_, session)| session == id).expect("a session process").0
     }
@@ -112,25 +112,25 @@ impl Drop for World {
         }
         let _ = self.try_run(&["kill", "--all", "--grace", "0s"]);
         if !std::thread::panicking() {
-            wait_until("no session process is left", || {
+            wait_until("all session processes have ended", || {
                 session_processes().iter().all(|(_, id)| !ids.contains(id)).then_some(())
             });
         }
     }
 }
 
-/// Every session process on the machine, with its session's id.
+/// All session processes on the machine: process id and session id.
 pub(crate) fn session_processes() -> Vec<(i32, String)> {
     let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid: i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        let words: Vec<_> = line.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
-        (words.get(1)? == "session-process").then(|| Some((pid, words.get(2)?.to_string())))?
+        let args: Vec<_> = line.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
+        (args.get(1)? == "session-process").then(|| Some((pid, args.get(2)?.to_string())))?
     })
     .collect()
 }
 
-/// Whether a process is there and not a zombie.
+/// Whether a process exists and is not a zombie.
 pub(crate) fn is_alive(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| !rest.starts_with(" Z")))

@@ -1,4 +1,4 @@
-//! How sessions start, go on without anybody, and come back after the worst.
+//! Sessions without viewers, after a crash, with racing starters, and after a restart.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::viewer::{Viewer, contains, hello};
 use super::world::{World, is_alive, signal, wait_until};
 
 #[test]
-fn r18_fifty_sessions_live_on_with_nobody_attached() {
+fn r18_fifty_sessions_run_without_viewers() {
     let world = World::new();
     let ids: Vec<String> = std::thread::scope(|scope| {
         let starts: Vec<_> = (0..50)
@@ -31,12 +31,12 @@ fn r18_fifty_sessions_live_on_with_nobody_attached() {
     assert_eq!(running, 50);
     world.run(&["kill", "--all"]);
     assert_eq!(world.run(&["ls", "--json"]), json!({"sessions": []}).to_string());
-    let left = std::fs::read_dir(world.home().sessions()).unwrap().count();
-    assert_eq!(left, 0, "files are left");
+    let remaining = std::fs::read_dir(world.home().sessions()).unwrap().count();
+    assert_eq!(remaining, 0, "session files were not removed");
 }
 
 #[test]
-fn r31_exit_codes_and_signals_are_kept_with_nobody_attached() {
+fn r31_exit_codes_and_signals_are_recorded_without_viewers() {
     let world = World::new();
     let code = world.shell("exit 42");
     let killed = world.shell("kill -TERM $$");
@@ -44,7 +44,7 @@ fn r31_exit_codes_and_signals_are_kept_with_nobody_attached() {
     assert_eq!(world.wait_for_state(&killed, "exited")["exit"], json!({"code": null, "signal": "SIGTERM"}));
 }
 
-/// Whoever started a session may be killed right after; so may the shell around it.
+/// The process that started a session may be killed right after, with its whole process group.
 #[test]
 fn r18_the_starter_and_its_group_may_die() {
     let world = World::new();
@@ -57,13 +57,13 @@ fn r18_the_starter_and_its_group_may_die() {
             None => shell.env_remove(name),
         };
     }
-    assert!(!shell.status().unwrap().success(), "the shell killed its whole group");
+    assert!(!shell.status().unwrap().success(), "the shell must have killed its own process group");
     world.wait_for_screen("orphan", "alive");
     assert_eq!(world.info("orphan")["state"], "running");
 }
 
 #[test]
-fn r21_a_killed_session_process_leaves_screen_and_history_and_can_be_restarted() {
+fn r21_a_killed_session_process_leaves_screen_and_log_and_can_be_restarted() {
     let world = World::new();
     let id = world.run(&["new", "-d", "--name", "job", "--", "sh", "-c", "echo before the end; exec cat"]);
     world.wait_for_screen(&id, "before the end");
@@ -73,15 +73,15 @@ fn r21_a_killed_session_process_leaves_screen_and_history_and_can_be_restarted()
     let child = children(world.pid(&id))[0];
     signal(world.pid(&id), "KILL");
     assert_eq!(world.wait_for_state(&id, "lost")["exit"], json!(null));
-    wait_until("the program was hung up", || (!is_alive(child)).then_some(()));
+    wait_until("the program got SIGHUP", || (!is_alive(child)).then_some(()));
     assert!(world.screen(&id).contains("before the end"));
     assert!(world.run(&["log", &id]).contains("before the end"));
     let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
     viewer.finish();
     assert!(contains(&viewer.snapshot, "before the end"));
-    let exit = viewer.exit.expect("an exit, though nobody saw it");
+    let exit = viewer.exit.expect("an exit message with an unknown status");
     assert_eq!((&exit["code"], &exit["signal"]), (&json!(null), &json!(null)));
-    // A stale socket and lock are in the way of nobody.
+    // The stale socket and lock do not prevent a restart.
     assert!(world.dir(&id).sock().symlink_metadata().is_ok());
     let before = world.info(&id);
     assert_eq!(world.run(&["restart", "job"]), id);
@@ -91,7 +91,7 @@ fn r21_a_killed_session_process_leaves_screen_and_history_and_can_be_restarted()
     assert!(after["offset"].as_u64() >= before["offset"].as_u64());
 }
 
-/// A power cut may cost a file its content. What the others have is not lost with it.
+/// A power cut may destroy the content of one file. The others must still be usable.
 #[test]
 fn r21_a_lost_session_without_its_events_has_its_screen_and_log() {
     let world = World::new();
@@ -116,7 +116,7 @@ fn r21_a_lost_session_without_its_events_has_its_screen_and_log() {
 }
 
 #[test]
-fn r28_of_racing_starters_one_gets_the_name() {
+fn r28_only_one_of_several_racing_starters_gets_the_name() {
     let world = World::new();
     let results: Vec<_> = std::thread::scope(|scope| {
         let race: Vec<_> = (0..8)
@@ -128,23 +128,23 @@ fn r28_of_racing_starters_one_gets_the_name() {
     for loser in results.iter().filter(|output| !output.status.success()) {
         assert_eq!(loser.status.code(), Some(4), "{}", String::from_utf8_lossy(&loser.stderr));
     }
-    assert_eq!(std::fs::read_dir(world.home().sessions()).unwrap().count(), 1, "losers leave nothing behind");
+    assert_eq!(std::fs::read_dir(world.home().sessions()).unwrap().count(), 1, "failed starts leave no files");
     let id = world.info("one")["id"].as_str().unwrap().to_owned();
     assert_eq!(world.run(&["new", "-d", "--name", "one", "--if-exists", "return", "--", "sleep", "600"]), id);
     let fresh = world.run(&["new", "-d", "--name", "one", "--if-exists", "restart", "--", "sleep", "600"]);
     assert_ne!(fresh, id);
-    assert_eq!(world.info(&id), json!(null), "the old one is forgotten");
-    // A name held by a session that has ended is free.
+    assert_eq!(world.info(&id), json!(null), "the old session is forgotten");
+    // The name of an ended session can be used again.
     world.run(&["kill", "--keep", "one"]);
     let another = world.run(&["new", "-d", "--name", "one", "--", "sleep", "600"]);
-    assert_eq!(world.info("one")["id"], json!(fresh), "the list shows both, oldest first");
+    assert_eq!(world.info("one")["id"], json!(fresh), "the list has both sessions, the oldest first");
     assert!(world.run(&["screen", "one"]).is_empty());
     world.run(&["kill", "one"]);
-    assert_eq!(world.info(&another), json!(null), "the name means the running one");
+    assert_eq!(world.info(&another), json!(null), "the name refers to the running session");
 }
 
 #[test]
-fn r28_a_name_does_not_stand_for_another_command_or_directory() {
+fn r28_a_name_is_not_returned_for_another_command_or_directory() {
     let world = World::new();
     let [here, there] = ["here", "there"].map(|name| world.path().join(name));
     std::fs::create_dir(&here).unwrap();
@@ -163,15 +163,15 @@ fn r28_a_name_does_not_stand_for_another_command_or_directory() {
         ("fail", &here, &["sleep", "600"]),
     ] {
         let refused = new(if_exists, cwd, argv);
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(4), "{said}");
-        assert!(said.contains("\"sleep 600\"") && said.contains(here.to_str().unwrap()), "{said}");
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(4), "{stderr}");
+        assert!(stderr.contains("\"sleep 600\"") && stderr.contains(here.to_str().unwrap()), "{stderr}");
     }
     assert_eq!(std::fs::read_dir(world.home().sessions()).unwrap().count(), 1);
 }
 
 #[test]
-fn r51_nothing_is_readable_by_others_and_nothing_is_in_argv() {
+fn r51_files_are_owner_only_and_argv_has_no_secrets() {
     let world = World::new();
     let id = world.run(&["new", "-d", "--env", "SECRET=hunter2", "--", "sh", "-c", "echo $SECRET; exec cat"]);
     world.wait_for_screen(&id, "hunter2");
@@ -192,7 +192,7 @@ fn r51_nothing_is_readable_by_others_and_nothing_is_in_argv() {
 }
 
 #[test]
-fn the_program_finds_its_environment() {
+fn the_program_has_the_right_environment() {
     let world = World::new();
     let mut new = world.bowline();
     new.env("TMUX", "/tmp/outer,1,0").env("TERM", "dumb").env("KEPT", "yes");
@@ -205,10 +205,10 @@ fn the_program_finds_its_environment() {
     assert!(screen.contains(&format!("xterm-256color truecolor {id}\n[] yes / {limit}\n24 80\n/dev/pts/")), "{screen}");
 }
 
-/// The session process closes its own files to others and catches signals; its program must get neither from it, nor what
-/// a starter under `nohup` or in the background of a script ignored.
+/// The session process has its own umask and signal handling. The program must inherit neither, nor the ignored signals of
+/// a starter under `nohup` or in the background of a script.
 #[test]
-fn the_program_gets_its_owners_umask_and_every_signal() {
+fn the_program_has_its_owners_umask_and_ignores_no_signal() {
     let world = World::new();
     let mut shell = std::process::Command::new("sh");
     let script = "umask 027; trap '' HUP INT QUIT; \"$0\" new --detach -- sh -c 'umask; grep SigIgn /proc/self/status; exec cat'";
@@ -224,22 +224,22 @@ fn the_program_gets_its_owners_umask_and_every_signal() {
     assert!(screen.contains("0027") && ignored & 0b111 == 0, "HUP, INT and QUIT are the first three: {screen}");
 }
 
-/// Of two restarts at once, one gives the session its new life, and the other does not end it again.
+/// Of several restarts at once, one starts the new epoch, and the others do not end it again.
 #[test]
-fn r21_racing_restarts_lead_to_one_life() {
+fn r21_racing_restarts_start_one_epoch() {
     let world = World::new();
-    let id = world.shell("echo $$ >> lives; exec cat");
+    let id = world.shell("echo $$ >> runs; exec cat");
     for round in 2..8 {
         world.run(&["kill", "--keep", &id]);
         std::thread::scope(|scope| {
             let racers: Vec<_> = (0..4).map(|_| scope.spawn(|| world.try_run(&["restart", &id]))).collect();
-            let won = racers.into_iter().map(|racer| racer.join().unwrap());
-            assert!(won.filter(|output| output.status.success()).count() >= 1);
+            let outputs = racers.into_iter().map(|racer| racer.join().unwrap());
+            assert!(outputs.filter(|output| output.status.success()).count() >= 1);
         });
         assert_eq!(world.info(&id)["state"], "running", "round {round}");
-        let lives = || std::fs::read_to_string(world.path().join("lives")).unwrap().lines().count();
-        wait_until("the new life began", || (lives() >= round).then_some(()));
-        assert_eq!(lives(), round, "round {round}: one new life a round");
+        let runs = || std::fs::read_to_string(world.path().join("runs")).unwrap().lines().count();
+        wait_until("the program was started again", || (runs() >= round).then_some(()));
+        assert_eq!(runs(), round, "round {round}: the program must be started once");
     }
 }
 
@@ -249,8 +249,10 @@ fn a_removed_socket_is_bound_again() {
     let id = world.shell("exec cat");
     let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
     std::fs::remove_file(world.dir(&id).sock()).unwrap();
-    wait_until("the socket is back", || world.dir(&id).sock().exists().then_some(()));
-    world.wait_for_info(&id, "who was connected still is, and the list can ask again", |info| info["clients"] == 1);
+    wait_until("the socket exists again", || world.dir(&id).sock().exists().then_some(()));
+    world.wait_for_info(&id, "the viewer is still connected, and the list reaches the session again", |info| {
+        info["clients"] == 1
+    });
     viewer.type_text("still here\n");
     viewer.until_output("still here");
 }
@@ -264,11 +266,11 @@ fn a_state_directory_too_deep_for_a_socket_works() {
     assert_eq!(link.metadata().unwrap().mode() & 0o777, 0o600);
     assert_eq!(link.parent().unwrap().metadata().unwrap().mode() & 0o777, 0o700);
     world.run(&["kill", &id]);
-    assert!(!link.exists(), "the socket is left behind");
+    assert!(!link.exists(), "the socket was not removed");
 }
 
 #[test]
-fn r18_a_ttl_ends_an_unattended_session() {
+fn r18_a_ttl_ends_a_session_without_viewers() {
     let world = World::new();
     let id = world.run(&["new", "-d", "--ttl", "5s", "--", "sleep", "600"]);
     let viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
@@ -278,30 +280,30 @@ fn r18_a_ttl_ends_an_unattended_session() {
 }
 
 #[test]
-fn r55_pruning_forgets_what_is_old_or_too_much() {
+fn r55_prune_forgets_sessions_that_are_old_or_exceed_the_total_size() {
     let world = World::new();
     let ids: Vec<String> = (0..3).map(|n| world.shell(&format!("echo {n}"))).collect();
     let alive = world.shell("exec cat");
     for id in &ids {
         world.wait_for_state(id, "exited");
-        wait_until("its process is gone", || {
+        wait_until("its process has ended", || {
             super::world::session_processes().iter().all(|(_, session)| session != id).then_some(())
         });
     }
     let log = world.dir(&ids[0]).log();
-    assert!(log.metadata().unwrap().blocks() * 512 <= 16 << 10, "an exited session's log shrinks to what was used");
+    assert!(log.metadata().unwrap().blocks() * 512 <= 16 << 10, "the log of an exited session shrinks to its content");
     world.run(&["prune"]);
-    assert_eq!(world.info(&ids[0])["state"], "exited", "a young session stays");
-    let told = world.run(&["prune", "--older", "0s", "--dry-run", "--json"]);
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["pruned"].as_array().unwrap().len(), 3);
+    assert_eq!(world.info(&ids[0])["state"], "exited", "a recently ended session is kept");
+    let pruned = world.run(&["prune", "--older", "0s", "--dry-run", "--json"]);
+    let pruned: serde_json::Value = serde_json::from_str(&pruned).unwrap();
+    assert_eq!(pruned["pruned"].as_array().unwrap().len(), 3);
     assert_eq!(world.info(&ids[0])["state"], "exited", "a dry run removes nothing");
     world.run(&["prune", "--total-size", "0"]);
     assert_eq!(std::fs::read_dir(world.home().sessions()).unwrap().count(), 1);
     assert_eq!(world.info(&alive)["state"], "running");
 }
 
-/// Whatever a process started, by number.
+/// The process ids of a process's children.
 pub(crate) fn children(pid: i32) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
