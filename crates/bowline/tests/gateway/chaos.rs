@@ -1,5 +1,5 @@
-//! The gateway is killed again and again while many viewers watch and type over a bad network; nothing is lost and nothing
-//! comes twice.
+//! The gateway is killed again and again while many viewers watch and type over a bad network. No byte is lost or
+//! repeated.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,30 +12,30 @@ use super::viewer::{End, Viewer};
 
 const SESSIONS: u64 = 40;
 const KILLS: u64 = 25;
-/// Sessions that have three typing clients instead of one.
+/// The number of sessions with three clients instead of one.
 const SHARED: u64 = 10;
 /// Lines that each client types.
 const LINES: u64 = 12;
-/// Lines that a client has on their way at a time, each in a frame of its own.
-const AHEAD: u64 = 5;
-/// A connection that is silent for so long is given up.
-const QUIET: Duration = Duration::from_millis(1500);
+/// Lines that a client has in flight at a time, each in its own frame.
+const IN_FLIGHT: u64 = 5;
+/// A client drops a connection that is silent for this long.
+const SILENCE: Duration = Duration::from_millis(1500);
 
-/// Prints a numbered block for each line that it reads, with the block's checksum; `end` ends it with a status of its own.
+/// Prints a numbered block with its checksum for each line that it reads; the line `end` makes it exit with status 7.
 const PROGRAM: &str = r#"stty -echo; echo ready; while read -r word; do
 case $word in end) exit 7;; esac
 block=$(seq -f "$word %.0f abcdefghijklmnopqrstuvwxyz 0123456789" 1 200)
 printf 'got %s\n%s\nsum %s %s\n' "$word" "$block" "$word" "$(printf %s "$block" | cksum)"
 done"#;
 
-/// What the clients have achieved together.
+/// The progress of all clients together.
 #[derive(Default)]
 struct Progress {
     bytes: AtomicU64,
     dials: AtomicU64,
     /// How connections ended, and how often.
     ends: Mutex<BTreeMap<String, u64>>,
-    /// The deadline passed somewhere: everybody stops, so that the test can say who was stuck.
+    /// Tells all clients to stop, so that a failure can name the client that is stuck.
     stop: AtomicBool,
 }
 
@@ -68,16 +68,16 @@ fn r19_kill_9_under_load_loses_and_repeats_nothing() {
 
     let mut ended = 0;
     for kill in 0..KILLS {
-        // Each kill comes at another moment of the work: after some more bytes, or when nothing more comes.
+        // Each kill comes at a different moment: after a random number of bytes, or when there is no more output.
         let goal = progress.bytes.load(Ordering::SeqCst) + random.below(400_000);
-        let patience = Instant::now() + Duration::from_millis(500);
-        while progress.bytes.load(Ordering::SeqCst) < goal && Instant::now() < patience {
+        let deadline = Instant::now() + Duration::from_millis(500);
+        while progress.bytes.load(Ordering::SeqCst) < goal && Instant::now() < deadline {
             std::thread::yield_now();
         }
-        // In the last third, sessions end while there is no gateway: by the local command line, which needs none.
+        // In the last third, sessions are ended while there is no gateway, with the local command line.
         let ending = if kill < KILLS * 2 / 3 { &[] } else { &ids[ended..(ended + 5).min(ids.len())] };
         for id in ending {
-            wait_until("everything typed has been printed", || is_done(&world, id).then_some(()));
+            wait_until("the program has printed all of its input", || is_done(&world, id).then_some(()));
         }
         world.kill_gateway();
         for id in ending {
@@ -87,7 +87,7 @@ fn r19_kill_9_under_load_loses_and_repeats_nothing() {
         world.start_gateway();
     }
     for id in &ids[ended..] {
-        wait_until("everything typed has been printed", || is_done(&world, id).then_some(()));
+        wait_until("the program has printed all of its input", || is_done(&world, id).then_some(()));
         world.ok(&["send", id, "end", "--enter"]);
     }
 
@@ -98,7 +98,7 @@ fn r19_kill_9_under_load_loses_and_repeats_nothing() {
     progress.stop.store(true, Ordering::SeqCst);
     eprintln!("{:#?}", progress.ends.lock().unwrap());
     for client in clients {
-        let (number, id, viewer) = client.join().expect("a client");
+        let (number, id, viewer) = client.join().expect("a client panicked");
         check(&world, number, &id, &viewer);
     }
     for id in &ids {
@@ -107,17 +107,17 @@ fn r19_kill_9_under_load_loses_and_repeats_nothing() {
     let dials = progress.dials.load(Ordering::SeqCst);
     let faults = network.faults.load(Ordering::SeqCst);
     eprintln!("{dials} dials, {faults} faults of the network, {KILLS} kills");
-    assert!(faults > 0 && dials > KILLS, "the network was too good for a test");
+    assert!(faults > 0 && dials > KILLS, "the network had too few faults for a test");
 }
 
-/// Watches a session to its end over as many connections as it takes, and types its lines meanwhile.
+/// Watches a session to its end, over as many connections as it takes, and types its lines.
 fn watch(mut viewer: Viewer, number: u64, progress: &Progress, mut random: Random) -> Viewer {
     let mut lines = 0;
     while viewer.exit.is_none() && !progress.stop.load(Ordering::SeqCst) {
         progress.dials.fetch_add(1, Ordering::SeqCst);
-        let mut end = viewer.dial(QUIET);
+        let mut end = viewer.dial(SILENCE);
         while end.is_ok() && !progress.stop.load(Ordering::SeqCst) {
-            if lines < LINES && viewer.lines_untaken() < AHEAD as usize {
+            if lines < LINES && viewer.unacknowledged_lines() < IN_FLIGHT as usize {
                 viewer.type_in(&format!("c{number}-{lines}\n"));
                 lines += 1;
             }
@@ -142,7 +142,7 @@ fn watch(mut viewer: Viewer, number: u64, progress: &Progress, mut random: Rando
     viewer
 }
 
-/// Whether everything that the session's clients will ever type has been printed.
+/// Whether the program has printed everything that its clients type.
 fn is_done(world: &World, id: &str) -> bool {
     let log = String::from_utf8_lossy(&world.log_of(id)).into_owned();
     let last = format!("-{} ", LINES - 1);
@@ -157,28 +157,33 @@ fn is_shared(log: &str) -> bool {
     numbers.max().is_some_and(|number| number < SHARED * 10)
 }
 
-/// The client's bytes are the session's, exactly, and it heard how the session ended.
+/// Checks that the client received exactly the session's output and its exit status.
 fn check(world: &World, number: u64, id: &str, viewer: &Viewer) {
-    let exit = viewer.exit.as_ref().unwrap_or_else(|| panic!("client {number} of {id} never saw the end"));
+    let exit = viewer.exit.as_ref().unwrap_or_else(|| panic!("client {number} of {id} received no exit"));
     assert_eq!(exit["code"], 7, "client {number}");
     assert!(viewer.verdicts[1..].iter().all(|verdict| verdict == "exact"), "client {number}: {:?}", viewer.verdicts);
     let log = world.log_of(id);
-    let kept = &log[log.len() - viewer.output.len().min(log.len())..];
-    assert!(kept == viewer.output, "client {number} of {id}: {} bytes, the log has {}", viewer.output.len(), log.len());
+    let tail = &log[log.len() - viewer.output.len().min(log.len())..];
+    assert!(
+        tail == viewer.output,
+        "client {number} of {id}: received {} bytes, the log has {}",
+        viewer.output.len(),
+        log.len()
+    );
     assert_eq!(viewer.first + viewer.output.len() as u64, exit["offset"].as_u64().unwrap(), "client {number}");
 }
 
-/// Every line that was typed was read once, in each client's order, and every block is whole.
+/// Checks that the program read every typed line once, in each client's order, and printed every block.
 fn check_input(world: &World, id: &str) {
     let log = String::from_utf8(world.log_of(id)).unwrap().replace('\r', "");
-    let mut seen: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut lines_read: BTreeMap<u64, u64> = BTreeMap::new();
     for word in log.lines().filter_map(|line| line.strip_prefix("got ")) {
         let (client, line) = word.strip_prefix('c').and_then(|word| word.split_once('-')).expect("a typed line");
-        let next = seen.entry(client.parse().unwrap()).or_default();
+        let next = lines_read.entry(client.parse().unwrap()).or_default();
         assert_eq!(line.parse::<u64>().unwrap(), *next, "session {id}, client {client}");
         *next += 1;
     }
-    assert!(seen.values().all(|lines| *lines == LINES), "session {id}: {seen:?}");
+    assert!(lines_read.values().all(|lines| *lines == LINES), "session {id}: {lines_read:?}");
     let blocks = log.lines().filter(|line| line.starts_with("sum ")).count() as u64;
-    assert_eq!(blocks, LINES * seen.len() as u64, "session {id}");
+    assert_eq!(blocks, LINES * lines_read.len() as u64, "session {id}");
 }

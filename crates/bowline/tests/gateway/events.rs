@@ -1,4 +1,4 @@
-//! The event stream tells of everything that happens to living sessions, in both of its forms alike.
+//! The event stream reports every change of a session, over SSE and WebSocket alike.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,9 +7,9 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::gateway::{PATIENCE, World, wait_until};
-use super::ws::{self, Message, Opened, Ws};
+use super::ws::{self, Handshake, Message, Ws};
 
-/// An event stream, in either form.
+/// An event stream over SSE or WebSocket.
 enum Stream {
     Sse(BufReader<TcpStream>, String),
     Socket(Ws),
@@ -35,20 +35,20 @@ impl Stream {
 
     fn socket(world: &World, token: &str) -> Stream {
         let bearer = format!("Bearer {token}");
-        let Ok(Opened::Open(ws)) = ws::open(world.address, "/v1/events", &[("Authorization", &bearer)]) else {
-            panic!("no event stream");
+        let Ok(Handshake::Open(ws)) = ws::open(world.address, "/v1/events", &[("Authorization", &bearer)]) else {
+            panic!("the event stream was refused");
         };
         Stream::Socket(ws)
     }
 
-    /// The next message; none when the stream is over.
+    /// The next message except pings; `None` at the end of the stream.
     fn next(&mut self) -> Option<Value> {
         loop {
             let text = match self {
                 Stream::Sse(reader, text) => next_data(reader, text)?,
                 Stream::Socket(ws) => match ws.next() {
                     Ok(Some(Message::Text(text))) => text,
-                    Ok(Some(Message::Binary(_))) => panic!("binary on an event stream"),
+                    Ok(Some(Message::Binary(_))) => panic!("a binary message on an event stream"),
                     Ok(Some(Message::Close(..)) | None) | Err(_) => return None,
                 },
             };
@@ -59,7 +59,7 @@ impl Stream {
         }
     }
 
-    /// Reads on until a message is as wanted; that message.
+    /// Reads until `holds` is true for a message. Returns that message.
     #[track_caller]
     fn until(&mut self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;
@@ -70,7 +70,7 @@ impl Stream {
                 None => panic!("the stream ended before: {what}"),
             }
         }
-        panic!("never told: {what}");
+        panic!("waited in vain for: {what}");
     }
 }
 
@@ -93,7 +93,7 @@ fn next_data(reader: &mut BufReader<TcpStream>, text: &mut String) -> Option<Str
     }
 }
 
-/// Both forms, past their first two messages; the boards, which are the same.
+/// Opens a stream of each form, and reads their first two messages. Returns the board, which is the same in both.
 fn both(world: &World) -> ([Stream; 2], Value) {
     let mut streams = [Stream::sse(world, &world.token), Stream::socket(world, &world.token)];
     let boards = streams.each_mut().map(|stream| {
@@ -103,24 +103,24 @@ fn both(world: &World) -> ([Stream; 2], Value) {
         board
     });
     let [one, other] = boards;
-    let timeless = |board: &Value| {
+    let without_time = |board: &Value| {
         let sessions = board["sessions"].as_array().unwrap();
-        sessions.iter().map(timeless).collect::<Vec<_>>()
+        sessions.iter().map(without_time).collect::<Vec<_>>()
     };
-    assert_eq!(timeless(&one), timeless(&other));
+    assert_eq!(without_time(&one), without_time(&other));
     (streams, one)
 }
 
-/// A session without the moment of its last output: files tell it less exactly than the process, which may be late.
-fn timeless(session: &Value) -> Value {
+/// A session without the time of its last output, which is less exact if it was read from files.
+fn without_time(session: &Value) -> Value {
     let mut session = session.clone();
     session["active"].take();
     session
 }
 
-/// Waits until both forms tell something; the message.
+/// Waits until both streams send a message for which `holds` is true. Returns it.
 #[track_caller]
-fn told(streams: &mut [Stream; 2], what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+fn wait_for_both(streams: &mut [Stream; 2], what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     let [a, b] = streams.each_mut().map(|stream| stream.until(what, &holds));
     let fields =
         |message: &Value| message["session"].as_object().map(|session| session.keys().cloned().collect::<Vec<_>>());
@@ -128,30 +128,30 @@ fn told(streams: &mut [Stream; 2], what: &str, holds: impl Fn(&Value) -> bool) -
     a
 }
 
-fn is(id: &str, field: &str, value: impl Into<Value>) -> impl Fn(&Value) -> bool {
+fn session_with(id: &str, field: &str, value: impl Into<Value>) -> impl Fn(&Value) -> bool {
     let (pointer, id, value) = (format!("/session/{field}"), id.to_owned(), value.into());
     move |message| message["session"]["id"] == id.as_str() && message.pointer(&pointer) == Some(&value)
 }
 
 #[test]
-fn r46_everything_that_happens_to_a_session_is_told() {
+fn r46_every_change_of_a_session_is_reported() {
     let world = World::new();
     let before = world.shell("sleep 1000");
     let (mut streams, board) = both(&world);
     assert_eq!(board["sessions"].as_array().unwrap().len(), 1);
-    let asked = world.call("GET", &format!("/v1/sessions/{before}"), &Value::Null).json();
-    assert_eq!(timeless(&board["sessions"][0]), timeless(&asked));
+    let info = world.call("GET", &format!("/v1/sessions/{before}"), &Value::Null).json();
+    assert_eq!(without_time(&board["sessions"][0]), without_time(&info));
 
     let script = r#"while read -r word; do case $word in
 title) printf '\033]0;new title\007';; cwd) printf '\033]7;file:///usr\007';; end) exit 7;; esac; done"#;
     let id = world.shell(script);
-    told(&mut streams, "a session is new", is(&id, "state", "running"));
+    wait_for_both(&mut streams, "a new session", session_with(&id, "state", "running"));
     world.call("PATCH", &format!("/v1/sessions/{id}"), &json!({ "name": "renamed" }));
-    told(&mut streams, "a new name", is(&id, "name", "renamed"));
+    wait_for_both(&mut streams, "a new name", session_with(&id, "name", "renamed"));
     world.ok(&["send", &id, "title", "--enter"]);
-    told(&mut streams, "a new title", is(&id, "title", "new title"));
+    wait_for_both(&mut streams, "a new title", session_with(&id, "title", "new title"));
     world.ok(&["send", &id, "cwd", "--enter"]);
-    told(&mut streams, "a new directory", is(&id, "cwd", "/usr"));
+    wait_for_both(&mut streams, "a new directory", session_with(&id, "cwd", "/usr"));
 
     let mut viewer = world.attach(&id, &[]).open();
     let hello = json!({
@@ -159,28 +159,28 @@ title) printf '\033]0;new title\007';; cwd) printf '\033]7;file:///usr\007';; en
         "size": { "cols": 90, "rows": 30 }, "lag": "skip", "scrollback": 0,
     });
     viewer.send_text(&hello.to_string()).unwrap();
-    told(&mut streams, "a viewer's size", is(&id, "size/cols", 90));
+    wait_for_both(&mut streams, "a viewer's size", session_with(&id, "size/cols", 90));
     let mut late = Stream::socket(&world, &world.token);
-    let whole = late.until("the board", |message| message["type"] == "board");
-    let now = whole["sessions"].as_array().unwrap().iter().find(|session| session["id"] == id.as_str()).unwrap();
+    let board = late.until("the board", |message| message["type"] == "board");
+    let now = board["sessions"].as_array().unwrap().iter().find(|session| session["id"] == id.as_str()).unwrap();
     assert_eq!(now["clients"], 1);
     drop(viewer);
-    told(&mut streams, "the viewer left", is(&id, "clients", 0));
+    wait_for_both(&mut streams, "the viewer left", session_with(&id, "clients", 0));
 
     world.ok(&["send", &id, "end", "--enter"]);
-    let ended = told(&mut streams, "the exit", is(&id, "state", "exited"));
+    let ended = wait_for_both(&mut streams, "the exit", session_with(&id, "state", "exited"));
     assert_eq!(ended["session"]["exit"]["code"], 7);
     let restarted = world.call("POST", &format!("/v1/sessions/{id}/restart"), &Value::Null);
     assert_eq!(restarted.status, 200, "{}", restarted.text());
-    let again = told(&mut streams, "another life", is(&id, "state", "running"));
+    let again = wait_for_both(&mut streams, "the restart", session_with(&id, "state", "running"));
     assert_ne!(again["session"]["epoch"], ended["session"]["epoch"]);
     world.call("DELETE", &format!("/v1/sessions/{id}"), &Value::Null);
     let gone = json!({ "type": "session_gone", "id": id });
-    told(&mut streams, "it was forgotten", |message| *message == gone);
+    wait_for_both(&mut streams, "the session was forgotten", |message| *message == gone);
 }
 
 #[test]
-fn r46_a_killed_session_process_is_told_as_lost() {
+fn r46_a_killed_session_process_is_reported_as_lost() {
     let world = World::new();
     let id = world.shell("sleep 1000");
     let (mut streams, _) = both(&world);
@@ -189,51 +189,51 @@ fn r46_a_killed_session_process_is_told_as_lost() {
     let pid = started["event"]["pid"].as_i64().unwrap() as i32;
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    told(&mut streams, "it is lost", is(&id, "state", "lost"));
+    wait_for_both(&mut streams, "the session is lost", session_with(&id, "state", "lost"));
 }
 
 #[test]
-fn r46_a_stopped_session_process_delays_nobody() {
+fn r46_a_stopped_session_process_does_not_delay_others() {
     let world = World::new();
-    let (hung, well) = (world.shell("sleep 1000"), world.shell("cat"));
+    let (hung, healthy) = (world.shell("sleep 1000"), world.shell("cat"));
     let events = std::fs::read_to_string(world.state().join("sessions").join(&hung).join("events.jsonl")).unwrap();
     let started: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
     let pid = rustix::process::Pid::from_raw(started["event"]["pid"].as_i64().unwrap() as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     let (mut streams, board) = both(&world);
     assert_eq!(board["sessions"].as_array().unwrap().len(), 2);
-    world.call("PATCH", &format!("/v1/sessions/{well}"), &json!({ "name": "well" }));
-    told(&mut streams, "a new name", is(&well, "name", "well"));
+    world.call("PATCH", &format!("/v1/sessions/{healthy}"), &json!({ "name": "healthy" }));
+    wait_for_both(&mut streams, "a new name", session_with(&healthy, "name", "healthy"));
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
     world.call("PATCH", &format!("/v1/sessions/{hung}"), &json!({ "name": "again" }));
-    told(&mut streams, "it goes on", is(&hung, "name", "again"));
+    wait_for_both(&mut streams, "the stopped session continues", session_with(&hung, "name", "again"));
 }
 
 #[test]
-fn r19_a_killed_gateway_is_followed_by_a_whole_board() {
+fn r19_after_a_kill_of_the_gateway_a_stream_starts_with_the_whole_board() {
     let mut world = World::new();
-    let (stays, goes) = (world.shell("sleep 1000"), world.shell("sleep 1000"));
+    let (kept, removed) = (world.shell("sleep 1000"), world.shell("sleep 1000"));
     let mut stream = Stream::socket(&world, &world.token);
     let first = stream.next().unwrap();
     world.kill_gateway();
     while stream.next().is_some() {}
-    world.ok(&["kill", &goes, "--grace", "0s"]);
+    world.ok(&["kill", &removed, "--grace", "0s"]);
     world.start_gateway();
     let mut stream = Stream::socket(&world, &world.token);
     let second = stream.next().unwrap();
-    assert_ne!(first["epoch"], second["epoch"], "another run of the gateway");
+    assert_ne!(first["epoch"], second["epoch"], "a restarted gateway has another epoch");
     let board = stream.next().unwrap();
     let ids: Vec<&Value> = board["sessions"].as_array().unwrap().iter().map(|session| &session["id"]).collect();
-    assert_eq!(ids, [&json!(stays)]);
+    assert_eq!(ids, [&json!(kept)]);
 }
 
 #[test]
-fn r46_two_hundred_sessions_and_a_subscriber_that_reads_nothing() {
+fn r46_two_hundred_sessions_and_a_subscriber_that_does_not_read() {
     let world = World::new();
     let stopped = Stream::socket(&world, &world.token);
     let ids: Vec<String> = (0..200).map(|_| world.shell("exec sleep 1000")).collect();
-    // The board, which runs for the first subscriber, hears of a session a moment after its starter does.
-    wait_until("the board has them all", || {
+    // The board notices a new session a moment after the request that started it.
+    wait_until("the board has all sessions", || {
         let mut stream = Stream::socket(&world, &world.token);
         let board = stream.until("a board", |message| message["type"] == "board");
         (board["sessions"].as_array().unwrap().len() == ids.len()).then_some(())
@@ -241,13 +241,13 @@ fn r46_two_hundred_sessions_and_a_subscriber_that_reads_nothing() {
     let (mut streams, _) = both(&world);
     for (n, id) in ids.iter().enumerate().step_by(20) {
         world.call("PATCH", &format!("/v1/sessions/{id}"), &json!({ "name": format!("n{n}") }));
-        told(&mut streams, "a new name", is(id, "name", format!("n{n}")));
+        wait_for_both(&mut streams, "a new name", session_with(id, "name", format!("n{n}")));
     }
     drop(stopped);
 }
 
 #[test]
-fn r50_a_token_revoked_mid_stream_ends_it() {
+fn r50_revoking_a_token_ends_its_streams() {
     let world = World::new();
     let token = world.new_token("other", "read");
     let token = token.trim();

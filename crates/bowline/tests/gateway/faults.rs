@@ -1,4 +1,4 @@
-//! A bad network: a TCP proxy whose connections are cut, half-closed, stalled, slowed and reset, by a seed.
+//! A bad network: a TCP proxy that cuts, half-closes, stalls, slows and resets connections, with a seed.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A small generator, so that a failing seed replays.
+/// A small random number generator with a seed, so that a failure can be replayed.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -24,22 +24,21 @@ impl Random {
     }
 }
 
-/// What happens to a connection once so many bytes have come from the server.
+/// What happens to a connection; a number is after how many bytes from the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fault {
-    /// Nothing.
     None,
-    /// Both ways are closed.
+    /// Closes both directions.
     Cut(u64),
-    /// What the client sends no longer arrives, and the server is told so.
+    /// Closes the direction to the server.
     HalfClose(u64),
-    /// Nothing arrives any more, and nobody is told.
+    /// Delivers nothing more, and does not close.
     Stall(u64),
-    /// The connection is reset.
+    /// Resets the connection.
     Reset(u64),
-    /// Each piece comes this much later.
+    /// Delays each piece by this time.
     Delay(Duration),
-    /// At most so many bytes a second, both ways.
+    /// Limits both directions to this many bytes a second.
     Slow(u64),
 }
 
@@ -58,7 +57,7 @@ impl Fault {
     }
 }
 
-/// The bad network before one server.
+/// A proxy with faults in front of one server.
 pub(crate) struct Network {
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -67,13 +66,13 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Random faults, by the seed, until [`Network::mend`].
+    /// Chooses a random fault for each connection.
     pub(crate) fn faulty(server: SocketAddr, seed: u64) -> Network {
         let mut random = Random::new(seed);
         Network::start(server, move || Fault::choose(&mut random))
     }
 
-    /// The same fault for every connection.
+    /// Uses the same fault for every connection.
     pub(crate) fn with(server: SocketAddr, fault: Fault) -> Network {
         Network::start(server, move || fault)
     }
@@ -94,7 +93,7 @@ impl Network {
                 }
                 let fault = choose();
                 let Ok(server) = TcpStream::connect(server) else {
-                    reset(&client); // as a machine without a gateway would
+                    reset(&client); // like a machine without a gateway
                     continue;
                 };
                 let mut all = wires.lock().unwrap();
@@ -121,7 +120,7 @@ impl Drop for Network {
 fn carry(client: TcpStream, server: TcpStream, fault: Fault, faults: &Arc<AtomicU64>) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     if let Fault::Slow(_) = fault {
-        // A slow link has no deep buffers; without this, the kernel's would hide it.
+        // A slow link has small buffers; the kernel's large ones would hide the effect.
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size(server.as_fd(), 16 << 10);
     }
     let (up_from, up_to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
@@ -130,7 +129,7 @@ fn carry(client: TcpStream, server: TcpStream, fault: Fault, faults: &Arc<Atomic
     std::thread::spawn(move || pump(server, client, fault, true, &faults));
 }
 
-/// Carries bytes one way. Faults that wait for a count happen on the way down.
+/// Copies bytes in one direction. Faults with a byte count apply to the direction from the server.
 fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, down: bool, faults: &AtomicU64) {
     let mut piece = [0; 4096];
     let mut carried = 0;
@@ -147,7 +146,7 @@ fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, down: bool, faults
             }
             Fault::Stall(after) if down && carried > after => {
                 faults.fetch_add(1, Ordering::SeqCst);
-                // Until the client gives up on it, and closes.
+                // Until the client closes the connection.
                 while let Ok(1..) = to.read(&mut piece) {}
                 break;
             }
@@ -165,7 +164,7 @@ fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, down: bool, faults
     let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
 }
 
-/// Ends a connection without a goodbye, whoever else holds it.
+/// Resets a connection, even if other threads hold copies of it.
 fn reset(stream: &TcpStream) {
     let _ = rustix::net::sockopt::set_socket_linger(stream.as_fd(), Some(Duration::ZERO));
     let _ = rustix::net::connect_unspec(stream.as_fd());

@@ -1,4 +1,4 @@
-//! A world with a gateway in it, that can be killed and started again at the same address.
+//! An isolated state directory with a gateway that can be killed and restarted at the same address.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -11,35 +11,34 @@ use serde_json::{Value, json};
 
 use super::http::{self, Response};
 pub(crate) use super::wait::{PATIENCE, wait_until};
-use super::ws::{self, Opened};
+use super::ws::{self, Handshake};
 
-/// A state directory, its sessions, and the gateway before them.
+/// A state directory, its sessions, and their gateway.
 pub(crate) struct World {
     temp: tempfile::TempDir,
-    /// What every gateway of this world is started with.
+    /// Additional arguments of `bowline serve`.
     flags: Vec<String>,
     gateway: Option<Child>,
     pub(crate) address: SocketAddr,
-    /// A token that may do everything.
+    /// A token with scope `admin`.
     pub(crate) token: String,
-    /// What must not be written anywhere.
+    /// Strings that must not be in the gateway's log or in any file of the state directory.
     secrets: Arc<Mutex<Vec<String>>>,
 }
 
 impl World {
-    /// A world with a gateway.
     pub(crate) fn new() -> World {
         World::with(&[], "")
     }
 
-    /// With more flags for the gateway, and a configuration.
+    /// With additional flags for the gateway, and a configuration file.
     pub(crate) fn with(flags: &[&str], config: &str) -> World {
         let temp = tempfile::Builder::new().prefix("bowline-test").tempdir_in("/tmp").unwrap();
         std::fs::write(temp.path().join("config.toml"), config).unwrap();
         let flags = flags.iter().map(ToString::to_string).collect();
-        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut world =
-            World { temp, flags, gateway: None, address: nowhere, token: String::new(), secrets: Arc::default() };
+            World { temp, flags, gateway: None, address: any_port, token: String::new(), secrets: Arc::default() };
         world.token = world.new_token("test", "admin");
         world.start_gateway();
         world
@@ -53,7 +52,7 @@ impl World {
         self.path().join("s")
     }
 
-    /// The program, in this world.
+    /// A `bowline` command that uses these directories.
     pub(crate) fn bowline(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
         command
@@ -70,12 +69,12 @@ impl World {
         command
     }
 
-    /// Runs a verb to its end.
+    /// Runs a verb, which may fail.
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.bowline(args).output().unwrap()
     }
 
-    /// Runs a verb that must succeed; what it printed.
+    /// Runs a verb that must succeed. Returns its output.
     #[track_caller]
     pub(crate) fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);
@@ -85,46 +84,46 @@ impl World {
 
     pub(crate) fn new_token(&self, name: &str, scope: &str) -> String {
         let token = self.ok(&["token", "create", "--name", name, "--scope", scope]);
-        // What comes before, `bwl_ID_`, is no secret.
-        self.keep_secret(&token["bwl_k3v9x0q2m7aa_".len()..]);
+        // The prefix `bwl_ID_` is not secret.
+        self.add_secret(&token["bwl_k3v9x0q2m7aa_".len()..]);
         token
     }
 
-    /// From now on, this must not be found in the gateway's log or in any file of the state directory.
-    pub(crate) fn keep_secret(&self, secret: &str) {
-        assert!(secret.len() > 20, "{secret:?} may be found by chance");
+    /// Makes the test fail if this is found in the gateway's log or in any file of the state directory.
+    pub(crate) fn add_secret(&self, secret: &str) {
+        assert!(secret.len() > 20, "{secret:?} is so short that it may be found by chance");
         self.secrets.lock().unwrap().push(secret.to_owned());
     }
 
-    /// A code of a login link.
+    /// The code of a new login link.
     pub(crate) fn login_code(&self) -> String {
         let link = self.ok(&["login-link"]);
         let (_, code) = link.split_once("#login=").expect("a code");
-        self.keep_secret(code);
+        self.add_secret(code);
         code.to_owned()
     }
 
-    /// Logs a browser in; its cookie, as it sends it, and its key.
+    /// Logs a browser in. Returns its cookie, as the browser sends it, and its key.
     #[track_caller]
     pub(crate) fn log_in(&self) -> (String, String) {
         let body = json!({"code": self.login_code()}).to_string();
         let headers = [("Content-Type", "application/json")];
         let answer = http::request(self.address, "POST", "/v1/login", &headers, body.as_bytes()).unwrap();
         assert_eq!(answer.status, 200, "{}", answer.text());
-        self.login(&answer)
+        self.credentials(&answer)
     }
 
-    /// The cookie and the key of a login.
-    pub(crate) fn login(&self, answer: &Response) -> (String, String) {
+    /// The cookie and the key in the response to a login.
+    pub(crate) fn credentials(&self, answer: &Response) -> (String, String) {
         let cookie = answer.header("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a cookie");
         let (_, secret) = cookie.rsplit_once('.').expect("a secret after the login's id");
         let key = answer.json()["key"].as_str().expect("a key").to_owned();
-        self.keep_secret(secret);
-        self.keep_secret(&key);
+        self.add_secret(secret);
+        self.add_secret(&key);
         (cookie.to_owned(), key)
     }
 
-    /// A file with something that was to be kept secret.
+    /// A file that contains a secret, if there is one.
     fn find_secret(&self) -> Option<PathBuf> {
         let secrets = self.secrets.lock().unwrap();
         let mut files = vec![self.log_path()];
@@ -140,20 +139,20 @@ impl World {
         }
         files.into_iter().find(|file| {
             let content = std::fs::read(file).unwrap_or_default();
-            secrets.iter().any(|secret| has(&content, secret.as_bytes()))
+            secrets.iter().any(|secret| contains(&content, secret.as_bytes()))
         })
     }
 
-    /// Starts the gateway, at the address that it had before.
+    /// Starts the gateway at the address that it had before.
     pub(crate) fn start_gateway(&mut self) {
         let (gateway, address) = self.spawn_gateway(self.address);
         (self.gateway, self.address) = (Some(gateway), address);
     }
 
-    /// One more gateway of the same sessions.
-    pub(crate) fn another_gateway(&self) -> Another {
+    /// Starts another gateway for the same sessions.
+    pub(crate) fn start_extra_gateway(&self) -> ExtraGateway {
         let (gateway, address) = self.spawn_gateway(SocketAddr::from(([127, 0, 0, 1], 0)));
-        Another { gateway, address }
+        ExtraGateway { gateway, address }
     }
 
     fn spawn_gateway(&self, listen: SocketAddr) -> (Child, SocketAddr) {
@@ -170,7 +169,7 @@ impl World {
             url.trim_end_matches('/').rsplit("//").next()?.split('/').next()?.parse().ok()
         });
         let address = listening.unwrap_or_else(|| panic!("the gateway did not start: {}", self.log()));
-        // Whatever else it says must not fill the pipe. The link in it is a secret, too.
+        // Read the rest of the output, so that it does not fill the pipe. The login link in it is a secret, too.
         let secrets = self.secrets.clone();
         std::thread::spawn(move || {
             let codes = lines.map_while(Result::ok).filter_map(|line| Some(line.split_once("#login=")?.1.to_owned()));
@@ -183,7 +182,7 @@ impl World {
         self.path().join("gateway.log")
     }
 
-    /// Everything that the gateways of this world logged.
+    /// The log of all gateways.
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.log_path()).unwrap_or_default()).into_owned()
     }
@@ -200,7 +199,7 @@ impl World {
         }
     }
 
-    /// Asks the gateway to stop, and waits for it.
+    /// Stops the gateway with SIGTERM, and waits until it has ended.
     pub(crate) fn stop_gateway(&mut self) -> std::process::ExitStatus {
         let mut gateway = self.gateway.take().expect("a gateway");
         signal(gateway.id(), Signal::TERM);
@@ -211,7 +210,7 @@ impl World {
         format!("Bearer {}", self.token)
     }
 
-    /// A call with the admin's token.
+    /// Makes a request with the admin token.
     #[track_caller]
     pub(crate) fn call(&self, method: &str, path: &str, body: &Value) -> Response {
         self.call_as(&self.token, method, path, body)
@@ -225,7 +224,7 @@ impl World {
         http::request(self.address, method, path, &headers, &body).unwrap()
     }
 
-    /// Makes a session of a shell script; its id.
+    /// Creates a session that runs a shell script. Returns its id.
     #[track_caller]
     pub(crate) fn shell(&self, script: &str) -> String {
         let made = self.call("POST", "/v1/sessions", &json!({"kind": "terminal", "argv": ["sh", "-c", script]}));
@@ -233,8 +232,8 @@ impl World {
         made.json()["id"].as_str().unwrap().to_owned()
     }
 
-    /// Asks for an attachment with the admin's token and these further headers.
-    pub(crate) fn attach(&self, id: &str, headers: &[(&str, &str)]) -> Opened {
+    /// Opens an attach WebSocket with the admin token and additional headers.
+    pub(crate) fn attach(&self, id: &str, headers: &[(&str, &str)]) -> Handshake {
         let bearer = self.bearer();
         let all: Vec<(&str, &str)> = [("Authorization", bearer.as_str())].iter().chain(headers).copied().collect();
         ws::open(self.address, &format!("/v1/sessions/{id}/attach"), &all).unwrap()
@@ -244,7 +243,7 @@ impl World {
         self.state().join("sessions").join(id)
     }
 
-    /// The process of a session, as its files tell.
+    /// The process id of a session, from its files.
     pub(crate) fn session_pid(&self, id: &str) -> u32 {
         let events = std::fs::read_to_string(self.session_dir(id).join("events.jsonl")).unwrap();
         let mut events = events.lines().rev().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -252,7 +251,7 @@ impl World {
         started["event"]["pid"].as_u64().expect("a pid") as u32
     }
 
-    /// The bytes that a session printed, from the files.
+    /// The log of a session.
     pub(crate) fn log_of(&self, id: &str) -> Vec<u8> {
         let output = self.run(&["log", id]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -266,31 +265,30 @@ impl Drop for World {
         let leaked = self.find_secret();
         let _ = self.run(&["kill", "--all", "--grace", "0s"]);
         if !std::thread::panicking() {
-            assert_eq!(leaked, None, "r49: a secret was written");
+            assert_eq!(leaked, None, "r49: a file contains a secret");
         }
     }
 }
 
-/// A further gateway, killed when dropped.
-pub(crate) struct Another {
+/// An additional gateway; killed on drop.
+pub(crate) struct ExtraGateway {
     gateway: Child,
     pub(crate) address: SocketAddr,
 }
 
-impl Drop for Another {
+impl Drop for ExtraGateway {
     fn drop(&mut self) {
         let _ = self.gateway.kill();
         let _ = self.gateway.wait();
     }
 }
 
-/// Signals one process.
 pub(crate) fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
-/// Whether the bytes have these in them; quick enough for a long log.
-fn has(bytes: &[u8], wanted: &[u8]) -> bool {
+/// Whether `bytes` contain `wanted`; fast enough for a long log.
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
     let first = wanted[0];
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|byte| *byte == first) {

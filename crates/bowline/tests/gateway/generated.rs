@@ -1,4 +1,4 @@
-//! Random requests made from the gateway's own description of itself: none of them fails inside, and every refusal says which.
+//! Random requests generated from the gateway's OpenAPI description: none gets a 5xx, and each refusal has a known code.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,9 @@ use super::faults::Random;
 use super::gateway::World;
 use super::http;
 
-/// Requests for each operation.
+/// The number of requests for each operation.
 const ROUNDS: u64 = 25;
-/// What is likely to be handled badly somewhere.
+/// Strings that are often handled badly.
 const NASTY: [&str; 14] = [
     "",
     " ",
@@ -27,39 +27,39 @@ const NASTY: [&str; 14] = [
 ];
 
 #[test]
-fn r52_no_request_that_can_be_described_fails_inside() {
+fn r52_no_generated_request_causes_an_internal_error() {
     let seed = std::env::var("BOWLINE_API_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     eprintln!("BOWLINE_API_SEED={seed}");
     let world = World::with(&[], "[gateway.limits]\nlogin_rate = 100000\nattach_rate = 100000\n");
-    let mut maker = Maker {
+    let mut generator = Generator {
         random: Random::new(seed),
         sessions: Vec::new(),
         spec: world.call("GET", "/openapi.json", &Value::Null).json(),
     };
-    let paths = maker.spec["paths"].as_object().expect("paths").clone();
-    let codes = maker.spec["components"]["schemas"]["Code"]["enum"].clone();
+    let paths = generator.spec["paths"].as_object().expect("paths").clone();
+    let codes = generator.spec["components"]["schemas"]["Code"]["enum"].clone();
     let codes: Vec<&str> = codes.as_array().expect("codes").iter().filter_map(Value::as_str).collect();
     let neighbour = world.shell("exec cat");
     let mut tried = 0;
     for round in 0..ROUNDS {
-        maker.sessions = vec![world.shell("exec cat"), world.shell("exit 3"), "no-such-one".to_owned()];
+        generator.sessions = vec![world.shell("exec cat"), world.shell("exit 3"), "no-such-one".to_owned()];
         for (path, operations) in &paths {
             for (method, operation) in operations.as_object().expect("operations") {
                 if operation["responses"].is_null() {
-                    continue; // what all operations of a path share
+                    continue; // not an operation, but parameters of the path
                 }
-                let request = maker.request(&world, path, method, operation);
+                let request = generator.request(&world, path, method, operation);
                 check(&world, &request, &codes, &format!("BOWLINE_API_SEED={seed}, round {round}"));
                 tried += 1;
             }
         }
-        tidy(&world, &neighbour);
+        clean_up(&world, &neighbour);
     }
-    assert!(tried > 10 * ROUNDS, "the description is short: {tried} requests");
+    assert!(tried > 10 * ROUNDS, "the description has too few operations: {tried} requests");
     let health = http::request(world.address, "GET", "/healthz", &[], b"").unwrap();
     assert_eq!(health.status, 200);
-    let untouched = world.call("GET", &format!("/v1/sessions/{neighbour}"), &Value::Null).json();
-    assert_eq!((&untouched["state"], &untouched["name"]), (&json!("running"), &Value::Null));
+    let session = world.call("GET", &format!("/v1/sessions/{neighbour}"), &Value::Null).json();
+    assert_eq!((&session["state"], &session["name"]), (&json!("running"), &Value::Null));
 }
 
 #[derive(Debug)]
@@ -84,8 +84,8 @@ fn check(world: &World, request: &Request, codes: &[&str], what: &str) {
     }
 }
 
-/// Ends what the requests made, so that the machine does not fill.
-fn tidy(world: &World, neighbour: &str) {
+/// Ends the sessions that the requests created.
+fn clean_up(world: &World, neighbour: &str) {
     for session in world.call("GET", "/v1/sessions", &Value::Null).json()["sessions"].as_array().unwrap() {
         let id = session["id"].as_str().unwrap();
         if id != neighbour {
@@ -94,14 +94,14 @@ fn tidy(world: &World, neighbour: &str) {
     }
 }
 
-/// Makes requests from the description.
-struct Maker {
+/// Generates requests from the OpenAPI description.
+struct Generator {
     random: Random,
     sessions: Vec<String>,
     spec: Value,
 }
 
-impl Maker {
+impl Generator {
     fn chance(&mut self, one_in: u64) -> bool {
         self.random.below(one_in) == 0
     }
@@ -149,18 +149,18 @@ impl Maker {
         Request { method: method.to_uppercase(), path, headers, body }
     }
 
-    /// Follows a reference.
+    /// Resolves a `$ref`.
     fn resolve(&self, schema: &Value) -> Value {
         match schema["$ref"].as_str() {
-            Some(place) => {
-                let found = self.spec.pointer(place.trim_start_matches('#'));
-                self.resolve(found.unwrap_or_else(|| panic!("{place} is referred to and not there")))
+            Some(reference) => {
+                let found = self.spec.pointer(reference.trim_start_matches('#'));
+                self.resolve(found.unwrap_or_else(|| panic!("the reference {reference} does not resolve")))
             }
             None => schema.clone(),
         }
     }
 
-    /// A value that fits the schema, mostly.
+    /// A random value. It mostly fits the schema.
     fn value(&mut self, schema: &Value, depth: u32) -> Value {
         let schema = self.resolve(schema);
         if self.chance(12) {
@@ -238,7 +238,7 @@ impl Maker {
     }
 }
 
-/// Everything but letters and digits as `%xx`.
+/// Percent-encodes everything except letters, digits and `-_.`.
 fn escape(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") }).collect()

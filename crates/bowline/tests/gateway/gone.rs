@@ -1,4 +1,4 @@
-//! Sessions and gateways that go away under their viewers: who is gone for good, who is not, and who says so.
+//! Sessions and gateways that end while viewers are attached: which close codes and errors clients get.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -13,26 +13,26 @@ use super::refusals::{attached, check_problem, hello, open, until_type};
 use super::ws::CLOSE;
 
 #[test]
-fn r1_a_session_that_was_forgotten_meanwhile_is_gone_for_good() {
+fn r1_a_session_that_is_forgotten_meanwhile_is_gone_for_good() {
     let world = World::new();
     for browser in [true, false] {
         let id = world.shell("cat");
-        let mut waiting = open(&world, &id, browser);
-        let mut watching = attached(&world, &id, browser, &hello(1, 1, &json!({})));
+        let mut without_hello = open(&world, &id, browser);
+        let mut viewer = attached(&world, &id, browser, &hello(1, 1, &json!({})));
         assert_eq!(world.call("DELETE", &format!("/v1/sessions/{id}?grace=0"), &Value::Null).status, 204);
-        until_type(&mut watching, "exit");
-        assert_eq!(watching.until_close().0, 1000, "it saw the end");
-        waiting.send_text(&hello(2, 1, &json!({}))).unwrap();
-        let (code, reason) = waiting.until_close();
+        until_type(&mut viewer, "exit");
+        assert_eq!(viewer.until_close().0, 1000, "an attached viewer gets the normal end");
+        without_hello.send_text(&hello(2, 1, &json!({}))).unwrap();
+        let (code, reason) = without_hello.until_close();
         assert_eq!((code, reason.is_empty()), (4410, false), "{reason}");
-        // The process died, and its files were removed before anybody could say so.
+        // The process is killed and its files are removed before it can send an exit.
         let id = world.shell("cat");
-        let mut watching = attached(&world, &id, browser, &hello(1, 1, &json!({})));
+        let mut viewer = attached(&world, &id, browser, &hello(1, 1, &json!({})));
         let pid = world.session_pid(&id);
         signal(pid, Signal::STOP);
         std::fs::rename(world.session_dir(&id), world.path().join(format!("gone-{id}"))).unwrap();
         signal(pid, Signal::KILL);
-        let (code, reason) = watching.until_close();
+        let (code, reason) = viewer.until_close();
         assert_eq!((code, reason.is_empty()), (4410, false), "{reason}");
     }
 }
@@ -41,7 +41,7 @@ fn r1_a_session_that_was_forgotten_meanwhile_is_gone_for_good() {
 fn r1_a_session_that_cannot_be_reached_is_not_gone() {
     let world = World::new();
     let id = world.shell("echo ready; cat");
-    // Stopped, it does not notice that its socket is gone; its lock says that it lives.
+    // A stopped process does not notice that its socket was removed. Its lock shows that it is running.
     signal(world.session_pid(&id), Signal::STOP);
     std::fs::remove_file(world.session_dir(&id).join("sock")).unwrap();
     check_unreachable(&world, &id);
@@ -52,21 +52,21 @@ fn r1_a_session_that_cannot_be_reached_is_not_gone() {
     check_problem(&refused, 503, "unreachable");
     assert!(refused.header("retry-after").is_some());
     signal(world.session_pid(&id), Signal::CONT);
-    wait_until("it listens again", || UnixStream::connect(world.session_dir(&id).join("sock")).ok());
+    wait_until("the session listens again", || UnixStream::connect(world.session_dir(&id).join("sock")).ok());
     let _ws = attached(&world, &id, true, &hello(1, 1, &json!({})));
 
-    // One whose queue is full; nobody waits for it.
+    // A session whose queue of connections is full: no request blocks on it.
     signal(world.session_pid(&id), Signal::STOP);
-    let crowd = fill_queue(&world.session_dir(&id).join("sock"));
-    if crowd.full {
+    let queue = fill_queue(&world.session_dir(&id).join("sock"));
+    if queue.full {
         check_unreachable(&world, &id);
     }
     signal(world.session_pid(&id), Signal::CONT);
-    drop(crowd);
+    drop(queue);
 
-    // One whose process was killed is lost, and can be looked at.
+    // A session whose process was killed is lost, and can still be viewed.
     signal(world.session_pid(&id), Signal::KILL);
-    wait_until("it is lost", || {
+    wait_until("the session is lost", || {
         let info = world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null).json();
         (info["state"] == "lost").then_some(())
     });
@@ -76,9 +76,9 @@ fn r1_a_session_that_cannot_be_reached_is_not_gone() {
     assert_eq!(ws.until_close().0, 1000);
 }
 
-/// A process that answers a change with anything but that it is done has not made it.
+/// If the session process does not confirm a change, the gateway reports an error.
 #[test]
-fn r1_a_change_that_was_not_made_is_not_claimed() {
+fn r1_an_unconfirmed_change_is_an_error() {
     let world = World::new();
     let id = world.shell("cat");
     let sock = world.session_dir(&id).join("sock");
@@ -88,12 +88,12 @@ fn r1_a_change_that_was_not_made_is_not_claimed() {
     let process = std::thread::spawn(move || {
         for stream in listener.incoming().take(2) {
             let mut stream = stream.unwrap();
-            let mut asked = [0; 4096];
-            assert_ne!(stream.read(&mut asked).unwrap(), 0, "a request");
+            let mut request = [0; 4096];
+            assert_ne!(stream.read(&mut request).unwrap(), 0, "no request was received");
             let mut answer = Vec::new();
             frame::put_text(&mut answer, r#"{"type":"close","code":4429,"reason":"too many"}"#);
             stream.write_all(&answer).unwrap();
-            while stream.read(&mut asked).is_ok_and(|n| n > 0) {}
+            while stream.read(&mut request).is_ok_and(|n| n > 0) {}
         }
     });
     for change in [json!({"name": "other"}), json!({"detached_ttl": 600})] {
@@ -104,13 +104,13 @@ fn r1_a_change_that_was_not_made_is_not_claimed() {
     process.join().unwrap();
     std::fs::remove_file(&sock).unwrap();
     signal(world.session_pid(&id), Signal::CONT);
-    wait_until("it listens again", || UnixStream::connect(&sock).ok());
+    wait_until("the session listens again", || UnixStream::connect(&sock).ok());
     assert_eq!(world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null).json()["name"], Value::Null);
 }
 
-/// Gone is only what is proven to be: a file that makes no sense proves nothing.
+/// An invalid file does not prove that a session is gone.
 #[test]
-fn r1_a_living_session_with_a_damaged_file_is_not_gone() {
+fn r1_a_running_session_with_a_damaged_file_is_not_gone() {
     let world = World::new();
     let body = json!({"kind": "terminal", "name": "whole", "argv": ["cat"]});
     let id = world.call("POST", "/v1/sessions", &body).json()["id"].as_str().unwrap().to_owned();
@@ -123,12 +123,12 @@ fn r1_a_living_session_with_a_damaged_file_is_not_gone() {
             check_problem(&refused, 503, "unreachable");
             check_problem(&world.attach(key, &[]).refused(), 503, "unreachable");
         }
-        assert_eq!(world.call("GET", "/v1/sessions", &Value::Null).status, 200, "the list goes on");
+        assert_eq!(world.call("GET", "/v1/sessions", &Value::Null).status, 200, "the list must still work");
         std::fs::write(&path, content).unwrap();
         assert_eq!(world.call("GET", "/v1/sessions/whole", &Value::Null).json()["state"], "running");
     }
     check_problem(&world.call("GET", "/v1/sessions/nobody", &Value::Null), 404, "unknown_session");
-    // One that has ended has lost its name with the file. Its id still stands for something.
+    // An ended session with a damaged `meta.json` has no name any more. Its id is still known.
     let meta = world.session_dir(&id).join("meta.json");
     let content = std::fs::read(&meta).unwrap();
     std::fs::write(&meta, "{").unwrap();
@@ -141,7 +141,7 @@ fn r1_a_living_session_with_a_damaged_file_is_not_gone() {
     assert_eq!(world.call("GET", "/v1/sessions/whole", &Value::Null).json()["state"], "lost");
 }
 
-/// Nobody can say what it was, so no list has it; whoever knows its id can still have it forgotten.
+/// It is in no list, because nothing is known about it, but its id can be used to forget it.
 #[test]
 fn r31_an_ended_session_with_a_damaged_description_can_be_forgotten() {
     let world = World::new();
@@ -154,19 +154,19 @@ fn r31_an_ended_session_with_a_damaged_description_can_be_forgotten() {
         signal(pid, Signal::KILL);
         wait_until("its lock is free", || (!Lock::is_held(&world.session_dir(id).join("lock"))).then_some(()));
     }
-    let [by_api, by_cli, from_afar] = &ids;
+    let [by_api, by_cli, by_remote_cli] = &ids;
     let path = format!("/v1/sessions/{by_api}");
     check_problem(&world.call("DELETE", &format!("{path}?keep=true"), &Value::Null), 503, "unreachable");
     assert_eq!(world.call("DELETE", &path, &Value::Null).status, 204);
     check_problem(&world.call("DELETE", &path, &Value::Null), 404, "unknown_session");
     assert_eq!(world.ok(&["kill", "--json", by_cli]).trim(), json!({"ended": [by_cli]}).to_string());
     let server = format!("http://{}", world.address);
-    let mut kill = world.bowline(&["--server", &server, "kill", from_afar]);
+    let mut kill = world.bowline(&["--server", &server, "kill", by_remote_cli]);
     assert!(kill.env("BOWLINE_TOKEN", &world.token).status().unwrap().success());
     assert_eq!(ids.each_ref().map(|id| world.session_dir(id).exists()), [false; 3]);
 }
 
-/// A program is told by the status, a page after its hello.
+/// A program gets an HTTP status, a page a close code after its hello.
 #[track_caller]
 fn check_unreachable(world: &World, id: &str) {
     check_problem(&world.attach(id, &[]).refused(), 503, "unreachable");
@@ -177,14 +177,14 @@ fn check_unreachable(world: &World, id: &str) {
     assert!(reason.contains("retry_after=") && reason.contains("unreachable"), "{reason}");
 }
 
-struct Crowd {
+struct FilledQueue {
     _sockets: Vec<std::os::fd::OwnedFd>,
     full: bool,
 }
 
-/// Connects until the queue of a stopped process is full, or until half of the files that this process may open are: the
-/// other tests need some.
-fn fill_queue(path: &std::path::Path) -> Crowd {
+/// Connects until the queue of a stopped process is full, but uses at most half of the file descriptors of this process,
+/// because other tests need some.
+fn fill_queue(path: &std::path::Path) -> FilledQueue {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
     let address = SocketAddrUnix::new(path).unwrap();
     let most = getrlimit(Resource::Nofile).maximum;
@@ -195,33 +195,33 @@ fn fill_queue(path: &std::path::Path) -> Crowd {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
         match rustix::net::connect(&socket, &address) {
             Ok(()) => sockets.push(socket),
-            Err(_) => return Crowd { _sockets: sockets, full: true },
+            Err(_) => return FilledQueue { _sockets: sockets, full: true },
         }
     }
-    Crowd { _sockets: sockets, full: false }
+    FilledQueue { _sockets: sockets, full: false }
 }
 
 #[test]
-fn r1_a_gateway_that_stops_says_so_and_leaves_sessions_alone() {
+fn r1_a_gateway_that_stops_closes_with_1001_and_leaves_sessions_alone() {
     let mut world = World::new();
     let id = world.shell("echo ready; cat");
     let mut viewers =
         [true, false].map(|browser| attached(&world, &id, browser, &hello(u64::from(browser), 1, &json!({}))));
-    let mut unheard = open(&world, &id, true);
-    let waiting = std::thread::scope(|scope| {
+    let mut without_hello = open(&world, &id, true);
+    let codes = std::thread::scope(|scope| {
         let stopped = scope.spawn(|| world.stop_gateway());
         let mut codes: Vec<u16> = viewers.iter_mut().map(|ws| ws.until_close().0).collect();
-        codes.push(unheard.until_close().0);
+        codes.push(without_hello.until_close().0);
         assert!(stopped.join().unwrap().success());
         codes
     });
-    assert_eq!(waiting, [1001; 3]);
+    assert_eq!(codes, [1001; 3]);
     assert!(world.ok(&["ls"]).contains(&id));
     world.start_gateway();
     let _again = attached(&world, &id, true, &hello(1, 2, &json!({})));
 }
 
-/// Without an answer, a page that leaves would be told that its connection failed.
+/// Without an answer, the browser would report a failed connection to a page that closes.
 #[test]
 fn r1_a_clients_close_is_answered() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Bad input of every kind: a clear close or refusal each, a gateway that stays well, and sessions that notice nothing.
+//! Bad input of every kind: each gets a clear close code or refusal, and gateway and other sessions are not affected.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,7 +13,7 @@ use super::refusals::{check_problem, hello, until_type};
 use super::viewer::Viewer;
 use super::ws::{self, BINARY, PING, TEXT, Ws, frame};
 
-/// Somebody with a session of their own, who must not notice anything.
+/// A viewer of another session, which must not be affected.
 struct Neighbour {
     viewer: Viewer,
     typed: u32,
@@ -27,7 +27,7 @@ impl Neighbour {
         Neighbour { viewer, typed: 0 }
     }
 
-    /// Still types and sees, and the gateway is well.
+    /// Checks that typing still works, and that the gateway is healthy.
     #[track_caller]
     fn check(&mut self, world: &World) {
         self.typed += 1;
@@ -39,7 +39,7 @@ impl Neighbour {
     }
 }
 
-/// A connection that was greeted.
+/// Opens a connection and attaches.
 #[track_caller]
 fn attached(world: &World, id: &str, client: u64) -> Ws {
     let mut ws = world.attach(id, &[]).open();
@@ -54,7 +54,7 @@ fn check_closed(mut ws: Ws, wanted: &[u16], what: &str) {
     assert!(wanted.contains(&code), "{what}: closed {code} {reason}");
 }
 
-/// What no library would send, and how it is closed.
+/// Frames that no library would send, and the close codes that they must get.
 fn malformed() -> Vec<(&'static str, Vec<u8>, &'static [u16])> {
     let two = |one: Vec<u8>, other: Vec<u8>| [one, other].concat();
     let close = |code: u16, reason: &[u8]| frame(0x88, &[&code.to_be_bytes(), reason].concat());
@@ -69,35 +69,35 @@ fn malformed() -> Vec<(&'static str, Vec<u8>, &'static [u16])> {
         ("unmasked", vec![0x81, 2, b'h', b'i'], &[1002]),
         ("the first reserved bit", frame(0xc1, b"{}"), &[1002]),
         ("the last reserved bit", frame(0x91, b"{}"), &[1002]),
-        ("an opcode that is none", frame(0x83, b"{}"), &[1002]),
-        ("a control opcode that is none", frame(0x8b, b""), &[1002]),
+        ("an undefined opcode", frame(0x83, b"{}"), &[1002]),
+        ("an undefined control opcode", frame(0x8b, b""), &[1002]),
         ("text that is not UTF-8", frame(0x81, &[b'{', 0xff, 0xfe]), &[1007]),
-        ("half a letter, and then no other half", two(frame(1, &[0xc3]), frame(0x80, b"x")), &[1007]),
+        ("an incomplete character at the end of a fragment", two(frame(1, &[0xc3]), frame(0x80, b"x")), &[1007]),
         ("a surrogate", frame(0x81, &[0xed, 0xa0, 0x80]), &[1007]),
-        ("a continuation of nothing", frame(0x80, b"x"), &[1002]),
+        ("a continuation without a message", frame(0x80, b"x"), &[1002]),
         ("a message within a message", two(frame(1, b"{"), frame(0x81, b"}")), &[1002]),
-        ("a ping in parts", frame(PING, b"x"), &[1002]),
+        ("a fragmented ping", frame(PING, b"x"), &[1002]),
         ("a ping that is too long", frame(0x80 | PING, &[0; 126]), &[1002]),
         ("half a close code", frame(0x88, &[3]), &[1002]),
-        ("a close code below all", close(999, b""), &[1002]),
-        ("a close code that is never sent", close(1005, b""), &[1002]),
-        ("a close code above all", close(65_535, b""), &[1002]),
+        ("a close code below the range", close(999, b""), &[1002]),
+        ("a reserved close code", close(1005, b""), &[1002]),
+        ("a close code above the range", close(65_535, b""), &[1002]),
         ("a reason that is not UTF-8", close(1000, &[0xff]), &[1007, 1002]),
         ("a frame of 8 EiB", endless, &[1009]),
         ("a frame of a negative length", negative, &[1002, 1009]),
         ("a frame over the limit", frame(0x82, &vec![3; 300_000]), &[1009]),
-        ("a message over the limit in parts below it", fragments, &[1009]),
+        ("fragments that exceed the limit together", fragments, &[1009]),
     ]
 }
 
 #[test]
-fn r52_malformed_frames_end_their_own_connection() {
+fn r52_malformed_frames_end_only_their_own_connection() {
     let world = World::new();
     let mut neighbour = Neighbour::new(&world);
     let id = world.shell("exec cat");
     for (n, (what, bytes, wanted)) in malformed().into_iter().enumerate() {
         let mut before = world.attach(&id, &[]).open();
-        // The other side may have had enough before everything is written.
+        // The gateway may close the connection before everything is written.
         let _ = before.stream.write_all(&bytes);
         check_closed(before, wanted, &format!("{what}, before the hello"));
         let mut after = attached(&world, &id, n as u64);
@@ -105,14 +105,14 @@ fn r52_malformed_frames_end_their_own_connection() {
         check_closed(after, wanted, &format!("{what}, after the hello"));
     }
     neighbour.check(&world);
-    wait_until("the strangers are gone", || {
+    wait_until("the other connections are closed", || {
         let info = world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null).json();
         (info["clients"] == 0 && info["state"] == "running").then_some(())
     });
 }
 
 #[test]
-fn r52_fragments_with_control_frames_between_them_are_a_message() {
+fn r52_fragments_with_control_frames_in_between_are_one_message() {
     let world = World::new();
     let id = world.shell("exec cat");
     let mut ws = world.attach(&id, &[]).open();
@@ -121,16 +121,16 @@ fn r52_fragments_with_control_frames_between_them_are_a_message() {
     for (n, part) in hello.as_bytes().chunks(7).enumerate() {
         bytes.extend(frame(if n == 0 { TEXT } else { 0 }, part));
         bytes.extend(frame(0x80 | PING, b"are you there?"));
-        bytes.extend(frame(0x8a, b"nobody asked"));
+        bytes.extend(frame(0x8a, b"unsolicited"));
     }
     bytes.extend(frame(0x80, b""));
-    // Also byte by byte, as a slow network would bring it.
+    // Byte by byte, like over a slow network.
     bytes.iter().for_each(|byte| ws.stream.write_all(&[*byte]).unwrap());
     until_type(&mut ws, "attached");
 }
 
 #[test]
-fn r52_a_first_message_is_a_hello_and_nothing_of_the_owners() {
+fn r52_the_first_message_must_be_a_hello_and_not_a_control_request() {
     let world = World::new();
     let mut neighbour = Neighbour::new(&world);
     let id = world.shell("exec cat");
@@ -159,7 +159,7 @@ fn r52_a_first_message_is_a_hello_and_nothing_of_the_owners() {
     for first in firsts {
         let mut ws = world.attach(&id, &[]).open();
         ws.send_text(first).unwrap();
-        // Whatever comes after it is not heard either.
+        // A message after it must be ignored, too.
         let _ = ws.send_text(r#"{"type":"end","grace_ms":0}"#);
         let (code, _) = ws.until_close();
         assert!([4400, 4426].contains(&code), "{code}: {}", &first[..first.len().min(99)]);
@@ -174,14 +174,14 @@ fn r52_a_first_message_is_a_hello_and_nothing_of_the_owners() {
         ws.send_text(request).unwrap();
     }
     ws.send_text(r#"{"type":"ping","n":77}"#).unwrap();
-    assert_eq!(until_type(&mut ws, "pong")["n"], 77, "it went on");
+    assert_eq!(until_type(&mut ws, "pong")["n"], 77, "the connection must still work");
     assert_eq!(name(&world), Value::Null);
     assert!(!String::from_utf8_lossy(&world.log_of(&id)).contains("stolen"));
     neighbour.check(&world);
 }
 
 #[test]
-fn r48_what_a_viewer_may_do_is_not_for_it_to_say() {
+fn r48_a_viewer_cannot_grant_itself_permissions() {
     let world = World::new();
     let id = world.shell("exec cat");
     let bearer = format!("Bearer {}", world.new_token("reader", "read"));
@@ -200,7 +200,7 @@ fn r48_what_a_viewer_may_do_is_not_for_it_to_say() {
 }
 
 #[test]
-fn r52_mistakes_after_the_hello_are_named_and_then_it_is_enough() {
+fn r52_a_few_mistakes_after_the_hello_get_an_error_and_more_close_the_connection() {
     let world = World::new();
     let id = world.shell("exec cat");
     for (n, garbage) in [&b""[..], &[9, 9, 9], &[3], &[3, 0, 0], &[1, 0, 0, 0, 0, 0, 0, 0, 0, b'x']].iter().enumerate()
@@ -228,9 +228,9 @@ fn r52_mistakes_after_the_hello_are_named_and_then_it_is_enough() {
     assert!(!String::from_utf8_lossy(&world.log_of(&id)).contains('x'));
 }
 
-/// Pings are answered by the library, which keeps the answers: somebody who reads none of them must not fill our memory.
+/// The WebSocket library queues the answers to pings. A client that does not read them must not fill the gateway's memory.
 #[test]
-fn r52_a_flood_of_pings_that_nobody_reads_the_answers_of_is_not_kept() {
+fn r52_a_flood_of_pings_does_not_grow_memory() {
     let world = World::new();
     let mut neighbour = Neighbour::new(&world);
     let id = world.shell("exec cat");
@@ -241,23 +241,23 @@ fn r52_a_flood_of_pings_that_nobody_reads_the_answers_of_is_not_kept() {
     let pings: Vec<u8> = (0..500).flat_map(|_| frame(0x80 | PING, &[b'x'; 125])).collect();
     for flood in &mut floods {
         flood.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
-        // Until it takes no more, which is well: 64 MB is far more than sockets hold.
+        // Until the gateway accepts no more, as it should: 64 MB is far more than sockets can hold.
         (0..1000).take_while(|_| flood.stream.write_all(&pings).is_ok()).count();
     }
     let grown = memory(world.gateway_pid()).saturating_sub(before);
-    assert!(grown < 32 << 20, "{grown} bytes");
+    assert!(grown < 32 << 20, "the gateway grew by {grown} bytes");
     neighbour.check(&world);
 }
 
-/// The resident memory of a process.
+/// The resident memory of a process, in bytes.
 pub(crate) fn memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
 #[test]
-fn r52_two_thousand_idle_connections_are_in_nobodys_way() {
+fn r52_two_thousand_idle_connections_do_not_affect_others() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
     let world = World::new();
@@ -271,10 +271,10 @@ fn r52_two_thousand_idle_connections_are_in_nobodys_way() {
 }
 
 #[test]
-fn r52_sockets_are_counted() {
+fn r52_the_number_of_sockets_is_limited() {
     let world = World::with(&[], "[gateway.limits]\nsockets = 20\n");
     let idle: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(world.address).unwrap()).collect();
-    let refused = wait_until("one was too many", || {
+    let refused = wait_until("a socket is refused", || {
         let mut stream = TcpStream::connect(world.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let mut answer = Vec::new();
@@ -284,27 +284,27 @@ fn r52_sockets_are_counted() {
     check_problem(&refused, 503, "too_many");
     assert!(refused.header("retry-after").is_some());
     drop(idle);
-    wait_until("there is room again", || {
+    wait_until("sockets are accepted again", || {
         let health = http::request(world.address, "GET", "/healthz", &[], b"");
         health.ok().filter(|health| health.status == 200)
     });
 }
 
-/// Whoever is refused holds a descriptor until it has heard why, or a second has passed.
+/// A refused socket has a descriptor until the refusal is sent, or a second has passed.
 #[test]
-fn r52_sockets_that_are_refused_are_counted_too() {
+fn r52_the_number_of_refused_sockets_is_limited_too() {
     let world = World::with(&[], "[gateway.limits]\nsockets = 20\n");
     let files = || std::fs::read_dir(format!("/proc/{}/fd", world.gateway_pid())).unwrap().count();
     let before = files();
-    // They never close their side, so that each is waited for as long as it gets.
+    // These never close, so the gateway waits for each of them as long as it may.
     let _crowd: Vec<TcpStream> = (0..800).map(|_| TcpStream::connect(world.address).unwrap()).collect();
     let most = (0..200).map(|_| files()).max().unwrap();
     assert!(most <= before + 20 + 64 + 16, "{before} descriptors grew to {most}");
 }
 
 #[test]
-fn r52_who_is_slow_on_purpose_is_not_waited_for() {
-    // Long enough for whoever means well, also on a busy machine.
+fn r52_slow_requests_time_out() {
+    // Long enough for well-behaved clients, also on a busy machine.
     let world = World::with(&[], "[gateway.limits]\nhead_within = \"3s\"\nbody_within = \"3s\"\n");
     let mut neighbour = Neighbour::new(&world);
     let host = world.address;
@@ -329,12 +329,12 @@ fn r52_who_is_slow_on_purpose_is_not_waited_for() {
     for (head, stream) in heads.into_iter().zip(begun) {
         assert!(!end(stream).starts_with(b"HTTP/1.1 2"), "{head:?}");
     }
-    check_problem(&http::parse(&end(body)).expect("an answer"), 408, "too_slow");
+    check_problem(&http::parse(&end(body)).expect("a response"), 408, "too_slow");
     neighbour.check(&world);
 }
 
 #[test]
-fn r52_who_half_leaves_has_left() {
+fn r52_a_half_closed_connection_counts_as_closed() {
     let world = World::new();
     let id = world.shell("exec cat");
     let half: Vec<Ws> = (0..10)
@@ -344,7 +344,7 @@ fn r52_who_half_leaves_has_left() {
             ws
         })
         .collect();
-    wait_until("nobody is here", || {
+    wait_until("the session has no viewers", || {
         let info = world.call("GET", &format!("/v1/sessions/{id}"), &Value::Null).json();
         (info["clients"] == 0).then_some(())
     });
@@ -387,7 +387,7 @@ fn r52_absurd_requests_are_refused() {
     }
     let big = vec![b' '; (1 << 20) + 1];
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
-    // The answer may overtake the body, whose rest nobody reads.
+    // The gateway may respond and close before it has read the whole body.
     if let Ok(answer) = http::request(world.address, "POST", "/v1/sessions", &headers, &big) {
         check_problem(&answer, 413, "too_large");
     }

@@ -1,4 +1,4 @@
-//! A small HTTP client: one request, one connection, every header as given.
+//! A minimal HTTP client: one request per connection, with exactly the given headers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::gateway::PATIENCE;
 
-/// What came back.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -21,7 +20,7 @@ impl Response {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The header that makes a refusal ours.
+    /// The `Bowline-Code` header.
     pub(crate) fn code(&self) -> &str {
         self.header("bowline-code").unwrap_or_default()
     }
@@ -35,7 +34,7 @@ impl Response {
     }
 }
 
-/// Sends a request and reads the whole answer.
+/// Sends a request and reads the whole response.
 pub(crate) fn request(
     address: SocketAddr,
     method: &str,
@@ -55,7 +54,7 @@ pub(crate) fn request(
     if !body.is_empty() || method == "POST" {
         head += &format!("Content-Length: {}\r\n", body.len());
     }
-    // In one piece: a refusal may come, and the connection go, between two.
+    // In one write: the gateway may refuse and close the connection between two.
     stream.write_all(&[format!("{head}\r\n").as_bytes(), body].concat())?;
     let mut answer = Vec::new();
     let mut piece = [0; 16 << 10];
@@ -64,11 +63,11 @@ pub(crate) fn request(
             Ok(0) => break,
             Ok(read) => answer.extend_from_slice(&piece[..read]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            // Not all of the body was wanted. The answer came before.
+            // The gateway responded without reading the whole body.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset && !answer.is_empty() => break,
             Err(error) => return Err(error),
         }
-        // A stream of events has no end; that it began is all that is asked here.
+        // An event stream has no end, so its head has to do.
         if let Some(head) = whole_head(&answer).filter(|head| head.to_lowercase().contains("text/event-stream")) {
             return parse(format!("{head}\r\n\r\n0\r\n\r\n").as_bytes())
                 .ok_or_else(|| std::io::ErrorKind::InvalidData.into());
@@ -77,13 +76,13 @@ pub(crate) fn request(
     parse(&answer).ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
 }
 
-/// The head of an answer, once it is whole.
+/// The head of a response, once it is complete.
 fn whole_head(answer: &[u8]) -> Option<String> {
     let end = answer.windows(4).take(16 << 10).position(|part| part == b"\r\n\r\n")?;
     Some(String::from_utf8_lossy(&answer[..end]).into_owned())
 }
 
-/// Reads an answer whose body ends with the connection, in chunks or not.
+/// Parses a response whose body ends with the connection, chunked or not.
 pub(crate) fn parse(answer: &[u8]) -> Option<Response> {
     let head = whole_head(answer)?;
     let end = answer.windows(4).position(|part| part == b"\r\n\r\n")?;

@@ -1,4 +1,4 @@
-//! Browsers and tokens come and go: codes that work once, cookies that need their key, tickets, revocation, proxies.
+//! Logins and tokens: one-time codes, cookies with keys, tickets, revocation, proxies.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -36,12 +36,12 @@ fn browser(world: &World, id: &str, cookie: &str, key: &str) -> Ws {
 }
 
 #[test]
-fn r48_a_code_works_once_whoever_is_quickest() {
+fn r48_a_code_works_once_also_for_racing_logins() {
     let world = World::with(&[], "[gateway.limits]\nlogin_rate = 1000\n");
-    let another = world.another_gateway();
+    let extra = world.start_extra_gateway();
     let code = world.login_code();
     let answers: Vec<Response> = std::thread::scope(|scope| {
-        let at = |n| if n % 2 == 0 { world.address } else { another.address };
+        let at = |n| if n % 2 == 0 { world.address } else { extra.address };
         let code = &code;
         let racing: Vec<_> = (0..16).map(|n| scope.spawn(move || log_in_at(at(n), code, &[]))).collect();
         racing.into_iter().map(|one| one.join().unwrap()).collect()
@@ -49,20 +49,19 @@ fn r48_a_code_works_once_whoever_is_quickest() {
     let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
     assert_eq!(won.len(), 1);
     lost.iter().for_each(|answer| check_problem(answer, 401, "not_authenticated"));
-    let (cookie, key) = world.login(won[0]);
+    let (cookie, key) = world.credentials(won[0]);
     assert_eq!(get(&world, "/v1/sessions", &[("Cookie", &cookie), ("Bowline-Key", &key)]).status, 200);
     check_problem(&get(&world, "/v1/sessions", &[("Cookie", &cookie)]), 401, "not_authenticated");
     check_problem(&get(&world, "/v1/sessions", &[("Bowline-Key", &key)]), 401, "not_authenticated");
-    let there =
-        http::request(another.address, "GET", "/v1/sessions", &[("Cookie", &cookie), ("Bowline-Key", &key)], b"");
-    assert_eq!(there.unwrap().status, 200, "a login is good at every gateway of its sessions");
+    let there = http::request(extra.address, "GET", "/v1/sessions", &[("Cookie", &cookie), ("Bowline-Key", &key)], b"");
+    assert_eq!(there.unwrap().status, 200, "a login works at every gateway of the same state directory");
     for wrong in ["", "x", &code.to_lowercase(), &code[1..]] {
         check_problem(&log_in_with(&world, wrong, &[]), 401, "not_authenticated");
     }
 }
 
 #[test]
-fn r48_an_old_code_does_not_work() {
+fn r48_an_expired_code_does_not_work() {
     let world = World::new();
     let code = world.login_code();
     let file = world.state().join("auth.json");
@@ -79,25 +78,25 @@ fn r48_an_old_code_does_not_work() {
 fn r49_logins_are_limited() {
     let world = World::with(&[], "[gateway.limits]\nlogin_rate = 3\n");
     let code = world.login_code();
-    let refused = wait_until("it was once too often", || {
+    let refused = wait_until("the rate limit is reached", || {
         let answer = log_in_with(&world, "wrong", &[]);
         (answer.status != 401).then_some(answer)
     });
     check_problem(&refused, 429, "too_many");
     assert!(refused.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok()).is_some_and(|s| s >= 1));
-    assert_eq!(log_in_with(&world, &code, &[]).status, 429, "also with the right code");
+    assert_eq!(log_in_with(&world, &code, &[]).status, 429, "the right code is refused, too");
 }
 
 #[test]
-fn r48_r49_a_cookie_is_for_our_path_and_for_no_script() {
-    let traits = |answer: &Response| {
+fn r48_r49_a_cookie_has_the_right_path_and_attributes() {
+    let attributes = |answer: &Response| {
         let cookie = answer.header("set-cookie").expect("a cookie").to_owned();
         cookie.split(';').skip(1).map(|part| part.trim().to_owned()).collect::<Vec<_>>()
     };
     let world = World::new();
     let answer = log_in_with(&world, &world.login_code(), &[]);
-    world.login(&answer);
-    let plain = traits(&answer);
+    world.credentials(&answer);
+    let plain = attributes(&answer);
     for wanted in ["Path=/", "HttpOnly", "SameSite=Strict"] {
         assert!(plain.iter().any(|part| part == wanted), "{plain:?}");
     }
@@ -107,11 +106,11 @@ fn r48_r49_a_cookie_is_for_our_path_and_for_no_script() {
     let world = World::with(&["--public-url", "https://box.test/term", "--base-path", "/term"], "");
     let headers = [("Host", "box.test"), ("Origin", "https://box.test")];
     let answer = log_in_with(&world, &world.login_code(), &headers);
-    let secure = traits(&answer);
+    let secure = attributes(&answer);
     for wanted in ["Path=/term", "Secure", "HttpOnly", "SameSite=Strict"] {
         assert!(secure.iter().any(|part| part == wanted), "{secure:?}");
     }
-    let (cookie, key) = world.login(&answer);
+    let (cookie, key) = world.credentials(&answer);
     for path in ["/term/v1/sessions", "/v1/sessions"] {
         let headers = [("Host", "box.test"), ("Cookie", cookie.as_str()), ("Bowline-Key", key.as_str())];
         assert_eq!(get(&world, path, &headers).status, 200, "with the base path, or stripped by the proxy: {path}");
@@ -121,7 +120,7 @@ fn r48_r49_a_cookie_is_for_our_path_and_for_no_script() {
 }
 
 #[test]
-fn r48_logins_live_through_a_kill_and_end_with_a_logout() {
+fn r48_logins_survive_a_kill_of_the_gateway_and_end_with_a_logout() {
     let mut world = World::new();
     let id = world.shell("cat");
     let (cookie, key) = world.log_in();
@@ -143,7 +142,7 @@ fn r48_logins_live_through_a_kill_and_end_with_a_logout() {
 }
 
 #[test]
-fn r48_who_is_revoked_is_out_at_once() {
+fn r48_a_revoked_token_is_disconnected_at_once() {
     let world = World::new();
     let id = world.shell("while :; do echo going on and on; done");
     let by_http = |token: &str| {
@@ -158,7 +157,7 @@ fn r48_who_is_revoked_is_out_at_once() {
         viewer.until_output("going on");
         let ticket = world.call_as(&token, "POST", "/v1/tickets", &json!({})).json();
         revoke(&token);
-        // In the middle of a flood, which it need not read to its end.
+        // The close comes in the middle of a flood, without the rest of it.
         let (code, reason) = viewer.ws.as_mut().unwrap().until_close();
         assert_eq!((code, reason.is_empty()), (4401, false));
         check_problem(&world.call_as(&token, "GET", "/v1/sessions", &Value::Null), 401, "not_authenticated");
@@ -177,11 +176,11 @@ fn r48_a_ticket_opens_one_connection() {
     let page = origin(world.address);
     let made = world.call_as(&reader, "POST", "/v1/tickets", &json!({})).json();
     let ticket = made["ticket"].as_str().expect("a ticket").to_owned();
-    world.keep_secret(&ticket);
+    world.add_secret(&ticket);
     let path = format!("/v1/sessions/{id}/attach?ticket={ticket}");
     let mut ws = ws::open(world.address, &path, &[("Origin", &page)]).unwrap().open();
     ws.send_text(&hello(1, 1, &json!({}))).unwrap();
-    assert_eq!(until_type(&mut ws, "attached")["you"]["write"], false, "its maker may only look");
+    assert_eq!(until_type(&mut ws, "attached")["you"]["write"], false, "the ticket of a read-only token is read-only");
     for path in [&path, &format!("/v1/sessions/{id}/attach?ticket="), &format!("/v1/sessions/{id}/attach?ticket=x")] {
         check_problem(&ws::open(world.address, path, &[]).unwrap().refused(), 425, "bad_ticket");
         let (code, reason) = ws::open(world.address, path, &[("Origin", &page)]).unwrap().open().until_close();
@@ -191,42 +190,43 @@ fn r48_a_ticket_opens_one_connection() {
 }
 
 #[test]
-fn r50_what_a_proxy_says_is_believed_from_ours_alone() {
+fn r50_forwarded_headers_are_trusted_only_from_configured_proxies() {
     let forward = "[gateway.forward_auth]\nheader = \"X-Forwarded-User\"\nusers = [\"ann\"]\n";
-    let said = [
+    let forwarded = [
         ("Host", "inner.test"),
         ("X-Forwarded-Host", "box.test"),
         ("X-Forwarded-Proto", "https"),
         ("X-Forwarded-Prefix", "/a/b"),
     ];
-    let ours = World::with(&[], &format!("[gateway]\nproxies = [\"127.0.0.0/8\"]\nhosts = [\"box.test\"]\n{forward}"));
-    let headers: Vec<_> = said.iter().copied().chain([("Origin", "https://box.test")]).collect();
-    let answer = log_in_with(&ours, &ours.login_code(), &headers);
+    let trusting =
+        World::with(&[], &format!("[gateway]\nproxies = [\"127.0.0.0/8\"]\nhosts = [\"box.test\"]\n{forward}"));
+    let headers: Vec<_> = forwarded.iter().copied().chain([("Origin", "https://box.test")]).collect();
+    let answer = log_in_with(&trusting, &trusting.login_code(), &headers);
     assert_eq!(answer.status, 200, "{}", answer.text());
-    ours.login(&answer);
+    trusting.credentials(&answer);
     let cookie = answer.header("set-cookie").unwrap();
     assert!(cookie.contains("Path=/a/b;") && cookie.ends_with("Secure"), "{cookie}");
-    let user = |name| said.iter().copied().chain([("X-Forwarded-User", name)]).collect::<Vec<_>>();
-    assert_eq!(get(&ours, "/v1/sessions", &user("ann")).status, 200);
-    check_problem(&get(&ours, "/v1/sessions", &user("eve")), 403, "not_allowed");
+    let user = |name| forwarded.iter().copied().chain([("X-Forwarded-User", name)]).collect::<Vec<_>>();
+    assert_eq!(get(&trusting, "/v1/sessions", &user("ann")).status, 200);
+    check_problem(&get(&trusting, "/v1/sessions", &user("eve")), 403, "not_allowed");
     let twice: Vec<_> = user("ann").into_iter().chain([("x-forwarded-user", "ann")]).collect();
-    check_problem(&get(&ours, "/v1/sessions", &twice), 403, "not_allowed");
-    check_problem(&get(&ours, "/v1/sessions", &said), 401, "not_authenticated");
+    check_problem(&get(&trusting, "/v1/sessions", &twice), 403, "not_allowed");
+    check_problem(&get(&trusting, "/v1/sessions", &forwarded), 401, "not_authenticated");
 
-    let nobodys =
+    let distrusting =
         World::with(&[], &format!("[gateway]\nproxies = [\"192.0.2.0/24\"]\nhosts = [\"box.test\"]\n{forward}"));
-    check_problem(&get(&nobodys, "/v1/sessions", &user("ann")), 403, "bad_host");
+    check_problem(&get(&distrusting, "/v1/sessions", &user("ann")), 403, "bad_host");
     let named: Vec<_> = user("ann").into_iter().filter(|(name, _)| *name != "Host").collect();
-    check_problem(&get(&nobodys, "/v1/sessions", &named), 401, "not_authenticated");
-    let answer = log_in_with(&nobodys, &nobodys.login_code(), &named);
-    nobodys.login(&answer);
+    check_problem(&get(&distrusting, "/v1/sessions", &named), 401, "not_authenticated");
+    let answer = log_in_with(&distrusting, &distrusting.login_code(), &named);
+    distrusting.credentials(&answer);
     let cookie = answer.header("set-cookie").unwrap();
     assert!(cookie.contains("Path=/;") && !cookie.contains("Secure"), "{cookie}");
 }
 
-/// Whoever is behind a proxy of ours has tries of its own; whoever only says so has not.
+/// Each client behind a trusted proxy has its own rate limit. A client cannot get one with a forged header.
 #[test]
-fn r50_tries_are_counted_by_the_address_that_can_be_believed() {
+fn r50_login_attempts_are_counted_by_trusted_address() {
     let refused = |world: &World, from: fn(u32) -> String| {
         (0..6).any(|n| log_in_with(world, "wrong", &[("X-Forwarded-For", &from(n))]).status == 429)
     };
@@ -234,7 +234,7 @@ fn r50_tries_are_counted_by_the_address_that_can_be_believed() {
     let behind = || World::with(&[], &format!("[gateway]\nproxies = [\"127.0.0.1/32\"]\n{limits}"));
     assert!(!refused(&behind(), |n| format!("198.51.100.7, 203.0.113.{n}")));
     assert!(refused(&World::with(&[], limits), |n| format!("198.51.100.7, 203.0.113.{n}")));
-    // What the caller wrote stands before what the proxy added, whatever it is.
+    // Addresses before the one that the proxy added come from the client, and do not count.
     assert!(refused(&behind(), |n| format!("203.0.113.{n}, x, 198.51.100.7")));
     assert!(refused(&behind(), |n| format!("203.0.113.{n}, x")));
 }

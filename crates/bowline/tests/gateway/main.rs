@@ -1,11 +1,9 @@
-//! The gateway: the real program, real sockets, any free port; a client written by hand against the protocol.
+//! Tests of the gateway: the real binary on a free port, with a client that implements the protocol independently.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
 
 mod api;
 mod chaos;
-mod counts;
-mod elsewhere;
 mod events;
 mod faults;
 mod flood;
@@ -15,7 +13,9 @@ mod gone;
 mod hostile;
 mod http;
 mod login;
+mod metrics;
 mod older;
+mod other_machine;
 mod refusals;
 mod slow;
 mod viewer;

@@ -1,4 +1,4 @@
-//! Every way to be refused an attachment, as a browser and as a plain program: the same reason, each in a form that it can read.
+//! Every reason to refuse an attach. A program gets it as an HTTP status, a browser as a close code.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::gateway::{World, wait_until};
 use super::http::{self, Response};
 use super::viewer::{Viewer, contains};
-use super::ws::{self, BINARY, Message, Opened, Ws};
+use super::ws::{self, BINARY, Handshake, Message, Ws};
 
-/// The hello of a client that nobody has seen yet.
+/// A hello message; `more` overrides its fields.
 pub(crate) fn hello(client: u64, conn: u64, more: &Value) -> String {
     let id = format!("00000000-0000-4000-8000-{client:012x}");
     let mut hello = json!({"type": "hello", "version": 1, "client": id, "conn": conn, "cursor": null});
@@ -28,7 +28,7 @@ fn attach_path(id: &str) -> String {
     format!("/v1/sessions/{id}/attach")
 }
 
-/// A refusal that says in all places which one it is.
+/// Checks that a response is a refusal with this status and code, in header and body.
 #[track_caller]
 pub(crate) fn check_problem(response: &Response, status: u16, code: &str) {
     assert_eq!((response.status, response.code()), (status, code), "{}", response.text());
@@ -38,7 +38,7 @@ pub(crate) fn check_problem(response: &Response, status: u16, code: &str) {
     assert!(problem["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{problem}");
 }
 
-/// Asks once as a program and once as a page of our own; both hear the same.
+/// Tries to attach as a program and as a page of the same origin. Both must be refused with this status and code.
 #[track_caller]
 fn check_both(world: &World, path: &str, headers: &[(&str, &str)], status: u16, code: &str) {
     check_problem(&ws::open(world.address, path, headers).unwrap().refused(), status, code);
@@ -53,7 +53,7 @@ fn check_browser(world: &World, path: &str, headers: &[(&str, &str)], origin: &s
     assert!(reason.contains(code), "{path} {headers:?}: {reason}");
 }
 
-/// Opens as a program or as a page.
+/// Opens an attach WebSocket as a program or as a page.
 #[track_caller]
 pub(crate) fn open(world: &World, id: &str, browser: bool) -> Ws {
     let origin = origin(world.address);
@@ -61,7 +61,7 @@ pub(crate) fn open(world: &World, id: &str, browser: bool) -> Ws {
     world.attach(id, if browser { &headers } else { &[] }).open()
 }
 
-/// Opens, says hello, and waits for the answer.
+/// Opens a WebSocket, sends a hello, and waits for `attached`.
 #[track_caller]
 pub(crate) fn attached(world: &World, id: &str, browser: bool, hello: &str) -> Ws {
     let mut ws = open(world, id, browser);
@@ -70,7 +70,7 @@ pub(crate) fn attached(world: &World, id: &str, browser: bool, hello: &str) -> W
     ws
 }
 
-/// Reads on until a text of this type.
+/// Reads until a message of this type.
 #[track_caller]
 pub(crate) fn until_type(ws: &mut Ws, kind: &str) -> Value {
     loop {
@@ -88,7 +88,7 @@ pub(crate) fn until_type(ws: &mut Ws, kind: &str) -> Value {
 }
 
 #[test]
-fn r1_r3_what_does_not_exist_is_proven_not_to() {
+fn r1_r3_an_unknown_session_is_404_and_a_bad_name_is_400() {
     let world = World::new();
     let bearer = world.bearer();
     let auth = [("Authorization", bearer.as_str())];
@@ -105,11 +105,11 @@ fn r1_r3_what_does_not_exist_is_proven_not_to() {
 }
 
 #[test]
-fn r1_r48_nobody_unknown_gets_in() {
+fn r1_r48_attaching_needs_valid_credentials() {
     let world = World::new();
     let path = attach_path(&world.shell("cat"));
     let expired = world.ok(&["token", "create", "--name", "short", "--scope", "admin", "--ttl", "1s"]);
-    wait_until("the token is over", || {
+    wait_until("the token has expired", || {
         (world.call_as(&expired, "GET", "/v1/sessions", &Value::Null).status == 401).then_some(())
     });
     let (wrong, expired) = (format!("{}x", world.bearer()), format!("Bearer {expired}"));
@@ -124,36 +124,36 @@ fn r1_r48_nobody_unknown_gets_in() {
         check_both(&world, &path, &headers, 401, "not_authenticated");
     }
     check_both(&world, &path, &[("Cookie", "bowline_x=y"), ("Bowline-Key", &key)], 401, "not_authenticated");
-    // A WebSocket of a page has no headers of its own: the key comes in the hello, or it was for nothing.
+    // A page cannot set headers on a WebSocket: its key must be in the hello.
     for (n, more) in [json!({}), json!({"key": "x"}), json!({"key": null}), json!({"key": [key]})].iter().enumerate() {
         for browser in [true, false] {
-            let mut ws = half_open(&world, &path, &cookie, browser);
+            let mut ws = open_with_cookie(&world, &path, &cookie, browser);
             ws.send_text(&hello(n as u64, 1, more)).unwrap();
             let (code, reason) = ws.until_close();
             assert_eq!(code, 4401, "{reason}");
             assert!(reason.contains("not_authenticated"), "{reason}");
         }
     }
-    let mut ws = half_open(&world, &path, &cookie, true);
+    let mut ws = open_with_cookie(&world, &path, &cookie, true);
     ws.send_text(&hello(9, 1, &json!({"key": key}))).unwrap();
     assert_eq!(until_type(&mut ws, "attached")["you"]["write"], true);
     let unknown = attach_path("aaaaaaaaaaaa");
-    let mut ws = half_open(&world, &unknown, &cookie, true);
+    let mut ws = open_with_cookie(&world, &unknown, &cookie, true);
     ws.send_text(&hello(9, 1, &json!({"key": key}))).unwrap();
-    assert_eq!(ws.until_close().0, 4404, "existence is told to those who are known");
-    let mut ws = half_open(&world, &unknown, &cookie, true);
+    assert_eq!(ws.until_close().0, 4404, "only an authenticated client learns that a session does not exist");
+    let mut ws = open_with_cookie(&world, &unknown, &cookie, true);
     ws.send_text(&hello(9, 1, &json!({}))).unwrap();
     assert_eq!(ws.until_close().0, 4401);
 }
 
-fn half_open(world: &World, path: &str, cookie: &str, browser: bool) -> Ws {
+fn open_with_cookie(world: &World, path: &str, cookie: &str, browser: bool) -> Ws {
     let origin = origin(world.address);
     let headers = [("Cookie", cookie), ("Origin", &origin)];
     ws::open(world.address, path, if browser { &headers } else { &headers[..1] }).unwrap().open()
 }
 
 #[test]
-fn r49_other_names_and_other_pages_are_kept_out() {
+fn r49_foreign_hosts_and_origins_are_refused() {
     let world = World::new();
     let bearer = world.bearer();
     let id = world.shell("cat");
@@ -171,7 +171,7 @@ fn r49_other_names_and_other_pages_are_kept_out() {
             check_problem(&refused, 403, "bad_origin");
         }
     }
-    // DNS rebinding: the browser takes the other page's name for ours, and its Origin agrees.
+    // DNS rebinding: the name of the other page resolves to this gateway, so Host and Origin agree.
     let user = format!("user@{}", world.address);
     for host in ["evil.test", &format!("evil.test:{port}"), "", "127.0.0.1.evil.test", &user, "[::", "192.0.2.1"] {
         let headers = [("Authorization", bearer.as_str()), ("Host", host)];
@@ -191,10 +191,10 @@ fn r49_other_names_and_other_pages_are_kept_out() {
 }
 
 #[test]
-fn r48_a_reader_looks_and_changes_nothing() {
+fn r48_a_read_only_token_can_watch_and_change_nothing() {
     let world = World::new();
     let id = world.shell("stty -echo; echo ready; while read -r line; do echo \"got $line\"; done");
-    wait_until("it is ready", || contains(&world.log_of(&id), "ready").then_some(()));
+    wait_until("the program is ready", || contains(&world.log_of(&id), "ready").then_some(()));
     let token = world.new_token("look", "read");
     let mut viewer = Viewer::new(world.address, &token, &id, 1);
     viewer
@@ -227,7 +227,7 @@ fn r48_a_reader_looks_and_changes_nothing() {
 }
 
 #[test]
-fn r1_a_hello_is_needed_soon_and_in_a_version_that_is_spoken() {
+fn r1_a_hello_must_come_in_time_and_in_a_known_version() {
     let world = World::with(&[], "[gateway.limits]\nhello_within = \"300ms\"\n");
     let id = world.shell("cat");
     for browser in [true, false] {
@@ -260,14 +260,14 @@ fn r1_a_hello_is_needed_soon_and_in_a_version_that_is_spoken() {
             assert_eq!((code, reason.is_empty()), (4400, false), "{malformed}");
         }
     }
-    // None offered is no mistake: our own protocol is the only one.
+    // Other subprotocols beside ours are accepted.
     let mut ws = world.attach(&id, &[("Sec-WebSocket-Protocol", "chat, bowline.v1")]).open();
     ws.send_text(&hello(2, 1, &json!({}))).unwrap();
     until_type(&mut ws, "attached");
 }
 
 #[test]
-fn r1_a_client_that_comes_again_ends_its_own_older_connection() {
+fn r1_a_newer_connection_of_a_client_replaces_the_older() {
     let world = World::new();
     let id = world.shell("cat");
     for browser in [true, false] {
@@ -275,7 +275,7 @@ fn r1_a_client_that_comes_again_ends_its_own_older_connection() {
         let mut second = attached(&world, &id, browser, &hello(client, 2, &json!({})));
         let mut first = open(&world, &id, browser);
         first.send_text(&hello(client, 1, &json!({}))).unwrap();
-        assert_eq!(first.until_close().0, 4409, "it was dialled before the one that is here");
+        assert_eq!(first.until_close().0, 4409, "a connection with a lower number is refused");
         let _third = attached(&world, &id, browser, &hello(client, 3, &json!({})));
         let (code, reason) = second.until_close();
         assert_eq!((code, reason.is_empty()), (4409, false));
@@ -283,28 +283,28 @@ fn r1_a_client_that_comes_again_ends_its_own_older_connection() {
 }
 
 #[test]
-fn r49_attempts_and_streams_are_counted() {
+fn r49_attempts_and_streams_are_limited() {
     let world = World::with(&[], "[gateway.limits]\nattach_rate = 1\n");
     let id = world.shell("cat");
     let bearer = world.bearer();
     let auth = [("Authorization", bearer.as_str())];
-    let refused = wait_until("it was once too often", || match world.attach(&id, &[]) {
-        Opened::Open(_) => None,
-        Opened::Refused(response) => Some(response),
+    let refused = wait_until("the rate limit is reached", || match world.attach(&id, &[]) {
+        Handshake::Open(_) => None,
+        Handshake::Refused(response) => Some(response),
     });
     check_problem(&refused, 429, "too_many");
     let seconds = refused.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
     assert!(seconds.is_some_and(|seconds| seconds >= 1), "{seconds:?}");
     let page = [auth[0], ("Origin", &*origin(world.address))];
-    let reason = wait_until("a page is told, too", || match ws::open(world.address, &attach_path(&id), &page) {
-        Ok(Opened::Open(mut ws)) => {
-            ws.send_text("{}").unwrap(); // if it was let in, it is not for long
+    let reason = wait_until("a page is refused, too", || match ws::open(world.address, &attach_path(&id), &page) {
+        Ok(Handshake::Open(mut ws)) => {
+            ws.send_text("{}").unwrap(); // if it was accepted, this ends it
             Some(ws.until_close()).filter(|(code, _)| *code == 4429)
         }
         other => panic!("{other:?}"),
     });
     assert!(reason.1.contains("retry_after=") && reason.1.contains("too_many"), "{}", reason.1);
-    assert_eq!(world.call("GET", "/v1/sessions", &Value::Null).status, 200, "other calls are not counted");
+    assert_eq!(world.call("GET", "/v1/sessions", &Value::Null).status, 200, "other requests are not limited");
 
     let world = World::with(&[], "[gateway.limits]\nstreams_per_token = 2\nstreams = 3\n");
     let id = world.shell("cat");
@@ -316,18 +316,18 @@ fn r49_attempts_and_streams_are_counted() {
     let three = ws::open(world.address, &attach_path(&id), &[("Authorization", &other)]).unwrap().open();
     check_both(&world, &attach_path(&id), &[("Authorization", &other)], 429, "too_many");
     drop((one, three));
-    wait_until("the places are given back", || match world.attach(&id, &[]) {
-        Opened::Open(_) => Some(()),
-        Opened::Refused(response) => {
+    wait_until("streams are accepted again", || match world.attach(&id, &[]) {
+        Handshake::Open(_) => Some(()),
+        Handshake::Refused(response) => {
             assert_eq!(response.status, 429);
             None
         }
     });
 }
 
-/// Host, Origin, rate, version, auth, scope, existence: who is wrong in several ways hears of the first.
+/// Checks are made in this order, and the first that fails is reported: Host, Origin, rate, version, auth, scope, existence.
 #[test]
-fn r1_checks_come_in_order() {
+fn r1_checks_are_made_in_order() {
     let world = World::with(&[], "[gateway.limits]\nattach_rate = 1\n");
     let id = world.shell("cat");
     let evil = "http://evil.test";
@@ -335,23 +335,23 @@ fn r1_checks_come_in_order() {
     let unknown = attach_path("aaaaaaaaaaaa");
     let wrong = ("Authorization", "Bearer x");
     let exhaust = || {
-        wait_until("the rate is used up", || matches!(world.attach(&id, &[]), Opened::Refused(_)).then_some(()));
+        wait_until("the rate is used up", || matches!(world.attach(&id, &[]), Handshake::Refused(_)).then_some(()));
     };
     exhaust();
     check_browser(&world, &unknown, &[wrong, ("Host", "evil.test:1")], evil, 403, "bad_host");
     check_browser(&world, &unknown, &[wrong], evil, 403, "bad_origin");
-    wait_until("rate goes before auth", || {
+    wait_until("rate is checked before auth", || {
         exhaust();
         let refused = ws::open(world.address, &unknown, &[wrong]).unwrap().refused();
         (refused.code() == "too_many").then_some(())
     });
     let older = ("Sec-WebSocket-Protocol", "bowline.v0");
-    wait_until("rate goes before the version", || {
+    wait_until("rate is checked before the version", || {
         exhaust();
         let refused = ws::open(world.address, &unknown, &[wrong, older]).unwrap().refused();
         (refused.code() == "too_many").then_some(())
     });
-    wait_until("the version goes before auth", || {
+    wait_until("the version is checked before auth", || {
         let refused = ws::open(world.address, &unknown, &[wrong, older]).unwrap().refused();
         (refused.code() == "no_version").then_some(())
     });
@@ -369,7 +369,7 @@ fn r1_checks_come_in_order() {
 }
 
 #[test]
-fn r4_routing_errors_are_http_for_everybody() {
+fn r4_routing_errors_are_http_for_programs_and_pages() {
     let world = World::new();
     let id = world.shell("cat");
     let (ours, bearer) = (origin(world.address), world.bearer());
@@ -405,7 +405,7 @@ fn r4_routing_errors_are_http_for_everybody() {
 }
 
 #[test]
-fn r1_a_message_that_is_too_big_is_not_taken() {
+fn r1_a_message_over_the_limit_is_refused() {
     let world = World::with(&[], "[gateway.limits]\nmessage = \"128K\"\n");
     let id = world.shell("cat");
     for browser in [true, false] {

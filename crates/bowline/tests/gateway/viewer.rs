@@ -1,4 +1,4 @@
-//! A viewer of one session over its many connections, written against the protocol alone.
+//! A viewer of one session, over many connections, that implements the protocol independently of the client crate.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::gateway::PATIENCE;
-use super::ws::{self, BINARY, Message, Opened, Ws};
+use super::ws::{self, BINARY, Handshake, Message, Ws};
 
 /// How a connection, or the attempt to make one, ended.
 #[derive(Debug, PartialEq)]
 pub(crate) enum End {
-    /// It broke.
+    /// Without a close frame.
     Cut,
-    /// It was closed.
+    /// With a close frame: code and reason.
     Closed(u16, String),
-    /// The upgrade was refused.
+    /// The upgrade was refused with an HTTP status.
     Refused(u16),
 }
 
-/// One client: what it has seen and typed, over all its connections.
+/// One client: its output and input over all its connections.
 pub(crate) struct Viewer {
     address: SocketAddr,
     path: String,
@@ -29,26 +29,27 @@ pub(crate) struct Viewer {
     conn: u64,
     pub(crate) ws: Option<Ws>,
     pub(crate) cursor: Option<(String, u64)>,
-    /// All output from the first offset on.
+    /// All output from offset `first` on.
     pub(crate) output: Vec<u8>,
-    /// Where `output` begins.
     pub(crate) first: u64,
     acked: u64,
-    /// Everything typed so far, and how much of it was sent on this connection.
+    /// All input so far.
     typed: Vec<u8>,
+    /// How much of `typed` was sent on this connection.
     sent: usize,
-    /// Input that the session has taken.
-    pub(crate) taken: usize,
-    /// After each dial, the last line that was taken is sent once more: it must not be read twice.
+    /// How much of `typed` the session has accepted.
+    pub(crate) accepted: usize,
+    /// Whether to send the last accepted line again after each dial. The session must ignore it.
     pub(crate) repeats: bool,
     pub(crate) verdicts: Vec<String>,
     pub(crate) exit: Option<Value>,
-    /// Bytes of output and snapshots that came, over all connections.
+    /// Bytes of output and snapshots, over all connections.
     pub(crate) received: u64,
-    /// The newest snapshot, and how much of it has yet to come.
+    /// The newest snapshot.
     pub(crate) snapshot: Vec<u8>,
+    /// Bytes of it that are not received yet.
     snapshot_left: u64,
-    /// Texts other than those that are handled here.
+    /// Messages that the viewer does not handle itself.
     pub(crate) texts: Vec<Value>,
 }
 
@@ -67,7 +68,7 @@ impl Viewer {
             acked: 0,
             typed: Vec::new(),
             sent: 0,
-            taken: 0,
+            accepted: 0,
             repeats: false,
             verdicts: Vec::new(),
             exit: None,
@@ -78,22 +79,22 @@ impl Viewer {
         }
     }
 
-    /// Types something; it goes out with the next step, and again until it is taken.
+    /// Queues input. It is sent with the next step, and again on each connection until it is accepted.
     pub(crate) fn type_in(&mut self, text: &str) {
         self.typed.extend_from_slice(text.as_bytes());
     }
 
-    /// Opens a connection and says hello.
-    pub(crate) fn dial(&mut self, quiet_for: Duration) -> Result<(), End> {
-        self.dial_with(quiet_for, json!({"lag": "wait"}))
+    /// Opens a connection and sends the hello.
+    pub(crate) fn dial(&mut self, silence: Duration) -> Result<(), End> {
+        self.dial_with(silence, json!({"lag": "wait"}))
     }
 
-    /// With more in the hello.
-    pub(crate) fn dial_with(&mut self, quiet_for: Duration, more: Value) -> Result<(), End> {
+    /// With additional fields in the hello.
+    pub(crate) fn dial_with(&mut self, silence: Duration, more: Value) -> Result<(), End> {
         self.conn += 1;
-        let mut ws = match ws::open_within(quiet_for, self.address, &self.path, &[("Authorization", &self.bearer)]) {
-            Ok(Opened::Open(ws)) => ws,
-            Ok(Opened::Refused(response)) => return Err(End::Refused(response.status)),
+        let mut ws = match ws::open_within(silence, self.address, &self.path, &[("Authorization", &self.bearer)]) {
+            Ok(Handshake::Open(ws)) => ws,
+            Ok(Handshake::Refused(response)) => return Err(End::Refused(response.status)),
             Err(_) => return Err(End::Cut),
         };
         let cursor = self.cursor.as_ref().map(|(epoch, offset)| json!({"epoch": epoch, "offset": offset}));
@@ -102,14 +103,14 @@ impl Viewer {
         for (name, value) in more.as_object().cloned().unwrap_or_default() {
             hello[name] = value;
         }
-        let said = ws.stream.set_read_timeout(Some(quiet_for)).and_then(|()| ws.send_text(&hello.to_string()));
-        said.map_err(|_| End::Cut)?;
+        let sent = ws.stream.set_read_timeout(Some(silence)).and_then(|()| ws.send_text(&hello.to_string()));
+        sent.map_err(|_| End::Cut)?;
         self.ws = Some(ws);
-        self.sent = usize::MAX; // nothing is sent before `attached` tells from where
+        self.sent = usize::MAX; // no input is sent before `attached` says where to start
         Ok(())
     }
 
-    /// Takes the next message.
+    /// Handles the next message.
     pub(crate) fn step(&mut self) -> Result<(), End> {
         self.send_typed().map_err(|_| End::Cut)?;
         let ws = self.ws.as_mut().ok_or(End::Cut)?;
@@ -135,19 +136,21 @@ impl Viewer {
         match payload[0] {
             1 => {
                 let offset = u64::from_be_bytes(*payload[1..].first_chunk().unwrap());
-                let (_, next) = self.cursor.as_mut().expect("a place");
-                assert_eq!(offset, *next, "output has a hole or a repeat");
+                let (_, next) = self.cursor.as_mut().expect("output before `attached`");
+                assert_eq!(offset, *next, "output is missing or repeated");
                 *next += payload.len() as u64 - 9;
                 self.output.extend_from_slice(&payload[9..]);
                 if *next - self.acked >= 16 << 10 { self.ack() } else { Ok(()) }
             }
             2 => {
                 self.snapshot.extend_from_slice(&payload[1..]);
-                self.snapshot_left =
-                    self.snapshot_left.checked_sub(payload.len() as u64 - 1).expect("no more than said");
+                self.snapshot_left = self
+                    .snapshot_left
+                    .checked_sub(payload.len() as u64 - 1)
+                    .expect("the snapshot is longer than announced");
                 if self.snapshot_left == 0 { self.ack() } else { Ok(()) }
             }
-            other => panic!("kind {other} from the server"),
+            other => panic!("the server sent a payload of type {other}"),
         }
     }
 
@@ -168,21 +171,21 @@ impl Viewer {
                 match &self.cursor {
                     None => self.first = offset,
                     Some(cursor) if message["verdict"] == "exact" => assert_eq!(*cursor, (epoch.to_owned(), offset)),
-                    Some(cursor) => panic!("no exact resume from {cursor:?}: {message}"),
+                    Some(cursor) => panic!("not resumed exactly from {cursor:?}: {message}"),
                 }
                 self.cursor = Some((epoch.to_owned(), offset));
                 self.acked = offset;
                 self.expect_snapshot(message["snapshot"]["bytes"].as_u64().unwrap_or(0));
                 match message["input"].as_u64() {
-                    Some(taken) => self.taken = taken as usize,
-                    // It has ended, and nothing can be typed any more; what it took is in its log.
-                    None if message["session"]["state"] != "running" => self.taken = self.typed.len(),
-                    // The session never heard of this client: its first dials did not get that far.
-                    None => assert_eq!(self.taken, 0, "the client was forgotten"),
+                    Some(accepted) => self.accepted = accepted as usize,
+                    // An ended session accepts no input; what it accepted before is in its log.
+                    None if message["session"]["state"] != "running" => self.accepted = self.typed.len(),
+                    // The session does not know this client, because no hello has reached it before.
+                    None => assert_eq!(self.accepted, 0, "the session forgot the client"),
                 }
-                self.sent = self.taken;
+                self.sent = self.accepted;
                 if self.repeats && message["session"]["state"] == "running" {
-                    self.sent = self.line_before(self.taken);
+                    self.sent = self.line_before(self.accepted);
                 }
             }
             "snapshot" => {
@@ -192,14 +195,14 @@ impl Viewer {
                 }
                 self.expect_snapshot(message["bytes"].as_u64().unwrap());
             }
-            "ack" => self.taken = message["input"].as_u64().unwrap() as usize,
+            "ack" => self.accepted = message["input"].as_u64().unwrap() as usize,
             "ping" => self.send(&json!({"type": "pong", "n": message["n"]}))?,
             "pong" => {}
             "exit" => {
                 assert_eq!(
                     message["offset"].as_u64(),
                     self.cursor.as_ref().map(|cursor| cursor.1),
-                    "exit before the end"
+                    "exit before the last byte of output"
                 );
                 self.exit = Some(message);
             }
@@ -218,7 +221,7 @@ impl Viewer {
         if self.sent >= self.typed.len() {
             return Ok(());
         }
-        // A frame for each line.
+        // One frame for each line.
         for line in self.typed[self.sent..].split_inclusive(|byte| *byte == b'\n') {
             let mut payload = vec![3];
             payload.extend_from_slice(&(self.sent as u64).to_be_bytes());
@@ -229,28 +232,27 @@ impl Viewer {
         Ok(())
     }
 
-    /// Where the line that ends at or around a byte begins.
+    /// The start of the line that contains the byte before `at`.
     fn line_before(&self, at: usize) -> usize {
         let before = &self.typed[..at.saturating_sub(1)];
         before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
     }
 
-    /// Lines that were typed and are not taken yet.
-    pub(crate) fn lines_untaken(&self) -> usize {
-        self.typed[self.taken..].iter().filter(|byte| **byte == b'\n').count()
+    /// The number of lines that were typed but not accepted.
+    pub(crate) fn unacknowledged_lines(&self) -> usize {
+        self.typed[self.accepted..].iter().filter(|byte| **byte == b'\n').count()
     }
 
-    /// Goes on until the fact holds. The server's pings alone keep nothing waiting forever.
+    /// Handles messages until `fact` holds. Has a deadline, because the server's pings would keep it waiting forever.
     #[track_caller]
     pub(crate) fn until(&mut self, what: &str, mut fact: impl FnMut(&Viewer) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !fact(self) {
-            assert!(Instant::now() < deadline, "never came: {what}");
+            assert!(Instant::now() < deadline, "waited in vain for: {what}");
             self.step().unwrap_or_else(|end| panic!("{end:?} before: {what}"));
         }
     }
 
-    /// Goes on until the output has this.
     #[track_caller]
     pub(crate) fn until_output(&mut self, text: &str) {
         self.until(text, |viewer| contains(&viewer.output, text));

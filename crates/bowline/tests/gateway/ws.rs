@@ -1,4 +1,4 @@
-//! A WebSocket client by hand, so that a test can send what no library would.
+//! A minimal WebSocket client that can send frames that no library would.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::gateway::PATIENCE;
 use super::http::{self, Response};
 
-/// A message of the server's.
+/// A message from the server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Message {
     Text(String),
@@ -27,46 +27,46 @@ pub(crate) struct Ws {
     buf: Vec<u8>,
 }
 
-/// What a handshake led to.
+/// The result of a handshake.
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub(crate) enum Handshake {
     Open(Ws),
     Refused(Response),
 }
 
-impl Opened {
+impl Handshake {
     #[track_caller]
     pub(crate) fn open(self) -> Ws {
         match self {
-            Opened::Open(ws) => ws,
-            Opened::Refused(response) => panic!("refused: {} {}", response.status, response.text()),
+            Handshake::Open(ws) => ws,
+            Handshake::Refused(response) => panic!("refused: {} {}", response.status, response.text()),
         }
     }
 
     #[track_caller]
     pub(crate) fn refused(self) -> Response {
         match self {
-            Opened::Refused(response) => response,
-            Opened::Open(_) => panic!("it was accepted"),
+            Handshake::Refused(response) => response,
+            Handshake::Open(_) => panic!("the handshake was accepted"),
         }
     }
 }
 
-/// Asks for a WebSocket.
-pub(crate) fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> io::Result<Opened> {
+/// Opens a WebSocket.
+pub(crate) fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> io::Result<Handshake> {
     open_within(PATIENCE, address, path, headers)
 }
 
-/// The same, over a network that may say nothing: after this long, it is given up.
+/// The same with another read timeout, for networks that lose data.
 pub(crate) fn open_within(
-    quiet_for: Duration,
+    silence: Duration,
     address: SocketAddr,
     path: &str,
     headers: &[(&str, &str)],
-) -> io::Result<Opened> {
+) -> io::Result<Handshake> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(quiet_for))?;
+    stream.set_read_timeout(Some(silence))?;
     let mut head = format!("GET {path} HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n");
     head += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
@@ -90,12 +90,12 @@ pub(crate) fn open_within(
     let response = http::parse(&answer).ok_or(io::ErrorKind::InvalidData)?;
     if response.status == 101 {
         assert_eq!(response.header("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-        return Ok(Opened::Open(Ws { stream, buf: Vec::new() }));
+        return Ok(Handshake::Open(Ws { stream, buf: Vec::new() }));
     }
     let length = response.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
-    Ok(Opened::Refused(Response { body, ..response }))
+    Ok(Handshake::Refused(Response { body, ..response }))
 }
 
 impl Ws {
@@ -108,10 +108,10 @@ impl Ws {
         self.send(TEXT, text.as_bytes())
     }
 
-    /// The next message; none at the end of the connection. Pings are answered.
+    /// The next message; `None` at the end of the connection. Answers pings.
     pub(crate) fn next(&mut self) -> io::Result<Option<Message>> {
         loop {
-            if let Some((opcode, payload)) = self.take() {
+            if let Some((opcode, payload)) = self.take_frame() {
                 match opcode {
                     1 => return Ok(Some(Message::Text(String::from_utf8(payload).expect("UTF-8")))),
                     2 => return Ok(Some(Message::Binary(payload))),
@@ -123,7 +123,7 @@ impl Ws {
                     }
                     9 => self.send(10, &payload)?,
                     10 => {}
-                    other => panic!("opcode {other} from the server"),
+                    other => panic!("the server sent opcode {other}"),
                 }
                 continue;
             }
@@ -135,29 +135,30 @@ impl Ws {
         }
     }
 
-    /// Reads on until the server closes; its code and reason.
+    /// Reads until the server closes. Returns its code and reason.
     #[track_caller]
     pub(crate) fn until_close(&mut self) -> (u16, String) {
         loop {
             match self.next() {
                 Ok(Some(Message::Close(code, reason))) => return (code, reason),
                 Ok(Some(_)) => {}
-                other => panic!("no close came: {other:?}"),
+                other => panic!("expected a close frame, got {other:?}"),
             }
         }
     }
 
-    fn take(&mut self) -> Option<(u8, Vec<u8>)> {
+    /// Removes the first complete frame from the buffer.
+    fn take_frame(&mut self) -> Option<(u8, Vec<u8>)> {
         let first = *self.buf.first()?;
         let short = *self.buf.get(1)?;
-        assert!(short & 0x80 == 0, "a server masks nothing");
+        assert!(short & 0x80 == 0, "the server sent a masked frame");
         let (len, head) = match short {
             126 => (u16::from_be_bytes(*self.buf.get(2..4)?.first_chunk()?) as usize, 4),
             127 => (u64::from_be_bytes(*self.buf.get(2..10)?.first_chunk()?) as usize, 10),
             len => (usize::from(len), 2),
         };
         let payload = self.buf.get(head..head + len)?.to_vec();
-        assert!(first & 0x80 != 0, "the gateway fragments nothing");
+        assert!(first & 0x80 != 0, "the gateway sent a fragment");
         self.buf.drain(..head + len);
         Some((first & 0x0f, payload))
     }

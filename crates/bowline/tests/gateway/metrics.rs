@@ -1,4 +1,4 @@
-//! What `/metrics` tells, and whom.
+//! `/metrics`: its values, and who may read them.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::http;
 use super::refusals::check_problem;
 use super::viewer::Viewer;
 
-/// The number of a series, named as it is written; 0 where there is none.
-pub(crate) fn counted(world: &World, series: &str) -> f64 {
+/// The value of a series, given with its labels; 0 if it does not exist.
+pub(crate) fn metric(world: &World, series: &str) -> f64 {
     let all = world.call("GET", "/metrics", &Value::Null);
     assert_eq!(all.status, 200, "{}", all.text());
     let text = all.text();
@@ -19,26 +19,26 @@ pub(crate) fn counted(world: &World, series: &str) -> f64 {
 }
 
 #[test]
-fn r46_what_happens_is_counted() {
+fn r46_metrics_count_sessions_attaches_and_refusals() {
     let world = World::new();
     let id = world.shell("exec cat");
     let ended = world.shell("exit 3");
     let mut viewer = Viewer::new(world.address, &world.token, &id, 1);
     viewer.dial(Duration::from_secs(30)).unwrap();
-    viewer.until("it is attached", |viewer| viewer.cursor.is_some());
-    assert_eq!(counted(&world, "bowline_attachments"), 1.0);
+    viewer.until("the viewer is attached", |viewer| viewer.cursor.is_some());
+    assert_eq!(metric(&world, "bowline_attachments"), 1.0);
     viewer.type_in("again\n");
     viewer.until_output("again\r\nagain\r\n");
     viewer.ws = None;
-    wait_until("it is gone", || (counted(&world, "bowline_attachments") == 0.0).then_some(()));
+    wait_until("the viewer is gone", || (metric(&world, "bowline_attachments") == 0.0).then_some(()));
     viewer.dial(Duration::from_secs(30)).unwrap();
-    viewer.until("it is back", |viewer| viewer.verdicts.len() == 2);
+    viewer.until("the viewer is attached again", |viewer| viewer.verdicts.len() == 2);
     check_problem(&world.call("GET", "/v1/sessions/nobody", &Value::Null), 404, "unknown_session");
-    wait_until("one has ended", || {
+    wait_until("one session has ended", || {
         let info = world.call("GET", &format!("/v1/sessions/{ended}"), &Value::Null).json();
         (info["state"] == "exited").then_some(())
     });
-    for (series, number) in [
+    for (series, value) in [
         (r#"bowline_sessions{state="running"}"#, 1.0),
         (r#"bowline_sessions{state="exited"}"#, 1.0),
         (r#"bowline_sessions{state="lost"}"#, 0.0),
@@ -49,19 +49,19 @@ fn r46_what_happens_is_counted() {
         (r#"bowline_resume_seconds_bucket{le="+Inf"}"#, 2.0),
         ("bowline_attachments", 1.0),
     ] {
-        assert_eq!(counted(&world, series), number, "{series}");
+        assert_eq!(metric(&world, series), value, "{series}");
     }
-    assert!(counted(&world, "bowline_output_bytes_total") >= viewer.received as f64);
+    assert!(metric(&world, "bowline_output_bytes_total") >= viewer.received as f64);
 }
 
 #[test]
-fn r48_strangers_count_nothing_unless_it_is_so_configured() {
+fn r48_metrics_need_a_token_unless_configured_otherwise() {
     let world = World::new();
-    let ask = |world: &World| http::request(world.address, "GET", "/metrics", &[], b"").unwrap();
-    check_problem(&ask(&world), 401, "not_authenticated");
+    let get_metrics = |world: &World| http::request(world.address, "GET", "/metrics", &[], b"").unwrap();
+    check_problem(&get_metrics(&world), 401, "not_authenticated");
     let reader = world.new_token("reader", "read");
     let read = world.call_as(&reader, "GET", "/metrics", &Value::Null);
     assert_eq!((read.status, read.header("content-type")), (200, Some("text/plain; version=0.0.4")));
     let open = World::with(&[], "[gateway]\nopen_metrics = true\n");
-    assert_eq!(ask(&open).status, 200);
+    assert_eq!(get_metrics(&open).status, 200);
 }

@@ -1,4 +1,4 @@
-//! Another machine's session in a shared home: shown, never touched.
+//! Sessions of another machine in a shared home directory: they are listed but cannot be changed.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use super::gateway::{World, signal, wait_until};
 use super::refusals::{check_problem, origin};
 use super::viewer::contains;
-use super::ws::Opened;
+use super::ws::Handshake;
 
 #[test]
-fn r21_another_machines_session_is_shown_and_not_touched() {
+fn r21_a_session_of_another_machine_is_listed_and_cannot_be_changed() {
     let world = World::new();
     let id = world.shell("echo far away; exec cat");
     let dir = world.session_dir(&id);
     let has_screen = || std::fs::read(dir.join("screen")).is_ok_and(|screen| contains(&screen, "far away"));
-    wait_until("its screen is written", || has_screen().then_some(()));
-    // Its process is not of this machine, and nobody here can know whether it lives.
+    wait_until("the screen is saved", || has_screen().then_some(()));
+    // From here, this machine cannot know whether the process is running.
     signal(world.session_pid(&id), Signal::KILL);
     let mut meta: Value = serde_json::from_slice(&std::fs::read(dir.join("meta.json")).unwrap()).unwrap();
     meta["host"] = json!("far-away");
@@ -42,7 +42,7 @@ fn r21_another_machines_session_is_shown_and_not_touched() {
         check_problem(&refused, 403, "not_allowed");
         assert!(refused.text().contains("far-away"), "{}", refused.text());
     }
-    let Opened::Refused(refused) = world.attach(&id, &[]) else { panic!("it was let in") };
+    let Handshake::Refused(refused) = world.attach(&id, &[]) else { panic!("the attach was accepted") };
     check_problem(&refused, 403, "not_allowed");
     let (code, _) = world.attach(&id, &[("Origin", &origin(world.address))]).open().until_close();
     assert_eq!(code, 4403);
