@@ -23,7 +23,7 @@ import { Driver } from "./driver.js";
 import type { Environment, TargetBuilder } from "./environment.js";
 import type { ConnectionError, ConnectionState } from "./state.js";
 
-/** What happens in the session. Apply it to the terminal in the order of the calls. Every callback is optional. */
+/** Callbacks, in the order in which they must be applied to the terminal. All of them are optional. */
 export interface TerminalCallbacks {
   /** Called once for each change of state. */
   state?(state: ConnectionState): void;
@@ -56,7 +56,6 @@ export interface TerminalCallbacks {
   notify?(title: string, body: string): void;
   /** The program printed a link. `open` if it looks like a login page that the program waits for. */
   url?(url: string, open: boolean): void;
-  /** The bell rang. */
   bell?(): void;
   /** The attached clients changed. `you` is what this viewer may do, and whether it owns the size. */
   presence?(clients: readonly Present[], you: You): void;

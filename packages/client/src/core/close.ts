@@ -7,7 +7,7 @@ export const NORMAL = 1000;
 export const ABNORMAL = 1006;
 /** A malformed request, hello or name. */
 export const MALFORMED = 4400;
-/** No hello in time, or no sign of life. */
+/** No hello in time, or no message for too long. */
 export const SILENT = 4408;
 /** The same client attached again on a newer connection. */
 export const SUPERSEDED = 4409;
@@ -54,21 +54,21 @@ export function classify(closed: Closed): Class {
       return { class: "transient" };
     case "refused":
       if (closed.ours && closed.status >= 400 && closed.status <= 499)
-        return ofStatus(closed.status, closed.retryAfter);
+        return classifyStatus(closed.status, closed.retryAfter);
       return transient(closed.retryAfter);
     case "code":
-      return ofCode(closed.code, closed.reason, closed.done);
+      return classifyCode(closed.code, closed.reason, closed.done);
   }
 }
 
-function ofCode(code: number, reason: string, done: boolean): Class {
+function classifyCode(code: number, reason: string, done: boolean): Class {
   if (code === NORMAL && done) return { class: "ended" };
   if (code === 1002 || code === 1003 || (code >= 1007 && code <= 1009)) return { class: "permanent", kind: "protocol" };
-  if (code >= 4400 && code <= 4499) return ofStatus(code - 4000, retryAfter(reason));
+  if (code >= 4400 && code <= 4499) return classifyStatus(code - 4000, retryAfter(reason));
   return { class: "transient" };
 }
 
-function ofStatus(status: number, notBefore: number | undefined): Class {
+function classifyStatus(status: number, notBefore: number | undefined): Class {
   switch (status) {
     case 400:
       return { class: "permanent", kind: "protocol" };
