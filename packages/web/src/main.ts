@@ -1,32 +1,35 @@
-/** The start: the login code leaves the address bar before anything else, then the app appears. */
+/** The entry point: removes a login code from the address bar before anything else, then mounts the app. */
 import { mount } from "svelte";
 import App from "./app/App.svelte";
-import { nameOf, needWords } from "./session/words.ts";
+import { attentionText, nameOf } from "./session/text.ts";
 import { settings } from "./state/device.svelte.ts";
 import { gateway } from "./state/gateway.svelte.ts";
-import { notice } from "./state/notices.svelte.ts";
+import { showNotice } from "./state/notices.svelte.ts";
 import { page } from "./state/page.svelte.ts";
 import { hrefOf, loginCode } from "./state/route.ts";
-import { keepShell } from "./state/shell.ts";
+import { registerServiceWorker } from "./state/updates.ts";
 import "./app/style.css";
 
 const code = loginCode(location.hash);
-if (code !== undefined) page.forgetCode();
+if (code !== undefined) page.removeLoginCode();
 page.start();
-gateway.onNeed = (session, need) => {
-  if (need.kind === "bell" && !settings.bellNotice) return;
-  notice(nameOf(session), { body: needWords(need, session), href: hrefOf({ name: "session", id: session.id }) });
+gateway.onAttention = (session, reason) => {
+  if (reason.kind === "bell" && !settings.bellNotice) return;
+  showNotice(nameOf(session), {
+    body: attentionText(reason, session),
+    href: hrefOf({ name: "session", id: session.id }),
+  });
 };
 void gateway.start(code);
 const target = document.getElementById("app");
 if (target) mount(App, { target });
 
-// A link that is opened in a tab where the app already runs changes the fragment alone.
+// Opening a login link in a tab that already runs the app changes only the fragment.
 addEventListener("hashchange", () => {
   const next = loginCode(location.hash);
   if (next === undefined) return;
-  page.forgetCode();
+  page.removeLoginCode();
   void gateway.logIn(next);
 });
 
-keepShell();
+registerServiceWorker();

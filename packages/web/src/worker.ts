@@ -1,20 +1,23 @@
 /// <reference lib="webworker" />
 /**
- * The service worker: it keeps the shell of the app, so that the app opens while the gateway is away and says so itself.
+ * The service worker: caches the app's files, so that the app opens while the gateway is unreachable.
  *
- * The page always comes from the network first, so code is never stale; files with a hash in their name never change and come
- * from the cache. Nothing of the API is ever kept.
+ * The page is loaded from the network first, so code is never stale. Files with a hash in their name never
+ * change and are loaded from the cache. API responses are never cached.
  */
 const worker = self as unknown as ServiceWorkerGlobalScope;
 
-/** Filled in by the build. */
+/** Replaced by the build with the names of all files below `assets/`. */
 const FILES = __FILES__;
 declare const __FILES__: string[];
 
 const scope = new URL(worker.registration.scope);
-/** Several gateways may be below one origin: each has caches of its own. A path has no space in it. */
-const OURS = `bowline ${scope.pathname} `;
-const CACHE = `${OURS}__VERSION__`;
+/**
+ * The prefix of this gateway's caches: several gateways may share an origin. The space ends the path, which
+ * contains none.
+ */
+const CACHE_PREFIX = `bowline ${scope.pathname} `;
+const CACHE = `${CACHE_PREFIX}__VERSION__`;
 
 worker.addEventListener("install", (event) => {
   event.waitUntil(
@@ -29,8 +32,8 @@ worker.addEventListener("install", (event) => {
 worker.addEventListener("activate", (event) => {
   event.waitUntil(
     (async () => {
-      const others = (await caches.keys()).filter((name) => name.startsWith(OURS) && name !== CACHE);
-      await Promise.all(others.map((name) => caches.delete(name)));
+      const outdated = (await caches.keys()).filter((name) => name.startsWith(CACHE_PREFIX) && name !== CACHE);
+      await Promise.all(outdated.map((name) => caches.delete(name)));
       await worker.clients.claim();
     })(),
   );
@@ -40,28 +43,28 @@ worker.addEventListener("fetch", (event) => {
   const url = new URL(event.request.url);
   if (event.request.method !== "GET" || url.origin !== scope.origin || !url.pathname.startsWith(scope.pathname)) return;
   const path = url.pathname.slice(scope.pathname.length);
-  if (event.request.mode === "navigate" && path === "") event.respondWith(page(event.request));
-  else if (path.startsWith("assets/")) event.respondWith(file(event.request));
+  if (event.request.mode === "navigate" && path === "") event.respondWith(respondWithPage(event.request));
+  else if (path.startsWith("assets/")) event.respondWith(respondWithFile(event.request));
 });
 
-/** What a proxy answers for a gateway that is away. */
-const AWAY = [502, 503, 504];
+/** Statuses with which a proxy answers for an unreachable gateway. */
+const UNREACHABLE = [502, 503, 504];
 
-/** The page: from the gateway, and only when it is away, the one that belongs to the files kept here. */
-async function page(request: Request): Promise<Response> {
-  // Not by `open`: a newer worker may have deleted this cache, and it would come back empty.
-  const kept = () => caches.match(scope.href, { cacheName: CACHE });
+/** Fetches the page from the gateway. If that is unreachable, uses the cached page that belongs to the cached files. */
+async function respondWithPage(request: Request): Promise<Response> {
+  // Not `caches.open`: it would create an empty cache if a newer worker has deleted this one.
+  const cached = () => caches.match(scope.href, { cacheName: CACHE });
   try {
-    const answer = await fetch(request);
-    return AWAY.includes(answer.status) ? ((await kept()) ?? answer) : answer;
+    const response = await fetch(request);
+    return UNREACHABLE.includes(response.status) ? ((await cached()) ?? response) : response;
   } catch (error) {
-    const page = await kept();
+    const page = await cached();
     if (page) return page;
     throw error;
   }
 }
 
-/** A file whose name changes with its contents. */
-async function file(request: Request): Promise<Response> {
+/** Loads a file whose name changes with its contents, from the cache if possible. */
+async function respondWithFile(request: Request): Promise<Response> {
   return (await caches.match(request.url)) ?? fetch(request);
 }

@@ -1,13 +1,13 @@
-/** What is on the board, and in which order. */
+/** Tests the sections and the order of the board. */
 import type { SessionInfo } from "@bowline/client";
 import { describe, expect, it } from "vitest";
-import { partsOf } from "../src/board/order.ts";
-import { commandOf, kindOf, lifeOf, nameOf } from "../src/session/words.ts";
-import { meet } from "../src/state/seen.ts";
+import { boardSections } from "../src/board/order.ts";
+import { commandOf, kindText, nameOf, stateText } from "../src/session/text.ts";
+import { recordUpdate } from "../src/state/attention.ts";
 import { bell, session } from "./session.ts";
 
 describe("R54: the board", () => {
-  it("has those who need you first, then by name, then what ended", () => {
+  it("lists sessions that need attention, then running ones by name, then ended ones", () => {
     const sessions = [
       session({ id: "a", name: "web10" }),
       session({ id: "b", name: "web9" }),
@@ -16,20 +16,20 @@ describe("R54: the board", () => {
       session({ id: "e", call: bell }),
       session({ id: "f", state: "lost", created: "2026-11-16T00:00:00Z" }),
     ];
-    const { needing, running, ended } = partsOf(sessions, {});
+    const { attention, running, ended } = boardSections(sessions, {});
     const ids = (entries: readonly { session: SessionInfo }[]) => entries.map((entry) => entry.session.id).join("");
-    expect([ids(needing), ids(running), ids(ended)]).toEqual(["e", "bac", "fd"]);
+    expect([ids(attention), ids(running), ids(ended)]).toEqual(["e", "bac", "fd"]);
   });
 
-  it("shows a session of a later time among the living, and says so", () => {
-    const odd = session({ kind: "unknown", state: "unknown" });
-    expect(partsOf([odd], { [odd.id]: meet(undefined, session()) }).running).toHaveLength(1);
-    expect(lifeOf(odd)).toBe("Unknown state");
+  it("lists a session in a state of a newer version as running, with an unknown state", () => {
+    const newer = session({ kind: "unknown", state: "unknown" });
+    expect(boardSections([newer], { [newer.id]: recordUpdate(undefined, session()) }).running).toHaveLength(1);
+    expect(stateText(newer)).toBe("Unknown state");
   });
 
-  it("shows a session of another kind by what it has: neither command nor size", () => {
+  it("describes a session of another kind, which has neither a command nor a size", () => {
     const { argv: _argv, size: _size, ...rest } = session({ kind: "agent", title: "Fix the login test" });
-    expect([nameOf(rest), commandOf(rest), kindOf(rest), lifeOf(rest)]).toEqual([
+    expect([nameOf(rest), commandOf(rest), kindText(rest), stateText(rest)]).toEqual([
       "Fix the login test",
       "",
       "Agent",
@@ -37,8 +37,8 @@ describe("R54: the board", () => {
     ]);
     expect(nameOf({ ...rest, name: "login" })).toBe("login");
     const bare: SessionInfo = { ...rest, kind: "unknown", title: "", state: "exited", exit: { code: 0, signal: null } };
-    expect([nameOf(bare), kindOf(bare)]).toEqual(["k3v9x0q2m7aa", "Unknown kind"]);
-    expect(partsOf([rest, { ...bare, id: "b" }], {})).toMatchObject({
+    expect([nameOf(bare), kindText(bare)]).toEqual(["k3v9x0q2m7aa", "Unknown kind"]);
+    expect(boardSections([rest, { ...bare, id: "b" }], {})).toMatchObject({
       running: [{ session: rest }],
       ended: [{ session: { id: "b" } }],
     });

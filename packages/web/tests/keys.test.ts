@@ -1,65 +1,69 @@
-/** The bytes of the key row's keys, and which keys are the app's own. */
+/** Tests the bytes that the key row sends, and the app's shortcuts. */
 import { describe, expect, it } from "vitest";
 import {
-  afterKey,
+  applyModifiers,
   ARROW_KEYS,
-  bytesOf,
   FIRST_KEYS,
-  modified,
-  MORE_KEYS,
+  keyBytes,
   type Modifiers,
-  tapped,
+  MORE_KEYS,
+  nextModifierState,
+  releaseModifiers,
 } from "../src/terminal/keys.ts";
-import { isCopyOrPaste, shortcutOf, SHORTCUTS } from "../src/terminal/shortcuts.ts";
+import { clipboardKey, shortcutAction, SHORTCUTS } from "../src/terminal/shortcuts.ts";
 
 const none = { ctrl: false, alt: false };
 
 describe("R54: the key row", () => {
-  it("sends what a keyboard would", () => {
-    expect(bytesOf("Escape", none, false)).toBe("\x1b");
-    expect(bytesOf("Tab", none, false)).toBe("\t");
-    expect(bytesOf("BackTab", none, false)).toBe("\x1b[Z");
-    expect(bytesOf("Enter", none, false)).toBe("\r");
-    expect(bytesOf("Backspace", none, false)).toBe("\x7f");
-    expect(bytesOf("F1", none, false)).toBe("\x1bOP");
-    expect(bytesOf("F5", none, false)).toBe("\x1b[15~");
-    expect(bytesOf("PageUp", none, false)).toBe("\x1b[5~");
+  it("sends the same bytes as a keyboard", () => {
+    expect(keyBytes("Escape", none, false)).toBe("\x1b");
+    expect(keyBytes("Tab", none, false)).toBe("\t");
+    expect(keyBytes("BackTab", none, false)).toBe("\x1b[Z");
+    expect(keyBytes("Enter", none, false)).toBe("\r");
+    expect(keyBytes("Backspace", none, false)).toBe("\x7f");
+    expect(keyBytes("F1", none, false)).toBe("\x1bOP");
+    expect(keyBytes("F5", none, false)).toBe("\x1b[15~");
+    expect(keyBytes("PageUp", none, false)).toBe("\x1b[5~");
   });
 
-  it("follows the terminal's cursor mode", () => {
-    expect(bytesOf("Up", none, false)).toBe("\x1b[A");
-    expect(bytesOf("Up", none, true)).toBe("\x1bOA");
-    expect(bytesOf("Home", none, true)).toBe("\x1bOH");
+  it("respects the terminal's application cursor mode", () => {
+    expect(keyBytes("Up", none, false)).toBe("\x1b[A");
+    expect(keyBytes("Up", none, true)).toBe("\x1bOA");
+    expect(keyBytes("Home", none, true)).toBe("\x1bOH");
   });
 
   it("adds modifiers", () => {
-    expect(bytesOf("Right", { ctrl: true, alt: false }, true)).toBe("\x1b[1;5C");
-    expect(bytesOf("Left", { ctrl: false, alt: true }, false)).toBe("\x1b[1;3D");
-    expect(bytesOf("Delete", { ctrl: true, alt: true }, false)).toBe("\x1b[3;7~");
-    expect(bytesOf("Tab", { ctrl: false, alt: true }, false)).toBe("\x1b\t");
+    expect(keyBytes("Right", { ctrl: true, alt: false }, true)).toBe("\x1b[1;5C");
+    expect(keyBytes("Left", { ctrl: false, alt: true }, false)).toBe("\x1b[1;3D");
+    expect(keyBytes("Delete", { ctrl: true, alt: true }, false)).toBe("\x1b[3;7~");
+    expect(keyBytes("Tab", { ctrl: false, alt: true }, false)).toBe("\x1b\t");
   });
 
-  it("makes control characters of what is typed next", () => {
+  it("turns the next typed character into a control character", () => {
     const ctrl = { ctrl: true, alt: false };
-    expect(modified("c", ctrl)).toBe("\x03");
-    expect(modified("C", ctrl)).toBe("\x03");
-    expect(modified("[", ctrl)).toBe("\x1b");
-    expect(modified(" ", ctrl)).toBe("\0");
-    expect(modified("?", ctrl)).toBe("\x7f");
-    expect(modified("/", ctrl)).toBe("\x1f");
-    expect(modified("é", ctrl)).toBe("é");
-    expect(modified("b", { ctrl: false, alt: true })).toBe("\x1bb");
-    expect(modified("c", { ctrl: true, alt: true })).toBe("\x1b\x03");
-    expect(modified("pasted", ctrl)).toBe("pasted");
+    expect(applyModifiers("c", ctrl)).toBe("\x03");
+    expect(applyModifiers("C", ctrl)).toBe("\x03");
+    expect(applyModifiers("[", ctrl)).toBe("\x1b");
+    expect(applyModifiers(" ", ctrl)).toBe("\0");
+    expect(applyModifiers("?", ctrl)).toBe("\x7f");
+    expect(applyModifiers("/", ctrl)).toBe("\x1f");
+    expect(applyModifiers("é", ctrl)).toBe("é");
+    expect(applyModifiers("b", { ctrl: false, alt: true })).toBe("\x1bb");
+    expect(applyModifiers("c", { ctrl: true, alt: true })).toBe("\x1b\x03");
+    expect(applyModifiers("pasted", ctrl)).toBe("pasted");
   });
 
-  it("has modifiers that hold for one key, or until tapped again", () => {
-    expect(["off", "once", "locked"].map((sticky) => tapped(sticky as "off"))).toEqual(["once", "locked", "off"]);
+  it("has modifiers that apply to one key, or until they are tapped again", () => {
+    expect(["off", "once", "locked"].map((state) => nextModifierState(state as "off"))).toEqual([
+      "once",
+      "locked",
+      "off",
+    ]);
     const held: Modifiers = { ctrl: "once", alt: "locked" };
-    expect(afterKey(held)).toEqual({ ctrl: "off", alt: "locked" });
+    expect(releaseModifiers(held)).toEqual({ ctrl: "off", alt: "locked" });
   });
 
-  it("names every key once", () => {
+  it("gives every key a unique name", () => {
     const names = [...FIRST_KEYS, ...ARROW_KEYS, ...MORE_KEYS].map((key) => key.name);
     expect(new Set(names).size).toBe(names.length);
   });
@@ -76,7 +80,7 @@ describe("shortcuts", () => {
     ...held,
   });
 
-  it("take nothing that a terminal can send", () => {
+  it("use no key that a terminal can send", () => {
     for (const { code } of SHORTCUTS) {
       for (const held of [
         {},
@@ -85,20 +89,20 @@ describe("shortcuts", () => {
         { shiftKey: true },
         { ctrlKey: true, altKey: true },
       ]) {
-        expect(shortcutOf(press(code, held), false)).toBeUndefined();
+        expect(shortcutAction(press(code, held), false)).toBeUndefined();
       }
     }
   });
 
-  it("are found by Ctrl and Shift, and on a Mac by Command", () => {
-    expect(shortcutOf(press("KeyF", { ctrlKey: true, shiftKey: true }), false)).toBe("search");
-    expect(shortcutOf(press("KeyF", { metaKey: true }), true)).toBe("search");
-    expect(shortcutOf(press("KeyF", { metaKey: true }), false)).toBeUndefined();
-    expect(isCopyOrPaste(press("KeyV", { ctrlKey: true, shiftKey: true }))).toBe("paste");
-    expect(isCopyOrPaste(press("KeyV", { ctrlKey: true }))).toBeUndefined();
+  it("use Ctrl+Shift, and Command on a Mac", () => {
+    expect(shortcutAction(press("KeyF", { ctrlKey: true, shiftKey: true }), false)).toBe("search");
+    expect(shortcutAction(press("KeyF", { metaKey: true }), true)).toBe("search");
+    expect(shortcutAction(press("KeyF", { metaKey: true }), false)).toBeUndefined();
+    expect(clipboardKey(press("KeyV", { ctrlKey: true, shiftKey: true }))).toBe("paste");
+    expect(clipboardKey(press("KeyV", { ctrlKey: true }))).toBeUndefined();
   });
 
-  it("are each their own", () => {
+  it("each use a different key", () => {
     expect(new Set(SHORTCUTS.map(({ code }) => code)).size).toBe(SHORTCUTS.length);
   });
 });

@@ -1,19 +1,19 @@
-/** R24, law 9: a viewer's terminal answers nothing; held to the real parser of xterm.js. */
+/** R24: a viewer's terminal replies to no query. Runs the real parser of xterm.js. */
 import xterm from "@xterm/headless";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Mute, mute } from "../src/terminal/mute.ts";
+import { type MuteHooks, mute } from "../src/terminal/mute.ts";
 
 let term: InstanceType<typeof xterm.Terminal>;
-let hooks: Mute;
+let hooks: MuteHooks;
 
 function open(cols = 20, rows = 4) {
   term = new xterm.Terminal({ cols, rows, allowProposedApi: true });
   hooks = mute(term);
-  let said = "";
+  let sent = "";
   term.onData((data) => {
-    if (!hooks.isAnswer(data)) said += data;
+    if (!hooks.isAutomaticReply(data)) sent += data;
   });
-  return { said: () => said, write: (text: string) => new Promise<void>((done) => term.write(text, done)) };
+  return { sent: () => sent, write: (text: string) => new Promise<void>((done) => term.write(text, done)) };
 }
 
 afterEach(() => term.dispose());
@@ -52,22 +52,22 @@ const QUERIES = [
 ];
 
 describe("R24: viewers stay mute", () => {
-  it("with every query", async () => {
-    const { said, write } = open();
+  it("reply to no query", async () => {
+    const { sent, write } = open();
     for (const query of QUERIES) {
       await write(query);
-      expect(said(), JSON.stringify(query)).toBe("");
+      expect(sent(), JSON.stringify(query)).toBe("");
     }
   });
 
-  it("and would speak without the hooks", async () => {
-    const { said, write } = open();
+  it("would reply without the hooks", async () => {
+    const { sent, write } = open();
     hooks.dispose();
     await write("\x1b[c");
-    expect(said()).toContain("\x1b[?1;2c");
+    expect(sent()).toContain("\x1b[?1;2c");
   });
 
-  it("and show everything else", async () => {
+  it("process all other sequences", async () => {
     const { write } = open();
     await write("\x1b[?1004h\x1b[?2004h\x1b[?1hok\x1b]10;#ffffff\x07");
     expect(term.modes).toMatchObject({
@@ -78,12 +78,12 @@ describe("R24: viewers stay mute", () => {
     expect(term.buffer.active.getLine(0)?.translateToString(true)).toBe("ok");
   });
 
-  it("pass the focus reports of a real focus", async () => {
+  it("send the focus reports of a real focus change", async () => {
     const { write } = open();
     await write("x");
-    expect(hooks.isAnswer("\x1b[I")).toBe(false);
+    expect(hooks.isAutomaticReply("\x1b[I")).toBe(false);
     await write("\x1b[?1004h");
-    expect(hooks.isAnswer("\x1b[I")).toBe(false);
+    expect(hooks.isAutomaticReply("\x1b[I")).toBe(false);
   });
 });
 
@@ -95,7 +95,7 @@ describe("erasing above the cursor", () => {
       expect(term.buffer.active.getLine(0)?.translateToString(true)).toBe("");
       expect(term.buffer.active.getLine(1)?.translateToString(true)).toBe("");
     });
-    it(`is left to xterm.js elsewhere: ${JSON.stringify(sequence)}`, async () => {
+    it(`is left to xterm.js at other positions: ${JSON.stringify(sequence)}`, async () => {
       const { write } = open(4, 2);
       await write(`aaaa\r\nbbbb\x1b[2;2H${sequence}`);
       expect(term.buffer.active.getLine(0)?.translateToString(true)).toBe("");

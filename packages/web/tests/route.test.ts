@@ -1,20 +1,20 @@
-/** Places in the app and login codes, as they are in an address. */
+/** Tests routes and login codes in URL fragments. */
 import { describe, expect, it } from "vitest";
-import { hrefOf, loginCode, parseRoute, pastedCode, type Route } from "../src/state/route.ts";
+import { hrefOf, loginCode, parseRoute, codeFromPaste, type Route } from "../src/state/route.ts";
 
-describe("places", () => {
-  it("go to an address and back", () => {
-    const places: Route[] = [
+describe("routes", () => {
+  it("round-trip through a fragment", () => {
+    const routes: Route[] = [
       { name: "board" },
       { name: "session", id: "k3v9x0q2m7aa" },
       { name: "session", id: "a/b c" },
       { name: "settings" },
       { name: "help" },
     ];
-    for (const place of places) expect(parseRoute(hrefOf(place))).toEqual(place);
+    for (const route of routes) expect(parseRoute(hrefOf(route))).toEqual(route);
   });
 
-  it("that make no sense are the board", () => {
+  it("fall back to the board", () => {
     for (const hash of [
       "",
       "#",
@@ -34,12 +34,12 @@ describe("places", () => {
 });
 
 describe("R48: login links", () => {
-  it("carry their code in the fragment", () => {
+  it("have their code in the fragment", () => {
     expect(loginCode("#login=abc-DEF_1")).toBe("abc-DEF_1");
     for (const hash of ["", "#", "#/s/x", "#login=", "#nologin=1"]) expect(loginCode(hash), hash).toBeUndefined();
   });
 
-  it("can be pasted whole, in part, or as a code", () => {
+  it("can be pasted as a link, a fragment or a code", () => {
     for (const text of [
       "https://host/sub/#login=AB12",
       "  http://h:7433/#login=AB12\n",
@@ -47,9 +47,9 @@ describe("R48: login links", () => {
       "login=AB12",
       "AB12",
     ]) {
-      expect(pastedCode(text), text).toBe("AB12");
+      expect(codeFromPaste(text), text).toBe("AB12");
     }
     for (const text of ["", "  ", "https://host/", "https://host/#/s/x", "two words"])
-      expect(pastedCode(text), text).toBeUndefined();
+      expect(codeFromPaste(text), text).toBeUndefined();
   });
 });

@@ -1,8 +1,8 @@
-/** A session to test with. */
+/** Sessions for tests. */
 import type { SessionInfo } from "@bowline/client";
 
-/** A running terminal, but for what `more` changes. */
-export function session(more: Partial<SessionInfo> = {}): SessionInfo {
+/** A running terminal session, with `changes` applied. */
+export function session(changes: Partial<SessionInfo> = {}): SessionInfo {
   return {
     id: "k3v9x0q2m7aa",
     name: null,
@@ -18,9 +18,9 @@ export function session(more: Partial<SessionInfo> = {}): SessionInfo {
     offset: 0,
     degraded: false,
     version: "0.1.0",
-    ...more,
+    ...changes,
   };
 }
 
-/** Its program rang the bell. */
+/** A `call`: the program rang the bell. */
 export const bell = { at: "2026-11-15T18:01:00Z", kind: "bell", text: "" } as const;

@@ -1,34 +1,38 @@
-/** The board's order. */
+/** Sorts the sessions on the board into sections. */
 import type { SessionInfo } from "@bowline/client";
-import { isOver, type Need, needOf, type SeenBoard } from "../state/seen.ts";
+import { type AttentionReason, attentionReason, hasEnded, type ViewRecords } from "../state/attention.ts";
 
-/** A session on the board. */
-export interface Entry {
+export interface BoardEntry {
   readonly session: SessionInfo;
-  readonly need: Need | undefined;
+  /** Why it needs attention, if it does. */
+  readonly reason: AttentionReason | undefined;
 }
 
-/** The board in three parts, each with the latest first: who needs you, what runs, what ended. */
-export interface Parts {
-  readonly needing: readonly Entry[];
-  readonly running: readonly Entry[];
-  readonly ended: readonly Entry[];
+export interface BoardSections {
+  /** Latest call first. */
+  readonly attention: readonly BoardEntry[];
+  /** By name, so that rows do not move while programs print; sessions without a name last, latest first. */
+  readonly running: readonly BoardEntry[];
+  /** Latest first. */
+  readonly ended: readonly BoardEntry[];
 }
 
-/** Sorts the board. What runs is sorted by its name where one was given, so that rows do not jump about while programs print. */
-export function partsOf(sessions: Iterable<SessionInfo>, seen: SeenBoard): Parts {
-  const entries = Array.from(sessions, (session): Entry => ({ session, need: needOf(session, seen[session.id]) }));
-  const byName = (a: Entry, b: Entry) =>
+export function boardSections(sessions: Iterable<SessionInfo>, records: ViewRecords): BoardSections {
+  const entries = Array.from(sessions, (session): BoardEntry => ({
+    session,
+    reason: attentionReason(session, records[session.id]),
+  }));
+  const byName = (a: BoardEntry, b: BoardEntry) =>
     Number(a.session.name === null) - Number(b.session.name === null) ||
     (a.session.name ?? "").localeCompare(b.session.name ?? "", undefined, { numeric: true }) ||
-    latest(a, b);
-  const latest = (a: Entry, b: Entry) =>
+    byCreation(a, b);
+  const byCreation = (a: BoardEntry, b: BoardEntry) =>
     b.session.created.localeCompare(a.session.created) || a.session.id.localeCompare(b.session.id);
-  const calls = (a: Entry, b: Entry) =>
-    (b.session.call?.at ?? "").localeCompare(a.session.call?.at ?? "") || latest(a, b);
+  const byCall = (a: BoardEntry, b: BoardEntry) =>
+    (b.session.call?.at ?? "").localeCompare(a.session.call?.at ?? "") || byCreation(a, b);
   return {
-    needing: entries.filter((entry) => entry.need).sort(calls),
-    running: entries.filter((entry) => !entry.need && !isOver(entry.session)).sort(byName),
-    ended: entries.filter((entry) => !entry.need && isOver(entry.session)).sort(latest),
+    attention: entries.filter((entry) => entry.reason).sort(byCall),
+    running: entries.filter((entry) => !entry.reason && !hasEnded(entry.session)).sort(byName),
+    ended: entries.filter((entry) => !entry.reason && hasEnded(entry.session)).sort(byCreation),
   };
 }

@@ -1,6 +1,4 @@
-/** The icons. */
-
-/** Their paths, drawn on a grid of 20. */
+/** The paths of the icons, on a 20 by 20 grid. */
 export const PATHS = {
   back: "M12 4 6 10l6 6",
   plus: "M10 4v12M4 10h12",
@@ -17,5 +15,4 @@ export const PATHS = {
   paste: "M7 4H5v13h10V4h-2M7.5 2.5h5v3h-5z",
 } as const;
 
-/** The name of an icon. */
 export type IconName = keyof typeof PATHS;

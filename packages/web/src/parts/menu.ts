@@ -1,7 +1,9 @@
-/** What a menu offers. */
+/** An item of a menu. */
 export interface MenuItem {
   readonly label: string;
-  readonly act: () => void;
+  readonly onSelect: () => void;
+  /** Whether it is destructive; shown in red. */
   readonly danger?: boolean;
-  readonly keys?: string;
+  /** Its keyboard shortcut, as text. */
+  readonly shortcut?: string;
 }

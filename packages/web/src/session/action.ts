@@ -1,8 +1,8 @@
-/** Something to do to a session, once the user has confirmed it. */
+/** A user's request to rename, end, forget or restart a session. */
 import type { SessionInfo } from "@bowline/client";
 
-/** An action and its session, as it was when the action was chosen. */
 export interface Action {
   readonly kind: "rename" | "end" | "forget" | "restart";
+  /** The session as it was when the action was chosen. */
   readonly session: SessionInfo;
 }

@@ -1,24 +1,24 @@
-/** The session that the user looks at. */
+/** Tracks which session the user is viewing. */
 import type { SessionInfo } from "@bowline/client";
 import { untrack } from "svelte";
 import { gateway } from "../state/gateway.svelte.ts";
 import { page } from "../state/page.svelte.ts";
-import { nameOf } from "./words.ts";
+import { nameOf } from "./text.ts";
 
 /**
- * Marks the session as looked at and names it in the page's title, while the calling component shows it. `rang` puts a dot before
- * the name. Call it while the component initializes.
+ * Marks the session as viewed and puts its name into the page title, as long as the calling component exists.
+ * `hasBell` adds a dot before the name. Call it while the component initializes.
  */
-export function viewing(session: () => SessionInfo | undefined, rang: () => boolean = () => false): void {
+export function trackViewing(session: () => SessionInfo | undefined, hasBell: () => boolean = () => false): void {
   $effect(() => {
     const shown = session();
     if (!shown) return;
-    gateway.viewed = shown.id;
-    if (page.visible) untrack(() => gateway.lookAt(shown));
-    return () => (gateway.viewed = undefined);
+    gateway.viewedId = shown.id;
+    if (page.visible) untrack(() => gateway.markViewed(shown));
+    return () => (gateway.viewedId = undefined);
   });
   $effect(() => {
     const shown = session();
-    document.title = `${rang() ? "● " : ""}${shown ? nameOf(shown) : "Session"} · Bowline`;
+    document.title = `${hasBell() ? "● " : ""}${shown ? nameOf(shown) : "Session"} · Bowline`;
   });
 }

@@ -1,7 +1,7 @@
-/** The seconds until something is due, counted while somebody looks. */
+/** Counts down the seconds to a point in time, while the page is visible. */
 import { page } from "./page.svelte.ts";
 
-/** Counts down to `due`, a time by the page's clock; 0 for none. To be called where a component begins. */
+/** Counts down to `due`, a time in `Date.now()` milliseconds; 0 for none. Call it while a component initializes. */
 export function countdown(due: () => number): { readonly seconds: number } {
   let seconds = $state(0);
   $effect(() => {

@@ -1,40 +1,37 @@
-/** What this device remembers: settings, and nothing that another device should know. Storage may refuse; then nothing is kept. */
+/** Settings and storage of this device. Where the browser refuses storage, nothing is remembered. */
 import { openStore } from "@bowline/client/browser";
 
-/** How the app behaves on this device. */
 export interface Settings {
-  /** Light, dark, or what the system says. */
   theme: "system" | "light" | "dark";
   /** The terminal's font size in CSS pixels. */
   fontSize: number;
-  /** The terminal's font; empty for the system's. */
+  /** The terminal's font; empty for the default. */
   fontFamily: string;
-  /** Lines kept above the screen while the page is open. An attach asks for as many, and gets those that the session keeps. */
+  /** Lines kept above the screen. An attach requests this many, and gets no more than the session keeps. */
   scrollback: number;
   cursorBlink: boolean;
-  /** xterm's screen-reader mode: output is read out. */
+  /** xterm.js' screen reader mode: output is announced. */
   screenReader: boolean;
-  /** Draw by GPU where there is one. */
+  /** Whether to render with a GPU, if there is one. */
   gpu: boolean;
-  /** A session takes this window's size as soon as it is opened here. */
+  /** Whether a session is resized to this window when it is opened. */
   useMySize: boolean;
-  /** The row of keys: on touch screens, always or never. */
+  /** When to show the key row; `auto` means on touch screens. */
   keyRow: "auto" | "always" | "never";
-  /** A bell shows a notice. */
+  /** Whether a bell in another session shows a notice. */
   bellNotice: boolean;
 }
 
-const SETTINGS = "bowline.settings";
+const SETTINGS_KEY = "bowline.settings";
 
-/** Under which name something of the gateway at this path of the origin is kept. */
-export function keptAs(what: string, path: string): string {
-  return path === "/" ? `bowline.${what}` : `bowline.${what} ${path}`;
+/** The storage key of a value that belongs to the gateway at `path`: several gateways may share an origin. */
+export function storageKey(name: string, path: string): string {
+  return path === "/" ? `bowline.${name}` : `bowline.${name} ${path}`;
 }
 
-/** Font sizes that can be chosen. */
-export const FONT_SIZES = { least: 8, most: 28 } as const;
-/** As many lines can be kept above the screen. */
-export const SCROLLBACK_MOST = 100_000;
+/** The range of terminal font sizes. */
+export const FONT_SIZES = { min: 8, max: 28 } as const;
+export const MAX_SCROLLBACK = 100_000;
 
 const touch = typeof matchMedia === "function" && matchMedia("(pointer: coarse)").matches;
 
@@ -53,19 +50,19 @@ const DEFAULTS: Settings = {
 
 const store = openStore("local");
 
-/** Takes from something stored what has the right form, and the default for the rest. */
+/** Parses stored settings; a missing or malformed value becomes its default. */
 export function readSettings(stored: string | undefined, defaults: Settings = DEFAULTS): Settings {
   let found: Record<string, unknown> = {};
   try {
     found = Object(JSON.parse(stored ?? "{}")) as typeof found;
   } catch {
-    // Somebody else's, or damaged: the defaults are as good.
+    // Damaged: use the defaults.
   }
-  const right = Object.entries(defaults).map(([name, value]: [string, unknown]) => [
+  const valid = Object.entries(defaults).map(([name, value]: [string, unknown]) => [
     name,
     typeof found[name] === typeof value ? found[name] : value,
   ]);
-  const settings = Object.fromEntries(right) as unknown as Settings;
+  const settings = Object.fromEntries(valid) as unknown as Settings;
   if (!["system", "light", "dark"].includes(settings.theme)) settings.theme = defaults.theme;
   if (!["auto", "always", "never"].includes(settings.keyRow)) settings.keyRow = defaults.keyRow;
   settings.fontSize = clampFont(settings.fontSize);
@@ -73,25 +70,24 @@ export function readSettings(stored: string | undefined, defaults: Settings = DE
   return settings;
 }
 
-/** The nearest font size that can be chosen. */
+/** Rounds to half pixels and clamps to `FONT_SIZES`; NaN becomes the default. */
 export function clampFont(size: number): number {
-  return Math.min(Math.max(Math.round(size * 2) / 2 || DEFAULTS.fontSize, FONT_SIZES.least), FONT_SIZES.most);
+  return Math.min(Math.max(Math.round(size * 2) / 2 || DEFAULTS.fontSize, FONT_SIZES.min), FONT_SIZES.max);
 }
 
-/** The nearest number of lines that can be kept; the default for what is no number. */
+/** Rounds and clamps to `MAX_SCROLLBACK`; NaN becomes the default. */
 export function clampScrollback(lines: number): number {
-  return Number.isNaN(lines) ? DEFAULTS.scrollback : Math.min(Math.max(Math.round(lines), 0), SCROLLBACK_MOST);
+  return Number.isNaN(lines) ? DEFAULTS.scrollback : Math.min(Math.max(Math.round(lines), 0), MAX_SCROLLBACK);
 }
 
-/** The settings of this device. Whoever changes one calls `keepSettings`. */
-export const settings = $state(readSettings(store.get(SETTINGS)));
+/** The settings of this device. After a change, call `saveSettings`. */
+export const settings = $state(readSettings(store.get(SETTINGS_KEY)));
 
-/** Keeps the settings as they are now. */
-export function keepSettings(): void {
-  store.set(SETTINGS, JSON.stringify(settings));
+export function saveSettings(): void {
+  store.set(SETTINGS_KEY, JSON.stringify(settings));
 }
 
-/** The device's own store, for what else it remembers. */
+/** Storage that all tabs on this device share. */
 export const deviceStore = store;
-/** This tab's store. */
+/** Storage of this tab. */
 export const tabStore = openStore("session");

@@ -1,4 +1,4 @@
-/** The gateway as the app sees it: the login, and the board kept true by the event stream. */
+/** The gateway behind this page: the login, and the board as the event stream updates it. */
 import {
   Api,
   ApiError,
@@ -10,132 +10,146 @@ import {
 } from "@bowline/client";
 import { browserEnvironment } from "@bowline/client/browser";
 import { SvelteMap } from "svelte/reactivity";
-import { deviceStore, keptAs } from "./device.svelte.ts";
-import { notice } from "./notices.svelte.ts";
-import { look, meet, type Need, needOf, readSeen, receive, type SeenBoard } from "./seen.ts";
-import { checkShell } from "./shell.ts";
+import {
+  type AttentionReason,
+  attentionReason,
+  parseViewRecords,
+  recordBoard,
+  recordUpdate,
+  recordView,
+  type ViewRecords,
+} from "./attention.ts";
+import { deviceStore, storageKey } from "./device.svelte.ts";
+import { showNotice } from "./notices.svelte.ts";
+import { checkForUpdate } from "./updates.ts";
 
-/** Several gateways may be below one origin, each with its own login and sessions. */
+// Several gateways may share an origin, each with its own login and sessions.
 const { pathname } = new URL("./", document.baseURI);
-const KEY = keptAs("key", pathname);
-const SEEN = keptAs("seen", pathname);
+const LOGIN_KEY = storageKey("key", pathname);
+const RECORDS_KEY = storageKey("seen", pathname);
 
-/** Whether somebody is logged in: not known yet, yes, or no. */
-export type Login = "unknown" | "in" | "out";
+/** Whether this browser is logged in; `unknown` until the gateway has answered. */
+export type LoginState = "unknown" | "in" | "out";
 
-/** The gateway behind this page. */
 class Gateway {
-  /** Where the app is, so is the API. */
+  /** The API is served next to the app. */
   readonly api = new Api({ base: new URL("./", document.baseURI).href, auth: { kind: "none" } });
-  login: Login = $state("unknown");
-  /** Why there is no login, when there was one before or one was tried. */
-  why = $state("");
-  feed: ConnectionState = $state.raw({ name: "connecting" });
-  /** When the event stream's next dial is due, by the page's clock; 0 for none. */
-  due = $state(0);
-  /** The board has been received at least once. */
-  known = $state(false);
+  login: LoginState = $state("unknown");
+  /** Why the login failed or ended; empty if there is nothing to report. */
+  loginProblem = $state("");
+  /** The state of the event stream. */
+  connection: ConnectionState = $state.raw({ name: "connecting" });
+  /** When the event stream reconnects, in `Date.now()` milliseconds; 0 if it is not waiting to. */
+  retryAt = $state(0);
+  /** Whether the board was received at least once. */
+  boardLoaded = $state(false);
   version = $state("");
   readonly sessions = new SvelteMap<string, SessionInfo>();
-  seen: SeenBoard = $state.raw(readSeen(deviceStore.get(SEEN)));
-  /** The session that is looked at. */
-  viewed: string | undefined = $state();
-  /** Called after a login: connections that wait for one go on. */
+  viewRecords: ViewRecords = $state.raw(parseViewRecords(deviceStore.get(RECORDS_KEY)));
+  /** The session whose page is open. */
+  viewedId: string | undefined = $state();
+  /** Called after a login, so that connections that were refused reconnect. */
   readonly onLogin = new Set<() => void>();
-  /** Called when a session that is not in view begins to need the user. */
-  onNeed: (session: SessionInfo, need: Need) => void = () => {};
+  /** Called when a session that the user is not viewing starts to need attention. */
+  onAttention: (session: SessionInfo, reason: AttentionReason) => void = () => {};
   #events: EventsConnection | undefined;
-  /** Sessions that cannot be read, by id. */
-  readonly #left = new Set<string>();
+  /** Ids of unreadable sessions that were already reported. */
+  readonly #reportedUnreadable = new Set<string>();
 
-  /** Begins: with the login link's code, with the key of an earlier login, or without either behind a proxy that logs in. */
+  /**
+   * Connects with the code of a login link, the key of an earlier login, or neither (behind a proxy that
+   * authenticates).
+   */
   async start(code: string | undefined): Promise<void> {
-    const key = deviceStore.get(KEY);
+    const key = deviceStore.get(LOGIN_KEY);
     if (key !== undefined) this.api.auth = { kind: "browser", key };
     addEventListener("storage", (event) => {
-      if (event.key === KEY && event.newValue !== null) this.#take(event.newValue);
+      if (event.key === LOGIN_KEY && event.newValue !== null) this.#adoptKey(event.newValue);
     });
     if (code !== undefined) return this.logIn(code);
     if (key === undefined) {
       try {
         await this.api.sessions();
       } catch (error) {
-        // Whether a login is needed, nobody but the gateway can say: while it is away, the event stream asks until it is back.
+        // Only the gateway knows whether a login is needed. While it is unreachable, the event stream retries.
         if (error instanceof ApiError && error.ours && error.status === 401) return this.loggedOut("");
         if (error instanceof ApiError && error.ours && error.status === 403) return this.loggedOut(error.message);
       }
     }
-    this.#enter();
+    this.#handleLogin();
   }
 
-  /** Logs in by a one-time code. */
+  /** Logs in with a one-time code. */
   async logIn(code: string): Promise<void> {
     try {
       const { key } = await this.api.login(code);
-      deviceStore.set(KEY, key);
-      this.#enter();
+      deviceStore.set(LOGIN_KEY, key);
+      this.#handleLogin();
     } catch (error) {
-      // A link that was opened twice is no reason to leave a login that works.
-      if (await this.#works()) return this.#enter();
-      this.loggedOut(loginWords(error));
+      // A link that was opened twice does not end a working login.
+      if (await this.#isAuthorized()) return this.#handleLogin();
+      this.loggedOut(loginErrorMessage(error));
     }
   }
 
-  /** The login is no more; `why` in the words of whoever says so. */
-  loggedOut(why: string): void {
+  /** Shows the login page, with a reason that may be empty. */
+  loggedOut(problem: string): void {
     this.login = "out";
-    this.why = why;
+    this.loginProblem = problem;
   }
 
-  /** Where a connection dials, and whom it tells when its login is refused. */
-  keyed(target: TargetBuilder): { readonly target: TargetBuilder; readonly refused: () => void } {
-    let used = "";
+  /**
+   * Wraps a connection's target to remember the login key it dialled with. Call `refused` when that login is
+   * refused.
+   */
+  trackLogin(target: TargetBuilder): { readonly target: TargetBuilder; readonly refused: () => void } {
+    let usedKey = "";
     return {
       target: (dial) => {
-        used = this.#key;
+        usedKey = this.#key;
         return target(dial);
       },
-      refused: () => this.#refused(used),
+      refused: () => this.#handleRefused(usedKey),
     };
   }
 
-  /** A request was refused for want of a login. */
+  /** Call this when a request is refused because it needs a login. */
   requestRefused(): void {
-    this.#refused(this.#key);
+    this.#handleRefused(this.#key);
   }
 
-  /** Leaves, here and there. */
+  /** Revokes the login at the gateway, and removes it from this browser. */
   async logOut(): Promise<void> {
     try {
       await this.api.logout();
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 401)) throw error;
     }
-    deviceStore.remove(KEY);
+    deviceStore.remove(LOGIN_KEY);
     this.#close();
     this.sessions.clear();
-    this.known = false;
+    this.boardLoaded = false;
     this.loggedOut("");
   }
 
-  /** Tries the event stream again now; one that was refused for good is made anew. */
+  /** Reconnects the event stream now. One that was refused permanently is replaced. */
   retry(): void {
-    if (this.feed.name === "gone" || this.feed.name === "ended") this.#close();
+    if (this.connection.name === "gone" || this.connection.name === "ended") this.#close();
     if (this.#events) this.#events.retry();
     else this.#open();
   }
 
-  /** A session changed by what was done here; the stream says the same a little later. */
+  /** Stores a session that this page changed. The event stream reports the same change later. */
   put(session: SessionInfo): void {
     this.sessions.set(session.id, session);
   }
 
-  /** Somebody looks at this session: it needs nobody any more. */
-  lookAt(session: SessionInfo): void {
-    const now = look(session);
-    const before = this.seen[session.id];
+  /** Records that the user is viewing a session, so that it no longer needs attention. */
+  markViewed(session: SessionInfo): void {
+    const now = recordView(session);
+    const before = this.viewRecords[session.id];
     if (before?.call === now.call && before?.epoch === now.epoch && before?.ended === now.ended) return;
-    this.#keepSeen({ ...this.seen, [session.id]: now });
+    this.#saveRecords({ ...this.viewRecords, [session.id]: now });
   }
 
   get #key(): string {
@@ -143,50 +157,53 @@ class Gateway {
     return auth.kind === "browser" ? auth.key : "";
   }
 
-  /** Whoever came with this key is not logged in. All tabs share one cookie: after a login in another, its key goes with it. */
-  #refused(used: string): void {
-    const kept = deviceStore.get(KEY);
-    if (kept === undefined || kept === used)
-      return this.loggedOut(kept === undefined ? "" : "The login was revoked or has expired.");
-    this.api.auth = { kind: "browser", key: kept };
-    this.#enter();
+  /**
+   * Handles a refused login key. All tabs share one cookie, so after a login in another tab only the key that
+   * it stored works.
+   */
+  #handleRefused(usedKey: string): void {
+    const stored = deviceStore.get(LOGIN_KEY);
+    if (stored === undefined || stored === usedKey)
+      return this.loggedOut(stored === undefined ? "" : "Your login was revoked or has expired.");
+    this.api.auth = { kind: "browser", key: stored };
+    this.#handleLogin();
   }
 
-  /** Another tab has logged in. */
-  #take(key: string): void {
+  /** Uses the key of a login in another tab. */
+  #adoptKey(key: string): void {
     this.api.auth = { kind: "browser", key };
-    if (this.login === "out") this.#enter();
+    if (this.login === "out") this.#handleLogin();
   }
 
-  #enter(): void {
-    // Behind a proxy that logs in, nobody needs a key.
+  #handleLogin(): void {
+    // Behind a proxy that authenticates, no key is needed.
     if (this.api.auth.kind === "none") this.api.auth = { kind: "browser", key: "" };
     this.login = "in";
-    this.why = "";
+    this.loginProblem = "";
     this.retry();
-    for (const go of this.onLogin) go();
+    for (const reconnect of this.onLogin) reconnect();
   }
 
   #close(): void {
     this.#events?.dispose();
     this.#events = undefined;
-    this.feed = { name: "connecting" };
-    this.due = 0;
+    this.connection = { name: "connecting" };
+    this.retryAt = 0;
   }
 
   #open(): void {
-    const { target, refused } = this.keyed(this.api.eventsTarget(newClientId()));
+    const { target, refused } = this.trackLogin(this.api.eventsTarget(newClientId()));
     this.#events = new EventsConnection({
       environment: browserEnvironment(),
       target,
       on: {
         state: (state) => {
-          this.feed = state;
-          this.due = state.name === "reconnecting" ? Date.now() + state.delay : 0;
+          this.connection = state;
+          this.retryAt = state.name === "reconnecting" ? Date.now() + state.delay : 0;
           if (state.name === "needs-login") refused();
         },
         welcome: ({ version }) => {
-          if (this.version) void checkShell();
+          if (this.version) void checkForUpdate();
           this.version = version;
         },
         board: (sessions) => {
@@ -196,8 +213,8 @@ class Gateway {
             this.sessions.set(session.id, session);
           }
           for (const id of gone) this.sessions.delete(id);
-          this.known = true;
-          this.#keepSeen(receive(this.seen, sessions));
+          this.boardLoaded = true;
+          this.#saveRecords(recordBoard(this.viewRecords, sessions));
         },
         session: (session) => this.#changed(session),
         sessionGone: (id) => this.sessions.delete(id),
@@ -208,32 +225,35 @@ class Gateway {
     });
   }
 
-  /** The board comes anew with each connection; what it lacks is told once. */
-  #unreadable(id = "of unknown id"): void {
-    // What was known of it is no longer true.
+  /**
+   * Reports a session that this version cannot read. Each connection receives the whole board, but a session
+   * is reported once.
+   */
+  #unreadable(id = "with an unknown ID"): void {
+    // The stored description is out of date.
     this.sessions.delete(id);
-    if (this.#left.has(id)) return;
-    this.#left.add(id);
-    notice("A session is not on the board", { body: `This version of the app cannot read session ${id}.` });
+    if (this.#reportedUnreadable.has(id)) return;
+    this.#reportedUnreadable.add(id);
+    showNotice("Cannot show a session", { body: `This version of the app cannot read session ${id}.` });
   }
 
   #changed(session: SessionInfo): void {
     const before = this.sessions.get(session.id);
     this.sessions.set(session.id, session);
-    const seen = meet(this.seen[session.id], session);
-    if (seen !== this.seen[session.id]) this.#keepSeen({ ...this.seen, [session.id]: seen });
-    if (this.viewed === session.id && document.visibilityState === "visible") return this.lookAt(session);
-    const need = needOf(session, seen);
-    const fresh = !before || before.call?.at !== session.call?.at || before.state !== session.state;
-    if (need && fresh) this.onNeed(session, need);
+    const record = recordUpdate(this.viewRecords[session.id], session);
+    if (record !== this.viewRecords[session.id]) this.#saveRecords({ ...this.viewRecords, [session.id]: record });
+    if (this.viewedId === session.id && document.visibilityState === "visible") return this.markViewed(session);
+    const reason = attentionReason(session, record);
+    const isNew = !before || before.call?.at !== session.call?.at || before.state !== session.state;
+    if (reason && isNew) this.onAttention(session, reason);
   }
 
-  #keepSeen(seen: SeenBoard): void {
-    this.seen = seen;
-    deviceStore.set(SEEN, JSON.stringify(seen));
+  #saveRecords(records: ViewRecords): void {
+    this.viewRecords = records;
+    deviceStore.set(RECORDS_KEY, JSON.stringify(records));
   }
 
-  async #works(): Promise<boolean> {
+  async #isAuthorized(): Promise<boolean> {
     try {
       await this.api.sessions();
       return true;
@@ -243,18 +263,17 @@ class Gateway {
   }
 }
 
-function loginWords(error: unknown): string {
+function loginErrorMessage(error: unknown): string {
   if (!(error instanceof ApiError)) return String(error);
-  if (!error.ours) return "The gateway cannot be reached. Is it running?";
-  if (error.code === "too_many") return "Too many attempts. Wait a minute, then try again.";
-  return "This code was used, has expired, or is wrong. A code works once, for ten minutes.";
+  if (!error.ours) return "Cannot reach the gateway. Check that it is running.";
+  if (error.code === "too_many") return "Too many login attempts. Wait a minute, then try again.";
+  return "This login code is invalid, expired or already used. Run bowline login-link to get a new one.";
 }
 
-/** The gateway. */
 export const gateway = new Gateway();
 
-/** An error in words for people. A login that is no more is noticed here, too. */
-export function errorWords(error: unknown): string {
+/** The message to show for a failed request. If the login was refused, this also leads to the login page. */
+export function errorMessage(error: unknown): string {
   if (error instanceof ApiError && error.ours && error.status === 401) gateway.requestRefused();
   return error instanceof Error ? error.message : String(error);
 }

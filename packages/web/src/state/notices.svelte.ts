@@ -1,67 +1,67 @@
-/** Notices in the page: short, few, and gone by themselves. */
+/** Short notices in a corner of the page, which disappear after a few seconds. */
 
-/** A notice. */
 export interface Notice {
   readonly id: number;
   readonly title: string;
   readonly body: string;
-  /** Where a click leads: a place in the app, or a link of the program's. */
+  /** The target of the notice's link: a page of the app, or a link that a program printed. */
   readonly href: string | undefined;
-  /** What a click does, where it leads nowhere. */
-  readonly act: (() => void) | undefined;
-  /** What the link or the button is called. */
+  /** What the notice's button does. Ignored if there is an `href`. */
+  readonly onAction: (() => void) | undefined;
+  /** The label of the link or button. */
   readonly action: string;
-  /** It is shown until somebody dismisses it. */
-  readonly stays: boolean;
+  /** Whether the notice stays until the user dismisses it. */
+  readonly persistent: boolean;
 }
 
-/** What a notice may have besides its title. */
-export type More = Partial<Omit<Notice, "id" | "title">>;
+export type NoticeOptions = Partial<Omit<Notice, "id" | "title">>;
 
-/** As many are shown at a time; another one takes the oldest's place. */
-const MOST = 3;
-/** How long one is shown, in milliseconds, unless somebody points at it. A hidden page shows nothing, and so waits. */
-const SHOWN_FOR = 8000;
+/** How many notices are shown at a time; another one replaces the oldest. */
+const MAX_NOTICES = 3;
+/**
+ * Milliseconds until a notice disappears. The timer starts over after a pointer or the focus leaves it, or a
+ * hidden page is shown.
+ */
+const SHOW_MS = 8000;
 
 /** The notices shown now, oldest first. */
 export const notices: Notice[] = $state([]);
 const timers = new Map<number, ReturnType<typeof setTimeout>>();
-let last = 0;
+let lastId = 0;
 
-/** Shows a notice. One with the same words takes the place of the first. */
-export function notice(title: string, more: More = {}): void {
-  const { body = "", href, act, action = "Open", stays = false } = more;
-  for (const same of notices.filter((one) => one.title === title && one.body === body)) dismiss(same.id);
-  const id = ++last;
-  notices.push({ id, title, body, href, act, action, stays });
-  while (notices.length > MOST) dismiss(notices[0]!.id);
-  release(id);
+/** Shows a notice. It replaces an earlier one with the same title and body. */
+export function showNotice(title: string, options: NoticeOptions = {}): void {
+  const { body = "", href, onAction, action = "Open", persistent = false } = options;
+  for (const same of notices.filter((other) => other.title === title && other.body === body)) dismiss(same.id);
+  const id = ++lastId;
+  notices.push({ id, title, body, href, onAction, action, persistent });
+  while (notices.length > MAX_NOTICES) dismiss(notices[0]!.id);
+  startTimer(id);
 }
 
-/** Takes a notice away. */
 export function dismiss(id: number): void {
-  hold(id);
-  const at = notices.findIndex((one) => one.id === id);
-  if (at >= 0) notices.splice(at, 1);
+  stopTimer(id);
+  const index = notices.findIndex((notice) => notice.id === id);
+  if (index >= 0) notices.splice(index, 1);
 }
 
-/** Somebody looks at it: it stays. */
-export function hold(id: number): void {
+/** Keeps a notice open while the user points at it or it has the focus. */
+export function stopTimer(id: number): void {
   clearTimeout(timers.get(id));
   timers.delete(id);
 }
 
-/** Nobody looks at it any more. */
-export function release(id: number): void {
-  hold(id);
-  if (document.visibilityState !== "visible" || notices.some((one) => one.id === id && one.stays)) return;
+/** Lets a notice disappear after `SHOW_MS`, unless it is persistent or the page is hidden. */
+export function startTimer(id: number): void {
+  stopTimer(id);
+  if (document.visibilityState !== "visible" || notices.some((notice) => notice.id === id && notice.persistent)) return;
   timers.set(
     id,
-    setTimeout(() => dismiss(id), SHOWN_FOR),
+    setTimeout(() => dismiss(id), SHOW_MS),
   );
 }
 
 document.addEventListener("visibilitychange", () => {
   const visible = document.visibilityState === "visible";
-  for (const { id } of notices) (visible ? release : hold)(id);
+  for (const { id } of notices) (visible ? startTimer : stopTimer)(id);
 });

@@ -1,31 +1,33 @@
-/** The page around the app: its address, its colours, the room above an on-screen keyboard, and the time. */
+/**
+ * The browser page around the app: its route, colour scheme, visible height above an on-screen keyboard, and
+ * the time.
+ */
 import { settings, tabStore } from "./device.svelte.ts";
 import { hrefOf, loginCode, parseRoute, type Route } from "./route.ts";
 
-const PLACE = "bowline.place";
+const ROUTE_KEY = "bowline.place";
 const darkSystem = matchMedia("(prefers-color-scheme: dark)");
 const coarse = matchMedia("(pointer: coarse)");
 const narrow = matchMedia("(max-width: 640px)");
 
-/** What the page is right now. */
 class Page {
   route: Route = $state.raw({ name: "board" });
   #systemDark = $state(darkSystem.matches);
-  /** Fingers, not a mouse. */
+  /** Whether the main pointer is a finger. */
   touch = $state(coarse.matches);
   narrow = $state(narrow.matches);
   visible = $state(document.visibilityState === "visible");
-  /** The time, half a minute at a time. */
+  /** The time, updated every 30 seconds while the page is visible. */
   now = $state(Date.now());
 
   get dark(): boolean {
     return settings.theme === "system" ? this.#systemDark : settings.theme === "dark";
   }
 
-  /** Begins to follow the page. */
+  /** Reads the route and starts listening to the page's events. */
   start(): void {
-    this.#read();
-    addEventListener("hashchange", () => this.#read());
+    this.#readRoute();
+    addEventListener("hashchange", () => this.#readRoute());
     darkSystem.addEventListener("change", () => (this.#systemDark = darkSystem.matches));
     coarse.addEventListener("change", () => (this.touch = coarse.matches));
     narrow.addEventListener("change", () => (this.narrow = narrow.matches));
@@ -39,40 +41,39 @@ class Page {
     followViewport();
   }
 
-  /** Goes somewhere. */
   go(route: Route): void {
     location.hash = hrefOf(route);
   }
 
-  /** Takes a login code out of the address bar, and goes back to where this tab was. */
-  forgetCode(): void {
-    const before = tabStore.get(PLACE) ?? "#/";
+  /** Removes a login code from the address bar, and returns to this tab's last route. */
+  removeLoginCode(): void {
+    const before = tabStore.get(ROUTE_KEY) ?? "#/";
     history.replaceState(history.state, "", before);
-    this.#read();
+    this.#readRoute();
   }
 
-  #read(): void {
-    // A login code is not a place.
+  #readRoute(): void {
+    // A login code is not a route.
     if (loginCode(location.hash) !== undefined) return;
     this.route = parseRoute(location.hash);
-    tabStore.set(PLACE, hrefOf(this.route));
+    tabStore.set(ROUTE_KEY, hrefOf(this.route));
   }
 }
 
 /**
- * Keeps the app within what is visible. An on-screen keyboard covers part of the page on some systems without resizing it;
- * `visualViewport` knows.
+ * Fits the app into the visual viewport: on some systems, an on-screen keyboard covers the page without
+ * resizing it.
  */
 function followViewport(): void {
   const viewport = window.visualViewport;
   if (!viewport) return;
   const root = document.documentElement;
   const follow = () => {
-    // While somebody zooms by hand, the layout stays.
+    // While the user has zoomed in, the layout stays as it is.
     if (viewport.scale > 1.01) return;
     root.style.setProperty("--app-height", `${Math.round(viewport.height)}px`);
     root.style.setProperty("--app-top", `${Math.round(viewport.offsetTop)}px`);
-    // A keyboard covers the place below, whose inset then counts for nothing.
+    // An on-screen keyboard covers the bottom safe area, so its inset is not needed.
     root.classList.toggle("keyboard", window.innerHeight - viewport.height > 120);
   };
   viewport.addEventListener("resize", follow);
@@ -80,5 +81,4 @@ function followViewport(): void {
   follow();
 }
 
-/** The page. */
 export const page = new Page();

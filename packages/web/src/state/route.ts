@@ -1,16 +1,15 @@
 /**
- * Where in the app one is. Places live in the fragment, so that they work under any sub-path, survive a reload, and never reach
- * a server's log.
+ * The app's routes and login codes, both in the URL fragment. So they work under any sub-path and survive a
+ * reload, and no server logs them.
  */
 
-/** A place in the app. */
 export type Route =
   | { readonly name: "board" }
   | { readonly name: "session"; readonly id: string }
   | { readonly name: "settings" }
   | { readonly name: "help" };
 
-/** Reads a place from a fragment; whatever makes no sense is the board. */
+/** Parses a fragment; an unknown one is the board. */
 export function parseRoute(hash: string): Route {
   const [, name, id, ...rest] = hash.replace(/^#/, "").split("/");
   if (rest.length === 0) {
@@ -20,7 +19,7 @@ export function parseRoute(hash: string): Route {
   return { name: "board" };
 }
 
-/** The fragment of a place. */
+/** The fragment of a route. */
 export function hrefOf(route: Route): string {
   switch (route.name) {
     case "board":
@@ -32,14 +31,14 @@ export function hrefOf(route: Route): string {
   }
 }
 
-/** The one-time code of a login link's fragment: `#login=CODE`. */
+/** The one-time code in a login link's fragment: `#login=CODE`. */
 export function loginCode(hash: string): string | undefined {
   const code = new URLSearchParams(hash.replace(/^#/, "")).get("login");
   return code || undefined;
 }
 
-/** The code in what somebody pasted: a whole link, its fragment, or the code alone. */
-export function pastedCode(text: string): string | undefined {
+/** The login code in pasted text: a whole link, its fragment, or only the code. */
+export function codeFromPaste(text: string): string | undefined {
   const trimmed = text.trim();
   const at = trimmed.indexOf("#");
   if (at >= 0) return loginCode(trimmed.slice(at));

@@ -1,6 +1,6 @@
-/** Copying and pasting, also where the page is not a secure context and has no clipboard. */
+/** Copying and pasting, including on pages without a secure context, which have no clipboard API. */
 
-/** Puts text on the clipboard. False when the browser does not allow it. */
+/** Copies text to the clipboard. Returns false if the browser does not allow it. */
 export async function copy(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -10,7 +10,7 @@ export async function copy(text: string): Promise<boolean> {
   }
 }
 
-/** Copies by a selected text field: the way of pages without a secure context. It works only while the user does something. */
+/** Copies through a selected text field. Works without a secure context, but only during a user gesture. */
 function copyBySelection(text: string): boolean {
   const before = document.activeElement;
   const field = document.createElement("textarea");
@@ -28,7 +28,7 @@ function copyBySelection(text: string): boolean {
   }
 }
 
-/** What is on the clipboard; nothing when the browser does not tell. */
+/** Reads the clipboard. Returns undefined if the browser does not allow it. */
 export async function pasteText(): Promise<string | undefined> {
   try {
     return await navigator.clipboard.readText();

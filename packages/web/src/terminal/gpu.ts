@@ -1,49 +1,52 @@
-/** Drawing by GPU: a part of the app that is fetched once a terminal shows something, where there is a GPU to draw. */
+/** Detects a GPU, and loads xterm.js' WebGL renderer when it is first needed. */
 import type { WebglAddon } from "@xterm/addon-webgl";
 
-/** What processors call themselves when they play a GPU. */
-const PLAYED = /swiftshader|llvmpipe|softpipe|software|basic render/i;
-/** What Chromium and WebKit call every GPU, until they are asked more exactly. */
-const ANY = "WebKit WebGL";
-/** Milliseconds after which it begins, on a page that is never idle. */
-const BUSY = 2_000;
+/** Names of software renderers, which emulate a GPU on the CPU. */
+const SOFTWARE_RENDERER = /swiftshader|llvmpipe|softpipe|software|basic render/i;
+/** The name that Chromium and WebKit report for every renderer, unless the debug extension is used. */
+const MASKED_NAME = "WebKit WebGL";
+/** Milliseconds after which the renderer is switched even if the page is never idle. */
+const IDLE_TIMEOUT = 2_000;
 
-let present: boolean | undefined;
+let detected: boolean | undefined;
 
-/** Whether a GPU draws here. One that the processor plays is slower than the DOM, above all to begin. */
+/** Whether there is a real GPU. Software rendering is slower than the DOM, above all to start. */
 export function hasGpu(): boolean {
-  present ??= looksForGpu();
-  return present;
+  detected ??= detectGpu();
+  return detected;
 }
 
-function looksForGpu(): boolean {
+function detectGpu(): boolean {
   try {
     const gl = document.createElement("canvas").getContext("webgl2", { failIfMajorPerformanceCaveat: true });
     if (!gl) return false;
     let name = String(gl.getParameter(gl.RENDERER));
-    const exact = name === ANY && gl.getExtension("WEBGL_debug_renderer_info");
-    if (exact) name = String(gl.getParameter(exact.UNMASKED_RENDERER_WEBGL));
-    // Pages have few contexts.
+    const debugInfo = name === MASKED_NAME && gl.getExtension("WEBGL_debug_renderer_info");
+    if (debugInfo) name = String(gl.getParameter(debugInfo.UNMASKED_RENDERER_WEBGL));
+    // Release the context: browsers limit their number per page.
     gl.getExtension("WEBGL_lose_context")?.loseContext();
-    return !PLAYED.test(name);
+    return !SOFTWARE_RENDERER.test(name);
   } catch {
     return false;
   }
 }
 
-/** Fetches it, after the frame that is due and when the page has nothing better to do. Nothing when it cannot be had now. */
+/**
+ * Loads the WebGL renderer after the next frame, and resolves when the page is idle; undefined if it cannot
+ * be loaded.
+ */
 export async function loadGpu(): Promise<typeof WebglAddon | undefined> {
   try {
     await new Promise(requestAnimationFrame);
     const { WebglAddon } = await import("@xterm/addon-webgl");
-    // Between two frames: what is taken away is drawn anew before anybody sees the gap.
+    // Switch between two frames, so that the terminal is redrawn before an empty one is visible.
     await new Promise<void>((idle) => {
-      if ("requestIdleCallback" in window) requestIdleCallback(() => idle(), { timeout: BUSY });
+      if ("requestIdleCallback" in window) requestIdleCallback(() => idle(), { timeout: IDLE_TIMEOUT });
       else setTimeout(idle);
     });
     return WebglAddon;
   } catch {
-    // The gateway is away: the DOM goes on drawing.
+    // The gateway is unreachable: keep the DOM renderer.
     return undefined;
   }
 }

@@ -1,27 +1,24 @@
-/** The key row: what each key sends, and modifiers that stay down for the next one. */
+/** The keys of the key row, the bytes that they send, and its sticky modifiers. */
 
-/** A modifier of the key row: off, down for the next key, or down until it is tapped again. */
-export type Sticky = "off" | "once" | "locked";
+/** A modifier of the key row: off, on for the next key, or on until it is tapped again. */
+export type ModifierState = "off" | "once" | "locked";
 
-/** The modifiers. */
 export interface Modifiers {
-  readonly ctrl: Sticky;
-  readonly alt: Sticky;
+  readonly ctrl: ModifierState;
+  readonly alt: ModifierState;
 }
 
-/** A key of the row. */
 export interface RowKey {
-  /** What stands on it. */
   readonly label: string;
-  /** What a screen reader calls it. */
+  /** The name for screen readers. */
   readonly name: string;
-  readonly sends: Named | { readonly text: string };
-  /** Holding it repeats it. */
+  readonly sends: KeyName | { readonly text: string };
+  /** Whether it repeats while it is held. */
   readonly repeats?: boolean;
 }
 
 /** Keys whose bytes depend on the terminal's modes or on modifiers. */
-export type Named =
+export type KeyName =
   | "Escape"
   | "Tab"
   | "BackTab"
@@ -46,13 +43,13 @@ const control = (letter: string, name: string): RowKey => ({
   sends: { text: String.fromCharCode(letter.charCodeAt(0) & 0x1f) },
 });
 
-/** Left of the modifiers. */
+/** Shown left of the modifiers. */
 export const FIRST_KEYS: readonly RowKey[] = [
   { label: "Esc", name: "Escape", sends: "Escape" },
   { label: "Tab", name: "Tab", sends: "Tab" },
 ];
 
-/** Right of the modifiers. */
+/** Shown right of the modifiers. */
 export const ARROW_KEYS: readonly RowKey[] = [
   { label: "←", name: "Left", sends: "Left", repeats: true },
   { label: "↓", name: "Down", sends: "Down", repeats: true },
@@ -60,7 +57,7 @@ export const ARROW_KEYS: readonly RowKey[] = [
   { label: "→", name: "Right", sends: "Right", repeats: true },
 ];
 
-/** A swipe away. */
+/** Reached by swiping the row. */
 export const MORE_KEYS: readonly RowKey[] = [
   control("C", "Control C"),
   text("/", "Slash"),
@@ -94,8 +91,8 @@ export const MORE_KEYS: readonly RowKey[] = [
   })),
 ];
 
-/** Keys of the form `CSI letter` (`SS3 letter` in application mode), and with modifiers `CSI 1;M letter`. */
-const LETTERS: Partial<Record<Named, string>> = {
+/** Keys sent as `CSI letter` (`SS3 letter` in application mode), or with modifiers as `CSI 1;M letter`. */
+const LETTERS: Partial<Record<KeyName, string>> = {
   Up: "A",
   Down: "B",
   Right: "C",
@@ -107,8 +104,8 @@ const LETTERS: Partial<Record<Named, string>> = {
   F3: "R",
   F4: "S",
 };
-/** Keys of the form `CSI number ~`. */
-const NUMBERS: Partial<Record<Named, number>> = {
+/** Keys sent as `CSI number ~`. */
+const NUMBERS: Partial<Record<KeyName, number>> = {
   Insert: 2,
   Delete: 3,
   PageUp: 5,
@@ -123,8 +120,8 @@ const NUMBERS: Partial<Record<Named, number>> = {
   F12: 24,
 };
 
-/** The bytes of a key, as xterm sends them. */
-export function bytesOf(key: Named, held: { ctrl: boolean; alt: boolean }, applicationCursor: boolean): string {
+/** The bytes that xterm sends for a key. */
+export function keyBytes(key: KeyName, held: { ctrl: boolean; alt: boolean }, applicationCursor: boolean): string {
   const modifier = 1 + (held.alt ? 2 : 0) + (held.ctrl ? 4 : 0);
   const letter = LETTERS[key];
   if (letter) {
@@ -137,8 +134,8 @@ export function bytesOf(key: Named, held: { ctrl: boolean; alt: boolean }, appli
   return held.alt ? `\x1b${plain}` : plain;
 }
 
-/** What typed text becomes under the modifiers: only a single character can be a control character. */
-export function modified(typed: string, held: { ctrl: boolean; alt: boolean }): string {
+/** Applies the modifiers to typed text. Text of more than one character stays as it is. */
+export function applyModifiers(typed: string, held: { ctrl: boolean; alt: boolean }): string {
   if ([...typed].length !== 1) return typed;
   const code = typed.charCodeAt(0);
   let out = typed;
@@ -152,13 +149,13 @@ export function modified(typed: string, held: { ctrl: boolean; alt: boolean }): 
   return held.alt ? `\x1b${out}` : out;
 }
 
-/** A tap on a modifier: down for one key, then locked, then off. */
-export function tapped(sticky: Sticky): Sticky {
-  return sticky === "off" ? "once" : sticky === "once" ? "locked" : "off";
+/** The next state of a modifier that is tapped: on for one key, then locked, then off. */
+export function nextModifierState(state: ModifierState): ModifierState {
+  return state === "off" ? "once" : state === "once" ? "locked" : "off";
 }
 
-/** After a key: what was down for one key is up again. */
-export function afterKey({ ctrl, alt }: Modifiers): Modifiers {
-  const up = (sticky: Sticky): Sticky => (sticky === "once" ? "off" : sticky);
-  return { ctrl: up(ctrl), alt: up(alt) };
+/** Turns off modifiers that were on for one key. */
+export function releaseModifiers({ ctrl, alt }: Modifiers): Modifiers {
+  const release = (state: ModifierState): ModifierState => (state === "once" ? "off" : state);
+  return { ctrl: release(ctrl), alt: release(alt) };
 }

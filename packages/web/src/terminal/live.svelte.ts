@@ -1,4 +1,4 @@
-/** A session that is looked at: its connection, its screen, and what a person wants to know about both. */
+/** An open terminal session: its connection, its screen, and the state that the components around it show. */
 import {
   type ConnectionState,
   type ExitStatus,
@@ -11,165 +11,165 @@ import {
   type You,
 } from "@bowline/client";
 import { browserEnvironment, reloadedFrom } from "@bowline/client/browser";
-import { clampFont, keepSettings, settings } from "../state/device.svelte.ts";
+import { OUTBOX } from "@bowline/client/core";
+import { clampFont, saveSettings, settings } from "../state/device.svelte.ts";
 import { gateway } from "../state/gateway.svelte.ts";
-import { notice } from "../state/notices.svelte.ts";
+import { showNotice } from "../state/notices.svelte.ts";
 import { copy } from "./clipboard.ts";
-import { afterKey, bytesOf, type Modifiers, modified, type Named } from "./keys.ts";
+import { applyModifiers, keyBytes, type KeyName, type Modifiers, releaseModifiers } from "./keys.ts";
 import { type ClipboardRequest, CLIPBOARD_LIMIT } from "./osc52.ts";
-import { type Looks, Screen } from "./screen.ts";
+import { type Appearance, Screen } from "./screen.ts";
 import { DARK, LIGHT } from "./themes.ts";
 
-/** What xterm.js tells of the mouse and the focus. Nobody typed it: where it is not wanted, nobody has to be told. */
+/**
+ * Mouse and focus reports of xterm.js. The user did not type them, so a read-only viewer drops them without a
+ * notice.
+ */
 const REPORT = /^\x1b\[(?:<|M|[IO]$)/;
-/** Input that is kept before there is a connection, which is a moment at most; more is refused. */
+/** How much input is kept until the connection is created, which takes a moment; more is refused. */
 const EARLY_LIMIT = 64 * 1024;
 
-/** A viewed session. */
-export class Live {
-  /** What the address calls it: an id or a name. */
+export class LiveTerminal {
+  /** The session id or name in the URL. */
   readonly id: string;
   state: ConnectionState = $state.raw({ name: "connecting" });
-  /** When the next dial is due, by the page's clock; 0 for none. */
-  due = $state(0);
+  /** When the connection is retried, in `Date.now()` milliseconds; 0 if it is not waiting to be. */
+  retryAt = $state(0);
   session: SessionInfo | undefined = $state.raw();
   title = $state("");
   cwd = $state("");
+  /** The number of other viewers. */
   others = $state(0);
   you: You = $state.raw({ write: true, size: false });
   exit: ExitStatus | undefined = $state.raw();
   unsent: Unsent | undefined = $state.raw();
-  /** Typed bytes that the session has not taken. */
-  waiting = $state(0);
-  /** The terminal's size, and the font it is drawn with. */
+  /** Bytes of input that the session has not taken; 0 while connected. */
+  queuedBytes = $state(0);
   size: Size = $state.raw({ cols: 80, rows: 24 });
-  font = $state(0);
-  /** When the bell last rang, by the page's clock. */
-  rang = $state(0);
-  /** It rang while nobody could see it, and nobody has looked since. */
-  rangUnseen = $state(false);
-  /** Output that a snapshot skipped, in bytes, until it is dismissed. */
-  skipped = $state(0);
-  /** What is in the text field, also while it is closed. */
+  /** When the bell last rang, in `Date.now()` milliseconds; 0 for never. */
+  bellAt = $state(0);
+  /** Whether the bell rang while the page was hidden; reset when the page is shown. */
+  bellUnseen = $state(false);
+  /** Bytes of output that snapshots skipped; the user dismisses the count. */
+  skippedBytes = $state(0);
+  /** The content of the text field, kept while that is closed. */
   draft = $state("");
   modifiers: Modifiers = $state.raw({ ctrl: "off", alt: "off" });
   readonly screen: Screen;
-  /** What was typed before there is a connection. */
-  #early: (string | Uint8Array)[] = [];
-  /** How often input was refused. */
+  /** Input from before the connection is created. */
+  #earlyInput: (string | Uint8Array)[] = [];
+  /** How many times input was refused. */
   #refusals = 0;
-  /** There is one as soon as the window's size is known. */
+  /** Created once the size of the window is known. */
   #connection: TerminalConnection | undefined;
   #client = newClientId();
-  /** The page was shown, and the session has not been heard since. */
-  #wanted = false;
+  /** Whether the page was shown, and the session has not reported its viewers since. */
+  #claimPending = false;
   #disposed = false;
 
-  constructor(id: string, place: HTMLElement, looks: Looks) {
+  constructor(id: string, container: HTMLElement, appearance: Appearance) {
     this.id = id;
-    this.screen = new Screen(place, looks, {
-      typed: (data) => {
-        if (this.you.write || !REPORT.test(data)) this.#typed(data);
+    this.screen = new Screen(container, appearance, {
+      onInput: (data) => {
+        if (this.you.write || !REPORT.test(data)) this.#handleInput(data);
       },
-      typedBytes: (data) => {
+      onBinaryInput: (data) => {
         if (this.you.write) this.type(data);
       },
-      window: (size) => this.#windowed(size),
-      clipboard: (request) => void this.#copied(request),
-      laidOut: (size, font) => {
-        this.size = size;
-        this.font = font;
-      },
+      onWindowSize: (size) => this.#handleWindowSize(size),
+      onClipboard: (request) => void this.#handleClipboard(request),
+      onLayout: (size) => (this.size = size),
     });
     gateway.onLogin.add(this.retry);
-    document.addEventListener("visibilitychange", this.#shown);
+    document.addEventListener("visibilitychange", this.#handleVisibility);
   }
 
-  /** Somebody else's size rules. */
+  /** Whether another viewer sets the size; the terminal is then scaled to fit and framed. */
   get framed(): boolean {
     return !this.you.size;
   }
 
-  /** Input as it is. */
+  /** Sends input unchanged. */
   type(data: string | Uint8Array): void {
-    const why = this.#connection ? this.#connection.input(data) : this.#keepEarly(data);
-    if (why) this.#refused(why);
-    this.#count();
+    const refusal = this.#connection ? this.#connection.input(data) : this.#keepEarlyInput(data);
+    if (refusal) this.#reportRefused(refusal);
+    this.#updateCounts();
   }
 
-  #keepEarly(data: string | Uint8Array): NotTaken | undefined {
-    const length = this.#early.reduce((sum, { length }) => sum + length, data.length);
+  #keepEarlyInput(data: string | Uint8Array): NotTaken | undefined {
+    const length = this.#earlyInput.reduce((sum, { length }) => sum + length, data.length);
     if (length > EARLY_LIMIT) return "full";
-    this.#early.push(data);
+    this.#earlyInput.push(data);
     return undefined;
   }
 
-  /** A key of the key row. */
-  press(key: Named | { readonly text: string }): void {
-    const held = this.#held();
+  /** Sends a key of the key row. */
+  press(key: KeyName | { readonly text: string }): void {
+    const held = this.#heldModifiers();
     const { applicationCursorKeysMode } = this.screen.term.modes;
-    this.type(typeof key === "string" ? bytesOf(key, held, applicationCursorKeysMode) : modified(key.text, held));
-    this.modifiers = afterKey(this.modifiers);
+    this.type(
+      typeof key === "string" ? keyBytes(key, held, applicationCursorKeysMode) : applyModifiers(key.text, held),
+    );
+    this.modifiers = releaseModifiers(this.modifiers);
     this.screen.term.scrollToBottom();
     this.screen.showCursor();
   }
 
-  /** Text as one paste: bracketed, where the program asked for it. False when it was refused, which the user is told. */
+  /** Pastes text, bracketed if the program asked for that. Returns false if it was refused; the user is notified. */
   paste(text: string): boolean {
     const before = this.#refusals;
     if (text) this.screen.term.paste(text);
     return this.#refusals === before;
   }
 
-  /** This window's size rules from now on, also the next time on this device. */
+  /** Sets the terminal to this window's size, now and whenever a session is opened on this device. */
   claimSize(): void {
     settings.useMySize = true;
-    keepSettings();
+    saveSettings();
     this.#connection?.claimSize(this.screen.window);
   }
 
-  /** Makes the font larger or smaller, on this device. */
+  /** Changes the font size on this device by `by` pixels. */
   zoom(by: number): void {
     settings.fontSize = clampFont(settings.fontSize + by);
-    keepSettings();
+    saveSettings();
   }
 
-  /** Tries again now. */
+  /** Reconnects now. */
   retry = (): void => {
-    if (this.state.name === "gone") this.#again();
+    if (this.state.name === "gone") this.#replaceConnection();
     else this.#connection?.retry();
   };
 
-  /** Types what was not sent, into the session as it is now. What is over takes nothing: then it stays. */
+  /** Sends the unsent input. If the session has ended, it stays unsent. */
   sendUnsent(): void {
     this.#connection?.sendUnsent();
-    this.#count();
+    this.#updateCounts();
   }
 
   discardUnsent(): void {
     this.#connection?.discardUnsent();
-    this.#count();
+    this.#updateCounts();
   }
 
-  /** A session that ended lives again. */
+  /** Starts an ended session again. */
   async restart(): Promise<void> {
     if (!this.session) return;
     gateway.put(await gateway.api.restart(this.session.id, this.session.epoch));
-    this.#again();
+    this.#replaceConnection();
   }
 
-  /** The board says something about the session: one that was restarted elsewhere is followed. */
-  heard(session: SessionInfo): void {
+  /** Handles a board update of this session. If it was restarted elsewhere, attaches to the new run. */
+  handleBoardUpdate(session: SessionInfo): void {
     if (this.state.name === "ended" && session.state === "running" && session.epoch !== this.session?.epoch)
-      this.#again();
+      this.#replaceConnection();
     else if (this.session) this.session = session;
   }
 
-  /** Takes everything down. */
   dispose(): void {
     this.#disposed = true;
     gateway.onLogin.delete(this.retry);
-    document.removeEventListener("visibilitychange", this.#shown);
+    document.removeEventListener("visibilitychange", this.#handleVisibility);
     this.#connection?.dispose();
     this.screen.dispose();
   }
@@ -177,14 +177,16 @@ export class Live {
   #start(): void {
     if (this.#disposed) return;
     this.#connection ??= this.#connect(reloadedFrom(this.#client));
-    for (const data of this.#early.splice(0)) this.type(data);
+    for (const data of this.#earlyInput.splice(0)) this.type(data);
   }
 
   #connect(was: string | undefined, unsent?: Unsent): TerminalConnection {
     const theme = this.screen.term.options.theme;
     const { screen } = this;
-    // A name may come to mean another session; once this one is known, its id is what is meant.
-    const { target, refused } = gateway.keyed((dial) => gateway.api.attachTarget(this.session?.id ?? this.id)(dial));
+    // A name may be given to another session later, so use the id once it is known.
+    const { target, refused } = gateway.trackLogin((dial) =>
+      gateway.api.attachTarget(this.session?.id ?? this.id)(dial),
+    );
     return new TerminalConnection({
       environment: browserEnvironment(),
       target,
@@ -197,105 +199,106 @@ export class Live {
       theme: { fg: theme?.foreground ?? DARK.foreground!, bg: theme?.background ?? DARK.background! },
       on: {
         state: (state) => {
-          this.#became(state);
+          this.#handleState(state);
           if (state.name === "needs-login") refused();
         },
         attached: (attached) => {
-          const had = this.you.size;
+          const ownedSize = this.you.size;
           this.session = attached.session;
           this.title = attached.session.title;
           this.cwd = attached.session.cwd;
-          this.#is(attached.you);
-          // Somebody else got the size while this page was away, or it was shown before the loss of the line was known.
-          if (had || this.#wanted) this.#claimAgain();
+          this.#setRights(attached.you);
+          // Another viewer took the size while this page was disconnected, or the page was shown before it
+          // noticed the disconnect.
+          if (ownedSize || this.#claimPending) this.#claimAgain();
           if (attached.verdict === "exact") screen.resize(attached.size);
-          this.#count();
+          this.#updateCounts();
         },
         snapshotBegin: ({ size, scope, missed }) => {
-          if (missed) this.skipped += missed.to - missed.from;
+          if (missed) this.skippedBytes += missed.to - missed.from;
           screen.beginSnapshot(size, scope === "all");
         },
-        snapshotPart: (bytes) => screen.partOfSnapshot(bytes),
+        snapshotPart: (bytes) => screen.addSnapshotPart(bytes),
         snapshotEnd: (_, rendered) => screen.endSnapshot(rendered),
         output: (bytes, _, rendered) => {
           screen.write(bytes, rendered);
-          if (this.waiting > 0) this.#count();
+          if (this.queuedBytes > 0) this.#updateCounts();
         },
         resize: (size) => screen.resize(size),
         title: (title) => (this.title = title),
         cwd: (cwd) => (this.cwd = cwd),
         bell: () => {
-          this.rang = Date.now();
-          this.rangUnseen ||= document.visibilityState !== "visible";
+          this.bellAt = Date.now();
+          this.bellUnseen ||= document.visibilityState !== "visible";
         },
         notify: (title, body) => {
-          // To a hidden page, the board tells it.
-          if (document.visibilityState === "visible") notice(title || this.title || "Notification", { body });
+          // On a hidden page, the board update shows the notice.
+          if (document.visibilityState === "visible") showNotice(title || this.title || "Notification", { body });
         },
         url: (url, open) => {
-          if (open) notice("The program asks you to open a page", { body: url, href: url, action: "Open the page" });
+          if (open) showNotice("The program wants to open a link", { body: url, href: url, action: "Open link" });
         },
         presence: (clients, you) => {
           this.others = Math.max(clients.length - 1, 0);
-          this.#wanted = false;
-          this.#is(you);
+          this.#claimPending = false;
+          this.#setRights(you);
         },
         exit: (status) => (this.exit = status),
-        unsent: () => this.#count(),
+        unsent: () => this.#updateCounts(),
         error: (error) => {
-          // Whoever may only look does not own the size, which "Use my size" asks for by itself.
-          const known = error.code === "input_hole" || (error.code === "not_allowed" && !this.you.write);
-          if (error.source === "server" && !known) notice("The session says", { body: error.message });
+          // A read-only viewer may not claim the size, which the "Use my size" setting does automatically.
+          const expected = error.code === "input_hole" || (error.code === "not_allowed" && !this.you.write);
+          if (error.source === "server" && !expected) showNotice("Session error", { body: error.message });
         },
       },
     });
   }
 
-  /** The connection is over, and the session is not. */
-  #again(): void {
+  /** Replaces a connection that has ended, while the session goes on. */
+  #replaceConnection(): void {
     this.#client = newClientId();
     this.#connection?.dispose();
     this.exit = undefined;
-    this.skipped = 0;
+    this.skippedBytes = 0;
     this.state = { name: "connecting" };
-    // What was not sent waits for the same decision.
+    // The user still decides about the unsent input.
     this.#connection = this.#connect(reloadedFrom(this.#client), this.#connection?.unsent);
-    this.#count();
+    this.#updateCounts();
   }
 
-  #became(state: ConnectionState): void {
+  #handleState(state: ConnectionState): void {
     this.state = state;
-    this.due = state.name === "reconnecting" ? Date.now() + state.delay : 0;
-    this.#count();
+    this.retryAt = state.name === "reconnecting" ? Date.now() + state.delay : 0;
+    this.#updateCounts();
   }
 
-  #is(you: You): void {
+  #setRights(you: You): void {
     this.you = you;
     this.screen.framed = !you.size;
   }
 
-  #typed(data: string): void {
-    const held = this.#held();
-    this.type(held.ctrl || held.alt ? modified(data, held) : data);
-    if (held.ctrl || held.alt) this.modifiers = afterKey(this.modifiers);
+  #handleInput(data: string): void {
+    const held = this.#heldModifiers();
+    this.type(held.ctrl || held.alt ? applyModifiers(data, held) : data);
+    if (held.ctrl || held.alt) this.modifiers = releaseModifiers(this.modifiers);
   }
 
-  #held(): { ctrl: boolean; alt: boolean } {
+  #heldModifiers(): { ctrl: boolean; alt: boolean } {
     return { ctrl: this.modifiers.ctrl !== "off", alt: this.modifiers.alt !== "off" };
   }
 
-  #windowed(size: Size): void {
+  #handleWindowSize(size: Size): void {
     if (this.#connection) this.#connection.resize(size);
-    // The first layout may come before the constructor is done.
+    // The first layout may happen before the constructor is done.
     else queueMicrotask(() => this.#start());
   }
 
-  /** Back in front of this device: its size rules again, if that is what the device wants. */
-  #shown = (): void => {
+  /** When the page is shown: claims the size again, if the settings say so. */
+  #handleVisibility = (): void => {
     if (document.visibilityState !== "visible") return;
-    this.rangUnseen = false;
-    // The line may have died meanwhile, and with it what is said now: until the session is heard again, it is to be repeated.
-    this.#wanted = true;
+    this.bellUnseen = false;
+    // The connection may be dead without the page knowing, so repeat the claim after a reconnect.
+    this.#claimPending = true;
     this.#claimAgain();
   };
 
@@ -304,34 +307,41 @@ export class Live {
     if (visible && settings.useMySize && this.framed && this.you.write) this.#connection?.claimSize(this.screen.window);
   }
 
-  #count(): void {
+  #updateCounts(): void {
     this.unsent = this.#connection?.unsent;
-    this.waiting = this.state.name === "open" ? 0 : (this.#connection?.waiting ?? 0);
+    this.queuedBytes = this.state.name === "open" ? 0 : (this.#connection?.waiting ?? 0);
   }
 
-  #refused(why: NotTaken): void {
+  #reportRefused(refusal: NotTaken): void {
     this.#refusals++;
     if (this.#disposed) return;
-    if (why === "full" && this.unsent)
-      notice("Not typed", { body: "Too much waits already. Send or discard what was not sent, then type again." });
-    else if (why === "full")
-      notice("Not typed", { body: "This is more than can wait to be sent. Paste less at once." });
-    else if (why === "read-only") notice("Look only", { body: "This login may watch the session, and not type." });
+    const limit = this.#connection ? `${OUTBOX >> 20} MB` : `${EARLY_LIMIT >> 10} KB`;
+    if (refusal === "full" && this.unsent)
+      showNotice("Input not sent", {
+        body: `The queue is full (limit ${limit}). Send or discard the unsent input, then try again.`,
+      });
+    else if (refusal === "full")
+      showNotice("Input not sent", {
+        body: `The input is too large to queue (limit ${limit}). Send it in smaller pieces.`,
+      });
+    else if (refusal === "read-only")
+      showNotice("Read-only", { body: "Your login can view this session, but not type into it." });
   }
 
-  async #copied(request: ClipboardRequest): Promise<void> {
+  async #handleClipboard(request: ClipboardRequest): Promise<void> {
     if (request.kind === "too-large") {
-      notice("Not copied", {
-        body: `The program wants ${request.bytes} bytes on the clipboard; ${CLIPBOARD_LIMIT} are allowed.`,
+      const size = Math.ceil(request.bytes / 1024).toLocaleString();
+      showNotice("Not copied", {
+        body: `The program tried to copy ${size} KB to the clipboard (limit ${CLIPBOARD_LIMIT >> 10} KB).`,
       });
     } else if (request.kind === "write" && !(await copy(request.text))) {
-      notice("Not copied", { body: "The browser does not let this page write to the clipboard now." });
+      showNotice("Not copied", { body: "The browser blocked access to the clipboard." });
     }
   }
 }
 
-/** How terminals look on this device, in light or dark. */
-export function looksOf(dark: boolean): Looks {
+/** The terminal appearance that the settings of this device give. */
+export function appearanceFor(dark: boolean): Appearance {
   const { fontSize, fontFamily, scrollback, cursorBlink, screenReader, gpu } = settings;
   return { theme: dark ? DARK : LIGHT, fontSize, fontFamily, scrollback, cursorBlink, screenReader, gpu };
 }

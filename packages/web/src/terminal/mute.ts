@@ -1,18 +1,18 @@
 /**
- * Viewers stay mute: only the session answers the terminal. Whatever would make xterm.js answer by itself is swallowed here,
- * and one sequence on which it throws is done by hand.
+ * Keeps viewers mute: only the session replies to terminal queries, so queries that xterm.js would reply to
+ * are dropped here. Also works around one sequence on which xterm.js throws.
  */
 import type { IDisposable, IFunctionIdentifier, IParser } from "@xterm/xterm";
 
-/** As much of a terminal as is hooked: the browser's and the headless one are alike. */
-export interface Hooked {
+/** The part of a terminal that is hooked, which the browser and headless versions of xterm.js share. */
+export interface TerminalCore {
   readonly parser: IParser;
   readonly cols: number;
   readonly rows: number;
 }
 
-/** Control sequences that are nothing but questions. */
-const QUESTIONS: readonly IFunctionIdentifier[] = [
+/** Control sequences that are only queries. */
+const QUERIES: readonly IFunctionIdentifier[] = [
   // Device attributes, primary to tertiary.
   { final: "c" },
   { prefix: ">", final: "c" },
@@ -25,7 +25,7 @@ const QUESTIONS: readonly IFunctionIdentifier[] = [
   { intermediates: "$", final: "p" },
   { prefix: "?", intermediates: "$", final: "p" },
   { prefix: ">", final: "q" },
-  // Presentation state, checksum of a rectangle, locator.
+  // Presentation state, rectangle checksum, locator.
   { intermediates: "$", final: "w" },
   { intermediates: "$", final: "u" },
   { intermediates: "*", final: "y" },
@@ -37,23 +37,22 @@ const QUESTIONS: readonly IFunctionIdentifier[] = [
 ];
 /** Window operations that report something. */
 const WINDOW_REPORTS = new Set([11, 13, 14, 15, 16, 18, 19, 20, 21]);
-/** Commands that set a colour, or ask for it. */
+/** OSC commands that set or query a colour. */
 const COLOURS = [4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19];
 const FOCUS_REPORTS = 1004;
 
-/** The hooks of one terminal. */
-export interface Mute extends IDisposable {
-  /** Whether this data of the terminal's is an answer of its own, and nobody typed it. */
-  isAnswer(data: string): boolean;
+export interface MuteHooks extends IDisposable {
+  /** Whether data from the terminal is an automatic reply rather than user input. */
+  isAutomaticReply(data: string): boolean;
 }
 
-/** Hooks a terminal. */
-export function mute(term: Hooked): Mute {
+/** Installs the hooks in a terminal. */
+export function mute(term: TerminalCore): MuteHooks {
   const { parser } = term;
-  // Set while output is parsed that makes xterm.js report its focus; no user can do anything before the parser is done.
-  let reporting = false;
+  // Set while xterm.js parses output that makes it report its focus. No user input can occur until the parser is done.
+  let reportsFocus = false;
   const hooks: IDisposable[] = [
-    ...QUESTIONS.map((question) => parser.registerCsiHandler(question, () => true)),
+    ...QUERIES.map((query) => parser.registerCsiHandler(query, () => true)),
     parser.registerCsiHandler({ final: "t" }, (params) => WINDOW_REPORTS.has(first(params))),
     parser.registerEscHandler({ final: "Z" }, () => true),
     parser.registerDcsHandler({ intermediates: "$", final: "q" }, () => true),
@@ -61,8 +60,8 @@ export function mute(term: Hooked): Mute {
     ...COLOURS.map((code) => parser.registerOscHandler(code, (data) => data.split(";").includes("?"))),
     parser.registerCsiHandler({ prefix: "?", final: "h" }, (params) => {
       if (params.flat().includes(FOCUS_REPORTS)) {
-        reporting = true;
-        queueMicrotask(() => (reporting = false));
+        reportsFocus = true;
+        queueMicrotask(() => (reportsFocus = false));
       }
       return false;
     }),
@@ -74,12 +73,12 @@ export function mute(term: Hooked): Mute {
     ),
   ];
   return {
-    isAnswer: (data) => reporting && (data === "\x1b[I" || data === "\x1b[O"),
+    isAutomaticReply: (data) => reportsFocus && (data === "\x1b[I" || data === "\x1b[O"),
     dispose: () => hooks.splice(0).forEach((hook) => hook.dispose()),
   };
 }
 
-/** The parts of xterm.js 6.0 that `eraseAbove` needs; none of them is public. */
+/** Private parts of xterm.js 6.0 that `eraseAbove` needs. */
 interface Internals {
   readonly _inputHandler: {
     eraseInDisplay(params: { params: number[] }, respectProtect: boolean): boolean;
@@ -89,10 +88,11 @@ interface Internals {
 }
 
 /**
- * Erases above the cursor. xterm.js 6.0.0 throws when the cursor is in the last cell of the last row, since it looks for a row
- * below. So the cursor's row is erased on its own, and the rest with the cursor at the row's start.
+ * Erases above the cursor. xterm.js 6.0.0 throws when the cursor is in the last cell of the last row, since
+ * it accesses the row below. So this erases the cursor's row separately, and the rest with the cursor at the
+ * start of the row.
  */
-function eraseAbove(term: Hooked, respectProtect: boolean): boolean {
+function eraseAbove(term: TerminalCore, respectProtect: boolean): boolean {
   const { _inputHandler: input, _bufferService: service } = (term as unknown as { _core: Internals })._core;
   const { buffer } = service;
   if (buffer.x < term.cols - 1) return false;

@@ -1,16 +1,15 @@
-/** OSC 52: a program writes to the clipboard. It can never read it, and what it writes is bounded. */
+/** OSC 52: lets a program write to the clipboard, up to a limit. Programs can never read it. */
 
-/** The longest text that a program may put on the clipboard, in bytes; more is refused, and the user is told. */
+/** The longest text that a program may copy, in bytes. Longer text is refused, and the user is notified. */
 export const CLIPBOARD_LIMIT = 256 * 1024;
 
-/** What a program asked for. */
 export type ClipboardRequest =
   | { readonly kind: "write"; readonly text: string }
   | { readonly kind: "too-large"; readonly bytes: number }
-  /** A read, a clear, or nonsense: nothing happens. */
+  /** A read, a clear, or malformed. */
   | { readonly kind: "ignored" };
 
-/** Reads what stands after `52;`: the selections, then base64. */
+/** Parses what follows `52;`: the selections, then base64. */
 export function parseOsc52(data: string): ClipboardRequest {
   const at = data.indexOf(";");
   const encoded = at < 0 ? "" : data.slice(at + 1);

@@ -1,35 +1,36 @@
 /**
- * One terminal on the page: xterm.js, told things in the order in which they happened.
+ * A terminal on the page: an xterm.js instance that applies output and resizes in order.
  *
- * xterm.js applies `resize()` before queued `write()`s, so a resize waits here until everything before it is written. A whole
- * snapshot is written in one piece, reset included, so that no frame shows an empty terminal.
+ * xterm.js applies `resize()` before queued `write()`s, so a resize is queued here until everything before it
+ * is written. A whole snapshot is written in one piece, including the reset, so that no frame shows an empty
+ * terminal.
  */
 import type { Size } from "@bowline/client";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { type ITheme, Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { Drawing } from "./drawing.ts";
 import { fits, fontFor, type Pixels, sizeFor, smaller } from "./letterbox.ts";
-import { type Mute, mute } from "./mute.ts";
+import { type MuteHooks, mute } from "./mute.ts";
 import { type ClipboardRequest, parseOsc52 } from "./osc52.ts";
-import { adoptStyles } from "./styles.ts";
+import { Renderer } from "./renderer.ts";
+import { redirectStyles } from "./styles.ts";
 import { sessionWidths } from "./widths.ts";
 
-/** The monospaced fonts that systems bring along. */
+/** Monospaced fonts that come with operating systems. */
 const FONTS =
   'ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace';
-/** The scroll bar's place, right of the last column. */
+/** The width of the scroll bar, right of the last column, in CSS pixels. */
 const SCROLL_BAR = 12;
 /**
- * Ends an unfinished sequence and resets everything. xterm.js shows no cursor before the terminal first has the focus, or a program
- * leaves the other screen: so this leaves it, and a phone shows where the cursor is before somebody taps.
+ * Aborts an unfinished sequence and resets the terminal. xterm.js hides the cursor until the terminal has had
+ * the focus or a program has left the alternate screen. So this leaves the alternate screen, which makes
+ * phones show the cursor before the first tap.
  */
 const RESET = new TextEncoder().encode("\x18\x1bc\x1b[?47l");
-/** Links that may be opened. */
+/** Schemes of links that may be opened. */
 const LINK = /^(https?|mailto):/i;
 
-/** How a terminal looks. */
-export interface Looks {
+export interface Appearance {
   readonly theme: ITheme;
   readonly fontSize: number;
   readonly fontFamily: string;
@@ -39,57 +40,58 @@ export interface Looks {
   readonly gpu: boolean;
 }
 
-/** What a terminal tells. */
 export interface ScreenEvents {
-  /** Somebody typed, pasted or used the mouse. */
-  typed(data: string): void;
+  /** The user typed, pasted or used the mouse. */
+  onInput(data: string): void;
   /** Mouse reports that are not text. */
-  typedBytes(data: Uint8Array): void;
-  /** The window has room for this size, at the wanted font. */
-  window(size: Size): void;
-  /** The program wants something on the clipboard. */
-  clipboard(request: ClipboardRequest): void;
-  /** The size of the terminal, and whether it is smaller than wanted or framed. */
-  laidOut(size: Size, font: number): void;
+  onBinaryInput(data: Uint8Array): void;
+  /** The window has room for a terminal of this size, at the font size of the settings. */
+  onWindowSize(size: Size): void;
+  /** The program sent an OSC 52 sequence. */
+  onClipboard(request: ClipboardRequest): void;
+  /** The terminal was laid out with this size. */
+  onLayout(size: Size): void;
 }
 
-type Op =
+type Operation =
   | { readonly kind: "write"; readonly bytes: Uint8Array; readonly done: () => void }
   | { readonly kind: "resize"; readonly size: Size };
 
-/** A terminal in an element of the page. */
 export class Screen {
   readonly term: Terminal;
-  readonly #place: HTMLElement;
+  readonly #container: HTMLElement;
   readonly #host: HTMLElement;
   readonly #events: ScreenEvents;
-  readonly #mute: Mute;
-  readonly #drawing: Drawing;
+  readonly #mute: MuteHooks;
+  readonly #renderer: Renderer;
   readonly #observer: ResizeObserver;
-  #looks: Looks;
-  /** What waits behind a resize. */
-  #ops: Op[] = [];
-  /** Writes that xterm.js has not taken yet. */
-  #writing = 0;
+  #appearance: Appearance;
+  /** Queued behind a resize. */
+  #operations: Operation[] = [];
+  /** Writes that xterm.js has not finished. */
+  #pendingWrites = 0;
   #snapshot: { size: Size; whole: boolean; parts: Uint8Array[] } | undefined;
-  /** The session has told its size. Until then the terminal has the window's, which it most often turns out to be. */
+  /**
+   * Whether the session has sent its size. Until then the terminal has the window's size, which is usually
+   * the same.
+   */
   #sized = false;
-  /** The size is somebody else's. */
+  /** Whether another viewer sets the size. */
   #framed = false;
-  /** The cell at the wanted font, until the font changes. */
+  /** The cell at the font size of the settings, until the font or the renderer changes. */
   #cell: { readonly key: string; readonly cell: Pixels } | undefined;
   #window: Size | undefined;
   #disposed = false;
   #frame = 0;
 
-  constructor(place: HTMLElement, looks: Looks, events: ScreenEvents) {
-    this.#place = place;
-    this.#looks = looks;
+  constructor(container: HTMLElement, appearance: Appearance, events: ScreenEvents) {
+    this.#container = container;
+    this.#appearance = appearance;
     this.#events = events;
     this.#host = document.createElement("div");
     this.#host.className = "screen-host";
-    place.append(this.#host);
-    prepare();
+    container.append(this.#host);
+    redirectStylesOnce();
     this.term = new Terminal({
       allowProposedApi: true,
       cols: 80,
@@ -99,12 +101,12 @@ export class Screen {
       macOptionIsMeta: true,
       rightClickSelectsWord: false,
       minimumContrastRatio: 4.5,
-      fontFamily: looks.fontFamily || FONTS,
-      fontSize: looks.fontSize,
-      scrollback: looks.scrollback,
-      cursorBlink: looks.cursorBlink,
-      screenReaderMode: looks.screenReader,
-      theme: looks.theme,
+      fontFamily: appearance.fontFamily || FONTS,
+      fontSize: appearance.fontSize,
+      scrollback: appearance.scrollback,
+      cursorBlink: appearance.cursorBlink,
+      screenReaderMode: appearance.screenReader,
+      theme: appearance.theme,
       overviewRuler: { width: SCROLL_BAR },
       linkHandler: { activate: (_, uri) => openLink(uri) },
     });
@@ -113,129 +115,127 @@ export class Screen {
     term.unicode.activeVersion = sessionWidths.version;
     this.#mute = mute(term);
     term.parser.registerOscHandler(52, (data) => {
-      events.clipboard(parseOsc52(data));
+      events.onClipboard(parseOsc52(data));
       return true;
     });
     term.onData((data) => {
-      if (!this.#mute.isAnswer(data)) events.typed(data);
+      if (!this.#mute.isAutomaticReply(data)) events.onInput(data);
     });
-    term.onBinary((data) => events.typedBytes(Uint8Array.from(data, (char) => char.charCodeAt(0) & 0xff)));
+    term.onBinary((data) => events.onBinaryInput(Uint8Array.from(data, (char) => char.charCodeAt(0) & 0xff)));
     term.loadAddon(new WebLinksAddon((_, uri) => openLink(uri)));
     term.open(this.#host);
-    // Keys lead back to the cursor; what a finger makes of a wheel does not.
-    for (const typed of ["keydown", "input"])
-      term.textarea?.addEventListener(typed, () => this.showCursor(), { capture: true });
-    this.#drawing = new Drawing(term, this.#host, place, () => this.layout());
-    this.#drawing.gpu = looks.gpu;
+    // Typing scrolls to the cursor; touch gestures, which become wheel events, do not.
+    for (const type of ["keydown", "input"])
+      term.textarea?.addEventListener(type, () => this.showCursor(), { capture: true });
+    this.#renderer = new Renderer(term, this.#host, container, () => this.layout());
+    this.#renderer.gpu = appearance.gpu;
     this.#observer = new ResizeObserver(() => this.layout());
-    this.#observer.observe(place);
+    this.#observer.observe(container);
     this.layout();
   }
 
-  /** The size that the window has room for, as far as it is known. */
+  /** The size that the window has room for; before the first layout, the size of the terminal. */
   get window(): Size {
     return this.#window ?? { cols: this.term.cols, rows: this.term.rows };
   }
 
-  /** Output; `done` once it is on the screen. */
+  /** Writes output. Calls `done` once xterm.js has processed it. */
   write(bytes: Uint8Array, done: () => void): void {
-    this.#do({ kind: "write", bytes, done });
+    this.#enqueue({ kind: "write", bytes, done });
   }
 
-  /** The terminal has this size after what was written before. */
+  /** Resizes the terminal after everything that was written before. */
   resize(size: Size): void {
-    this.#do({ kind: "resize", size });
+    this.#enqueue({ kind: "resize", size });
   }
 
-  /** A snapshot begins; one that was cut off before its end is forgotten. */
+  /** Begins a snapshot. An earlier one that was not completed is dropped. */
   beginSnapshot(size: Size, whole: boolean): void {
     this.#snapshot = { size, whole, parts: [] };
   }
 
-  /** Part of a snapshot. */
-  partOfSnapshot(bytes: Uint8Array): void {
+  addSnapshotPart(bytes: Uint8Array): void {
     this.#snapshot?.parts.push(bytes);
   }
 
-  /** The snapshot is complete; `done` once it is on the screen. */
+  /** Writes the complete snapshot. Calls `done` once xterm.js has processed it. */
   endSnapshot(done: () => void): void {
     const snapshot = this.#snapshot;
     this.#snapshot = undefined;
     if (!snapshot) return done();
     this.resize(snapshot.size);
-    this.write(joined(snapshot.whole ? [RESET, ...snapshot.parts] : snapshot.parts), () => {
+    this.write(concat(snapshot.whole ? [RESET, ...snapshot.parts] : snapshot.parts), () => {
       this.showCursor();
       done();
     });
   }
 
-  /** Whether the size is somebody else's: then the terminal is framed, and drawn smaller if it has to be. */
+  /** Whether another viewer sets the size. The terminal is then framed, and scaled down if it does not fit. */
   set framed(framed: boolean) {
     if (this.#framed === framed) return;
     this.#framed = framed;
     this.layout();
   }
 
-  /** Looks changed. */
-  set looks(looks: Looks) {
+  set appearance(appearance: Appearance) {
     const { options } = this.term;
-    const before = this.#looks;
-    this.#looks = looks;
-    if (before.theme !== looks.theme) options.theme = looks.theme;
-    if (before.fontFamily !== looks.fontFamily) options.fontFamily = looks.fontFamily || FONTS;
-    if (before.scrollback !== looks.scrollback) options.scrollback = looks.scrollback;
-    if (before.cursorBlink !== looks.cursorBlink) options.cursorBlink = looks.cursorBlink;
-    if (before.screenReader !== looks.screenReader) options.screenReaderMode = looks.screenReader;
-    if (before.gpu !== looks.gpu) this.#drawing.gpu = looks.gpu;
+    const before = this.#appearance;
+    this.#appearance = appearance;
+    if (before.theme !== appearance.theme) options.theme = appearance.theme;
+    if (before.fontFamily !== appearance.fontFamily) options.fontFamily = appearance.fontFamily || FONTS;
+    if (before.scrollback !== appearance.scrollback) options.scrollback = appearance.scrollback;
+    if (before.cursorBlink !== appearance.cursorBlink) options.cursorBlink = appearance.cursorBlink;
+    if (before.screenReader !== appearance.screenReader) options.screenReaderMode = appearance.screenReader;
+    if (before.gpu !== appearance.gpu) this.#renderer.gpu = appearance.gpu;
     this.layout();
   }
 
-  /** Fits the terminal into its place, and says for which size there is room. */
+  /** Fits the terminal into its container, and reports the size that the window has room for. */
   layout(): void {
     if (this.#disposed) return;
-    const place = { width: this.#place.clientWidth - SCROLL_BAR, height: this.#place.clientHeight };
-    if (place.width <= 0 || place.height <= 0) return;
-    const cell = this.#wantedCell();
+    const space = { width: this.#container.clientWidth - SCROLL_BAR, height: this.#container.clientHeight };
+    if (space.width <= 0 || space.height <= 0) return;
+    const cell = this.#fullSizeCell();
     if (!cell) {
-      // Not drawn yet: a size without a cell would be nonsense, and the session would take it.
+      // Not rendered yet. Without a cell, the size would be wrong, and the session would be resized to it.
       cancelAnimationFrame(this.#frame);
       this.#frame = requestAnimationFrame(() => this.layout());
       return;
     }
-    const window = sizeFor(place, cell);
+    const window = sizeFor(space, cell);
     if (!this.#sized) this.term.resize(window.cols, window.rows);
     const size = { cols: this.term.cols, rows: this.term.rows };
-    const known = this.#window;
+    const previous = this.#window;
     this.#window = window;
-    let font = this.#looks.fontSize;
-    if (this.#framed && !fits(place, size, cell)) {
-      font = this.#setFont(fontFor(place, size, cell, font, font));
-      while (!fits(place, size, this.#drawing.measure()) && smaller(font) < font) font = this.#setFont(smaller(font));
+    let font = this.#appearance.fontSize;
+    if (this.#framed && !fits(space, size, cell)) {
+      font = this.#setFont(fontFor(space, size, cell, font, font));
+      while (!fits(space, size, this.#renderer.measure()) && smaller(font) < font) font = this.#setFont(smaller(font));
     } else {
       this.#setFont(font);
     }
-    this.#drawing.press();
-    const { width, height } = this.#drawing.measure();
+    this.#renderer.scaleCells();
+    const { width, height } = this.#renderer.measure();
     this.#host.style.width = `${Math.ceil(size.cols * width) + SCROLL_BAR}px`;
     this.#host.style.height = `${Math.ceil(size.rows * height)}px`;
     this.showCursor();
-    this.#events.laidOut(size, font);
-    if (known?.cols !== window.cols || known.rows !== window.rows) this.#events.window(window);
+    this.#events.onLayout(size);
+    if (previous?.cols !== window.cols || previous.rows !== window.rows) this.#events.onWindowSize(window);
   }
 
-  /** A terminal that is larger than its place shows the part where the cursor is. */
+  /** Scrolls a terminal that is larger than its container to the cursor. */
   showCursor(): void {
     if (!this.#framed || this.#disposed) return;
     const { cursorX, cursorY, baseY, viewportY } = this.term.buffer.active;
-    const { width, height } = this.#drawing.measure();
-    const [host, place] = [this.#host.getBoundingClientRect(), this.#place.getBoundingClientRect()];
-    const left = host.left - place.left + cursorX * width;
-    const top = host.top - place.top + (baseY + cursorY - viewportY) * height;
-    this.#place.scrollLeft += outside(left, left + width, this.#place.clientWidth);
-    this.#place.scrollTop += outside(top, top + height, this.#place.clientHeight);
+    const { width, height } = this.#renderer.measure();
+    const [host, container] = [this.#host.getBoundingClientRect(), this.#container.getBoundingClientRect()];
+    const left = host.left - container.left + cursorX * width;
+    const top = host.top - container.top + (baseY + cursorY - viewportY) * height;
+    this.#container.scrollLeft += overflow(left, left + width, this.#container.clientWidth);
+    this.#container.scrollTop += overflow(top, top + height, this.#container.clientHeight);
   }
 
-  /** Everything on the screen and above it, as text. */
+  /** The text of the screen and the scrollback. */
   text(): string {
     const { active } = this.term.buffer;
     let text = "";
@@ -247,56 +247,55 @@ export class Screen {
     return text.trimEnd();
   }
 
-  /** Takes the terminal off the page. */
   dispose(): void {
     this.#disposed = true;
     cancelAnimationFrame(this.#frame);
     this.#observer.disconnect();
     this.#mute.dispose();
-    this.#drawing.dispose();
+    this.#renderer.dispose();
     this.term.dispose();
     this.#host.remove();
   }
 
-  #do(op: Op): void {
-    this.#ops.push(op);
-    this.#work();
+  #enqueue(operation: Operation): void {
+    this.#operations.push(operation);
+    this.#runQueue();
   }
 
-  #work(): void {
-    for (let op = this.#ops[0]; op && !this.#disposed; op = this.#ops[0]) {
-      if (op.kind === "resize") {
-        if (this.#writing > 0) return;
-        this.#ops.shift();
-        this.#apply(op.size);
+  #runQueue(): void {
+    for (let next = this.#operations[0]; next && !this.#disposed; next = this.#operations[0]) {
+      if (next.kind === "resize") {
+        if (this.#pendingWrites > 0) return;
+        this.#operations.shift();
+        this.#applySize(next.size);
       } else {
-        this.#ops.shift();
-        this.#writing += 1;
-        const { bytes, done } = op;
+        this.#operations.shift();
+        this.#pendingWrites += 1;
+        const { bytes, done } = next;
         this.term.write(bytes, () => {
-          this.#writing -= 1;
+          this.#pendingWrites -= 1;
           done();
-          this.#drawing.handleOutput();
-          this.#work();
+          this.#renderer.handleOutput();
+          this.#runQueue();
         });
       }
     }
   }
 
-  #apply({ cols, rows }: Size): void {
+  #applySize({ cols, rows }: Size): void {
     this.#sized = true;
     if (this.term.cols === cols && this.term.rows === rows) return;
     this.term.resize(cols, rows);
     this.layout();
   }
 
-  /** The cell at the wanted font, measured once for each font. */
-  #wantedCell(): Pixels | undefined {
-    const { fontSize, fontFamily } = this.#looks;
-    const key = `${fontSize} ${devicePixelRatio} ${this.#drawing.by} ${fontFamily}`;
+  /** Measures the cell at the font size of the settings, once for each font and renderer. */
+  #fullSizeCell(): Pixels | undefined {
+    const { fontSize, fontFamily } = this.#appearance;
+    const key = `${fontSize} ${devicePixelRatio} ${this.#renderer.mode} ${fontFamily}`;
     if (this.#cell?.key !== key) {
       this.#setFont(fontSize);
-      const cell = this.#drawing.measure();
+      const cell = this.#renderer.measure();
       if (cell.width <= 0 || cell.height <= 0) return undefined;
       this.#cell = { key, cell };
     }
@@ -309,22 +308,23 @@ export class Screen {
   }
 }
 
-let prepared = false;
-/** How far something from here to there is outside a room that begins at 0. */
-function outside(from: number, to: number, room: number): number {
-  return from < 0 ? from : Math.max(to - room, 0);
+/** How far the range from `start` to `end` is outside of the range from 0 to `length`; negative before its start. */
+function overflow(start: number, end: number, length: number): number {
+  return start < 0 ? start : Math.max(end - length, 0);
 }
 
-function prepare(): void {
-  if (!prepared) adoptStyles();
-  prepared = true;
+let stylesRedirected = false;
+
+function redirectStylesOnce(): void {
+  if (!stylesRedirected) redirectStyles();
+  stylesRedirected = true;
 }
 
 function openLink(uri: string): void {
   if (LINK.test(uri)) window.open(uri, "_blank", "noopener,noreferrer");
 }
 
-function joined(parts: readonly Uint8Array[]): Uint8Array {
+function concat(parts: readonly Uint8Array[]): Uint8Array {
   const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
   let at = 0;
   for (const part of parts) {

@@ -1,34 +1,31 @@
 /**
- * Shortcuts that a shell does not miss: Ctrl and Shift together, which a terminal cannot tell from Ctrl alone, so that no program
- * is told about them; on a Mac, Command.
+ * Keyboard shortcuts of the app. They use Ctrl+Shift, which a terminal cannot distinguish from Ctrl alone, so
+ * no program misses them; on a Mac, search is Command+F.
  */
 
-/** What a shortcut does. */
-export type Act = "search" | "bigger" | "smaller" | "size" | "board" | "leave" | "help";
+export type ShortcutAction = "search" | "bigger" | "smaller" | "size" | "board" | "leave" | "help";
 
-/** A shortcut. */
 export interface Shortcut {
-  readonly act: Act;
-  /** The physical key, so that it is in the same place on every layout. */
+  readonly action: ShortcutAction;
+  /** The physical key, which is at the same position on every keyboard layout. */
   readonly code: string;
-  /** What stands on that key on most keyboards. */
+  /** The label of that key on most keyboards. */
   readonly key: string;
-  readonly does: string;
+  readonly description: string;
 }
 
-/** All of them. */
 export const SHORTCUTS: readonly Shortcut[] = [
-  { act: "search", code: "KeyF", key: "F", does: "Search the output" },
-  { act: "bigger", code: "Period", key: ".", does: "Larger font" },
-  { act: "smaller", code: "Comma", key: ",", does: "Smaller font" },
-  { act: "size", code: "KeyS", key: "S", does: "Use my size" },
-  { act: "board", code: "KeyB", key: "B", does: "Back to the board" },
-  { act: "leave", code: "KeyE", key: "E", does: "Leave the terminal: the focus goes to the buttons above it" },
-  { act: "help", code: "Slash", key: "/", does: "Show these keys" },
+  { action: "search", code: "KeyF", key: "F", description: "Search output" },
+  { action: "bigger", code: "Period", key: ".", description: "Larger font" },
+  { action: "smaller", code: "Comma", key: ",", description: "Smaller font" },
+  { action: "size", code: "KeyS", key: "S", description: "Use my size" },
+  { action: "board", code: "KeyB", key: "B", description: "Back to the board" },
+  { action: "leave", code: "KeyE", key: "E", description: "Move the focus from the terminal to the toolbar" },
+  { action: "help", code: "Slash", key: "/", description: "Show this help" },
 ];
 
-/** As much of a keyboard event as is looked at. */
-export interface Pressed {
+/** The fields of a keyboard event that matter here. */
+export interface KeyPress {
   readonly type: string;
   readonly code: string;
   readonly ctrlKey: boolean;
@@ -37,23 +34,23 @@ export interface Pressed {
   readonly metaKey: boolean;
 }
 
-/** What a pressed key asks for, if it is a shortcut. */
-export function shortcutOf(event: Pressed, mac: boolean): Act | undefined {
+/** The action of a key press, if it is a shortcut. */
+export function shortcutAction(event: KeyPress, mac: boolean): ShortcutAction | undefined {
   if (event.type !== "keydown" || event.altKey) return undefined;
-  const held = event.ctrlKey && event.shiftKey && !event.metaKey;
+  const ctrlShift = event.ctrlKey && event.shiftKey && !event.metaKey;
   const macSearch = mac && event.metaKey && !event.ctrlKey && !event.shiftKey && event.code === "KeyF";
   if (macSearch) return "search";
-  return held ? SHORTCUTS.find(({ code }) => code === event.code)?.act : undefined;
+  return ctrlShift ? SHORTCUTS.find(({ code }) => code === event.code)?.action : undefined;
 }
 
-/** Copy and paste are the browser's own: the terminal must not see their keys. */
-export function isCopyOrPaste(event: Pressed): "copy" | "paste" | undefined {
+/** Whether a key press is the browser's copy or paste, which the terminal must not see. */
+export function clipboardKey(event: KeyPress): "copy" | "paste" | undefined {
   if (!event.ctrlKey || !event.shiftKey || event.altKey || event.metaKey) return undefined;
   return event.code === "KeyC" ? "copy" : event.code === "KeyV" ? "paste" : undefined;
 }
 
-/** A shortcut in words. */
-export function shown(shortcut: Shortcut, mac: boolean): string {
-  if (mac && shortcut.act === "search") return "⌘ F";
-  return `Ctrl Shift ${shortcut.key}`;
+/** A shortcut as shown to the user, such as `Ctrl+Shift+F`. */
+export function shortcutText(shortcut: Shortcut, mac: boolean): string {
+  if (mac && shortcut.action === "search") return "⌘F";
+  return `Ctrl+Shift+${shortcut.key}`;
 }

@@ -1,28 +1,30 @@
 /**
- * xterm.js writes its styles into `<style>` elements and, drawing by the DOM, into `style` attributes; a strict content security
- * policy refuses both. Here they take the ways that the policy allows: constructed style sheets, and the style object. So
- * `style-src 'self'` holds for the whole app.
+ * Makes xterm.js work under the content security policy `style-src 'self'`.
+ *
+ * xterm.js writes styles into `<style>` elements and, with its DOM renderer, into `style` attributes. The
+ * policy blocks both, so they are redirected to what it allows: constructed style sheets and the `style`
+ * property.
  */
 
-/** Makes styles that scripts write as markup work under `style-src 'self'`. Once, before the first terminal. */
-export function adoptStyles(page: Document = document): void {
+/** Patches `createElement` for `<style>` and `<span>`. Call it once, before the first terminal. */
+export function redirectStyles(page: Document = document): void {
   const create = page.createElement.bind(page);
   page.createElement = (name: string, options?: ElementCreationOptions) => {
     const element = create(name === "style" ? "template" : name, options);
-    if (name === "style") return adopted(page, element);
-    if (name === "span") element.setAttribute = styled;
+    if (name === "style") return styleSheetElement(page, element);
+    if (name === "span") element.setAttribute = setAttribute;
     return element;
   };
 }
 
-/** `setAttribute`, but for the style. */
-function styled(this: HTMLElement, name: string, value: string): void {
+/** Replaces `Element.setAttribute`: sets `style` through the style property. */
+function setAttribute(this: HTMLElement, name: string, value: string): void {
   if (name === "style") this.style.cssText = value;
   else Element.prototype.setAttribute.call(this, name, value);
 }
 
-/** An element that hands its text to a style sheet. */
-function adopted(page: Document, element: HTMLElement): HTMLElement {
+/** Makes an element pass its text to a constructed style sheet. */
+function styleSheetElement(page: Document, element: HTMLElement): HTMLElement {
   const sheet = new CSSStyleSheet();
   let text = "";
   Object.defineProperty(element, "textContent", {

@@ -1,7 +1,6 @@
-/** The terminal's colours, light and dark. Every one of the sixteen is readable on its background. */
+/** The terminal's light and dark colours. All sixteen are readable on the background. */
 import type { ITheme } from "@xterm/xterm";
 
-/** On a dark background. */
 export const DARK: ITheme = {
   background: "#101416",
   foreground: "#dfe5e6",
@@ -27,7 +26,6 @@ export const DARK: ITheme = {
   brightWhite: "#ffffff",
 };
 
-/** On a light background. */
 export const LIGHT: ITheme = {
   background: "#fbfcfa",
   foreground: "#1d2427",

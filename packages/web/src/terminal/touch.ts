@@ -1,51 +1,52 @@
-/** Fingers on a terminal: one scrolls, two change the font size, a tap is a click. xterm.js 6.0 knows nothing of fingers. */
+/**
+ * Touch gestures on a terminal: one finger scrolls, two change the font size, a tap is a click. xterm.js 6.0
+ * has no touch support.
+ */
 
-/** What fingers lead to. */
-export interface TouchEvents {
-  /** Two fingers have this distance, compared with when they came down. */
-  pinched(scale: number): void;
-  /** Two fingers came down. */
-  pinching(): void;
-  /** Whether the terminal may be larger than its place, and is moved in it. */
-  pans(): boolean;
+export interface TouchHandlers {
+  /** `scale` is the distance of two fingers relative to the start of the pinch. */
+  onPinch(scale: number): void;
+  onPinchStart(): void;
+  /** Whether the terminal may be larger than its container, and so can be panned. */
+  canPan(): boolean;
 }
 
-/** A movement shorter than this, in pixels, is a tap. */
-const TAP = 8;
-/** Of the old measure of wheels, for a pixel: xterm.js scrolls by 50 pixels for 120. */
+/** A shorter movement, in pixels, is a tap. */
+const TAP_DISTANCE = 8;
+/** Legacy `wheelDeltaY` units per pixel: xterm.js scrolls 50 pixels for 120 units. */
 const WHEEL_DELTA = 120 / 50;
-/** How much of its speed a scroll keeps from frame to frame after the finger is up. */
+/** The fraction of its speed that a scroll keeps per frame after the finger is lifted. */
 const GLIDE = 0.94;
-/** Pixels a frame below which it stops. */
-const STOPPED = 0.4;
+/** Gliding stops below this speed, in pixels per frame. */
+const MIN_SPEED = 0.4;
 
-/** Follows fingers on `element`; the returned function stops it. */
-export function followTouch(element: HTMLElement, target: () => Element | null, events: TouchEvents): () => void {
-  const still = matchMedia("(prefers-reduced-motion: reduce)");
+/** Handles touches on `element`, and sends wheel events to `target`. The returned function stops it. */
+export function handleTouch(element: HTMLElement, target: () => Element | null, handlers: TouchHandlers): () => void {
+  const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
   const abort = new AbortController();
   let last: { x: number; y: number } | undefined;
   let moved = 0;
   let speed = 0;
-  let apart = 0;
+  let pinchStart = 0;
   let frame = 0;
 
-  // A wheel event reaches whatever xterm.js would do with a wheel: scroll, report the mouse, or send arrow keys.
+  // xterm.js decides what a wheel event does: scroll, report the mouse, or send arrow keys.
   const scroll = (deltaY: number, x: number, y: number) => {
     const wheel = new WheelEvent("wheel", { deltaY, clientX: x, clientY: y, bubbles: true, cancelable: true });
-    // xterm.js looks at this old measure first, which is nothing in an event that a page makes.
+    // xterm.js reads this legacy property first, and synthetic events do not set it.
     Object.defineProperty(wheel, "wheelDeltaY", { value: -deltaY * WHEEL_DELTA });
     target()?.dispatchEvent(wheel);
   };
-  // First within its place, then through what the terminal has.
+  // Pans within the container first, then scrolls the terminal by the rest.
   const move = (across: number, down: number, x: number, y: number) => {
     let rest = down;
-    if (events.pans()) {
+    if (handlers.canPan()) {
       const before = element.scrollTop;
       element.scrollLeft += across;
       element.scrollTop += down;
       rest -= element.scrollTop - before;
     }
-    // Places are kept in device pixels: less than one is no rest.
+    // Scroll positions are rounded to device pixels, so ignore a rest below one.
     if (Math.abs(rest) >= 1 || rest === down) scroll(rest, x, y);
   };
   const distance = ({ touches: [a, b] }: TouchEvent) =>
@@ -57,8 +58,8 @@ export function followTouch(element: HTMLElement, target: () => Element | null, 
     cancelAnimationFrame(frame);
     const [touch] = event.touches;
     if (event.touches.length === 2) {
-      apart = distance(event);
-      events.pinching();
+      pinchStart = distance(event);
+      handlers.onPinchStart();
     }
     last = touch && { x: touch.clientX, y: touch.clientY };
     moved = speed = 0;
@@ -68,14 +69,14 @@ export function followTouch(element: HTMLElement, target: () => Element | null, 
     if (!touch || !last) return;
     event.preventDefault();
     if (event.touches.length === 2) {
-      if (apart > 0) events.pinched(distance(event) / apart);
+      if (pinchStart > 0) handlers.onPinch(distance(event) / pinchStart);
       return;
     }
     const delta = last.y - touch.clientY;
     const across = last.x - touch.clientX;
     moved += Math.abs(delta) + Math.abs(across);
     last = { x: touch.clientX, y: touch.clientY };
-    if (moved < TAP) return;
+    if (moved < TAP_DISTANCE) return;
     speed = speed * 0.6 + delta * 0.4;
     move(across, delta, last.x, last.y);
   });
@@ -85,15 +86,15 @@ export function followTouch(element: HTMLElement, target: () => Element | null, 
       last = touch && { x: touch.clientX, y: touch.clientY };
       return;
     }
-    // What moved is no click.
-    if (moved >= TAP || apart > 0) event.preventDefault();
+    // A movement is not a click.
+    if (moved >= TAP_DISTANCE || pinchStart > 0) event.preventDefault();
     const from = last;
-    const gliding = apart === 0 && moved >= TAP && !still.matches;
-    apart = 0;
+    const gliding = pinchStart === 0 && moved >= TAP_DISTANCE && !reducedMotion.matches;
+    pinchStart = 0;
     last = undefined;
     const glide = () => {
       speed *= GLIDE;
-      if (!from || Math.abs(speed) < STOPPED) return;
+      if (!from || Math.abs(speed) < MIN_SPEED) return;
       move(0, speed, from.x, from.y);
       frame = requestAnimationFrame(glide);
     };
