@@ -1,11 +1,11 @@
-/** For everybody: names for what can be pressed, an order of the focus, contrast, and a way for screen readers. */
+/** Tests accessibility: names of controls, focus order, contrast, and screen readers. */
 import { expect, test } from "vitest";
-import { type App, DESKTOP, PHONE, stage } from "./parts/app.ts";
+import { type App, browserSuite, DESKTOP, PHONE } from "./parts/app.ts";
 import { until } from "./parts/until.ts";
 
-const { world, open, blank } = stage();
+const { server, open, blank } = browserSuite();
 
-/** Everything that can be operated has a name, by the browser's own account. */
+/** Checks that every control has a name in the browser's accessibility tree. */
 async function expectNames(app: App, view: string): Promise<void> {
   const devtools = await app.context.newCDPSession(app.page);
   const { nodes } = await devtools.send("Accessibility.getFullAXTree");
@@ -23,7 +23,7 @@ async function expectNames(app: App, view: string): Promise<void> {
   await devtools.detach();
 }
 
-/** Texts whose contrast with what is behind them is below 4.5. The terminal draws its own. */
+/** Checks that no text outside the terminal has a contrast below 4.5. */
 async function expectContrast({ page }: App, view: string): Promise<void> {
   const weak = await page.evaluate(() => {
     const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true })!;
@@ -75,7 +75,7 @@ test.each([
   ["a laptop", DESKTOP],
   ["a phone", PHONE],
 ])(
-  "R54: on %s, every control of every view has a name, and texts are readable in light and dark",
+  "R54: on %s, every control of every view has a name, and text is readable in light and dark",
   { timeout: 240_000 },
   async (_, screen) => {
     const check = async (app: App, view: string) => {
@@ -83,11 +83,11 @@ test.each([
       for (const colorScheme of ["light", "dark"] as const) {
         await app.page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
         await app.page.waitForSelector(`html${colorScheme === "dark" ? ".dark" : ":not(.dark)"}`);
-        await app.drawn();
+        await app.waitForPaint();
         await expectContrast(app, `${view}, ${colorScheme}`);
       }
     };
-    const login = await blank({ screen, rough: true });
+    const login = await blank({ screen, networkErrors: true });
     await login.page.goto(login.base);
     await login.page.waitForSelector("text=Log in to");
     await check(login, "login");
@@ -96,11 +96,11 @@ test.each([
     const { page } = app;
     await page.waitForSelector("text=No sessions yet");
     await check(app, "empty board");
-    const failed = await world.new("sh", "-c", "exit 3");
-    const calling = await world.new("sh", "-c", "printf '\\033]9;look\\007'; exec sleep 1000");
-    const id = await world.shell("shell");
-    for (const one of [failed, calling, id]) await page.waitForSelector(`[data-session="${one}"]`);
-    await page.waitForSelector('[data-testid="needing"]');
+    const failed = await server.new("sh", "-c", "exit 3");
+    const calling = await server.new("sh", "-c", "printf '\\033]9;look\\007'; exec sleep 1000");
+    const id = await server.shell("shell");
+    for (const session of [failed, calling, id]) await page.waitForSelector(`[data-session="${session}"]`);
+    await page.waitForSelector('[data-testid="attention"]');
     await check(app, "board");
     await page.click("text=New session >> nth=0");
     await page.waitForSelector("dialog");
@@ -117,21 +117,21 @@ test.each([
     await page.waitForSelector("dialog");
     await check(app, "end");
     await page.keyboard.press("Escape");
-    for (const [place, title] of [
+    for (const [route, title] of [
       ["settings", "Settings"],
-      ["help", "Keys and help"],
+      ["help", "Help and shortcuts"],
     ] as const) {
-      await page.goto(`${app.base}/#/${place}`);
+      await page.goto(`${app.base}/#/${route}`);
       await page.waitForSelector(`h1:text-is("${title}")`);
-      await check(app, place);
+      await check(app, route);
     }
   },
 );
 
-test("R54: the keyboard alone is enough, in the order that one reads, and the terminal can be left", async () => {
+test("R54: the keyboard alone is enough, the focus follows the reading order, and can leave the terminal", async () => {
   const app = await open();
   const { page } = app;
-  const id = await world.shell("shell");
+  const id = await server.shell("shell");
   await page.waitForSelector(`[data-session="${id}"]`);
   const focused = () =>
     page.evaluate(
@@ -146,8 +146,8 @@ test("R54: the keyboard alone is enough, in the order that one reads, and the te
   expect(order).toEqual(["New session", "Menu", expect.stringContaining("shell"), "Actions for shell"]);
   await page.keyboard.press("Shift+Tab");
   await page.keyboard.press("Enter");
-  await app.state("open");
-  // A terminal takes the keyboard, Tab included.
+  await app.waitForState("open");
+  // A terminal handles all keys, including Tab.
   await until("the terminal has the focus", () =>
     page.evaluate(() => document.activeElement?.classList.contains("xterm-helper-textarea")),
   );
@@ -155,11 +155,11 @@ test("R54: the keyboard alone is enough, in the order that one reads, and the te
   expect(await page.evaluate(() => document.activeElement?.classList.contains("xterm-helper-textarea"))).toBe(true);
   await page.keyboard.press("Control+Shift+E");
   expect(await focused()).toBe("Back to the board");
-  // What has the focus is seen to have it.
+  // The focus is visible.
   expect(await page.evaluate(() => getComputedStyle(document.activeElement!).outlineStyle)).toBe("solid");
   await page.keyboard.press("Enter");
   await page.waitForSelector(`[data-session="${id}"]`);
-  // A dialog keeps the focus, and gives it back.
+  // A dialog traps the focus and restores it.
   await page.keyboard.press("n");
   await page.waitForSelector("dialog[open]");
   expect(await page.evaluate(() => document.activeElement?.closest("dialog") !== null)).toBe(true);
@@ -167,17 +167,17 @@ test("R54: the keyboard alone is enough, in the order that one reads, and the te
   await page.waitForSelector("dialog", { state: "detached" });
 });
 
-test("R54: with the setting for screen readers, output is read out", async () => {
+test("R54: with screen reader support enabled, output is announced", async () => {
   const app = await open();
   await app.page.goto(`${app.base}/#/settings`);
   await app.page.check('label:has-text("Screen reader") input');
-  await app.visit(await world.shell());
+  await app.visit(await server.shell());
   await app.prints("ready>");
   await app.type("echo spoken $((9 * 9))\r");
   await app.page.locator(".xterm-accessibility-tree >> text=spoken 81").waitFor({ state: "attached" });
 });
 
-test("R54: the app can be installed, and the browser keeps its own files and nothing of the API", async () => {
+test("R54: the app can be installed, and the service worker caches the app's files but no API responses", async () => {
   const app = await open();
   const { page } = app;
   const manifest = await page.evaluate(async () => {
@@ -191,10 +191,10 @@ test("R54: the app can be installed, and the browser keeps its own files and not
   expect(manifest.display).toBe("standalone");
   expect(manifest.icons.map(({ sizes }) => sizes)).toEqual(expect.arrayContaining(["192x192", "512x512"]));
   await page.evaluate(() => navigator.serviceWorker.ready);
-  const kept = await page.evaluate(async () => {
+  const cached = await page.evaluate(async () => {
     const caches_ = await Promise.all((await caches.keys()).map((name) => caches.open(name)));
     return (await Promise.all(caches_.map((cache) => cache.keys()))).flat().map(({ url }) => new URL(url).pathname);
   });
-  expect(kept).toContain("/");
-  expect(kept.filter((path) => path !== "/" && !path.startsWith("/assets/"))).toEqual([]);
+  expect(cached).toContain("/");
+  expect(cached.filter((path) => path !== "/" && !path.startsWith("/assets/"))).toEqual([]);
 });

@@ -1,67 +1,67 @@
-/** Ends that are meant: the page stops trying, says why, and shows the way back. */
+/** Tests permanent ends: the page stops reconnecting, says why, and offers the way back to the board. */
 import { expect, test } from "vitest";
-import { afterwards, PHONE, stage } from "./parts/app.ts";
-import { clockOf, holdClock } from "./parts/clock.ts";
+import { browserSuite, PHONE, stopAfterTest } from "./parts/app.ts";
+import { clockOf, controlClock } from "./parts/clock.ts";
 import { Wire } from "./parts/proxy.ts";
 import { attachSockets, watchSockets } from "./parts/sockets.ts";
 import { until } from "./parts/until.ts";
 
-const { world, open } = stage();
+const { server, open } = browserSuite();
 
 test("R3: a session that was ended elsewhere is given up at the first 4404", async () => {
-  const wire = afterwards(await Wire.to(world.url));
-  const app = await open({ base: wire.url, before: [watchSockets, holdClock], rough: true });
-  const id = await world.shell();
+  const wire = stopAfterTest(await Wire.to(server.url));
+  const app = await open({ base: wire.url, initScript: [watchSockets, controlClock], networkErrors: true });
+  const id = await server.shell();
   await app.visit(id);
-  // Until somebody clicks, no time passes in the page, and so it does not try by itself.
+  // Stop the clock, so that the page does not retry until the click.
   await clockOf(app).stop();
-  // The line is down while it is ended and forgotten, so that nobody could tell this page.
+  // The connection is cut while the session is ended and forgotten, so the page cannot be notified.
   wire.refusing = true;
   wire.cut();
-  await app.state("reconnecting");
-  await world.bowline("kill", id);
+  await app.waitForState("reconnecting");
+  await server.bowline("kill", id);
   const before = wire.attaches;
   wire.refusing = false;
-  await app.page.click('button:has-text("Try now")');
-  await app.state("gone");
+  await app.page.click('button:has-text("Retry now")');
+  await app.waitForState("gone");
   await clockOf(app).run();
-  await app.page.waitForSelector("text=There is no such session");
+  await app.page.waitForSelector("text=Session not found");
   expect(wire.attaches).toBe(before + 1);
   expect((await attachSockets(app.page)).at(-1)).toMatchObject({ code: 4404 });
-  // Waking it changes nothing: what is permanent is not tried again.
+  // A wake does not retry a permanent failure.
   await app.page.evaluate(() => void dispatchEvent(new Event("online")));
   await app.page.click('button:has-text("Back to the board")');
   await app.page.waitForSelector("text=No sessions yet");
   expect(wire.attaches).toBe(before + 1);
 });
 
-test("R3: a session that is ended and forgotten while somebody looks says so", async () => {
-  const app = await open({ before: watchSockets });
-  const id = await world.shell();
+test("R3: a session that is ended and forgotten while it is viewed says so", async () => {
+  const app = await open({ initScript: watchSockets });
+  const id = await server.shell();
   await app.visit(id);
-  await world.bowline("kill", id);
+  await server.bowline("kill", id);
   await app.page.waitForSelector('[data-testid="exit"], [data-state="gone"]');
   expect(await attachSockets(app.page)).toHaveLength(1);
 });
 
-test("R3: an address of no session says so at once", async () => {
-  const app = await open({ before: watchSockets, rough: true });
+test("R3: a URL of an unknown session says so at once", async () => {
+  const app = await open({ initScript: watchSockets, networkErrors: true });
   await app.page.goto(`${app.base}/#/s/nosuchthing0`);
-  await app.state("gone");
-  await app.page.waitForSelector("text=There is no such session");
+  await app.waitForState("gone");
+  await app.page.waitForSelector("text=Session not found");
   expect(await attachSockets(app.page)).toEqual([]);
   await app.page.click("text=Back to the board");
   await app.page.waitForSelector("text=No sessions yet");
 });
 
-test("R15: an exit is the end: the status is shown, and nothing is dialled any more", async () => {
-  const app = await open({ before: watchSockets });
-  await app.visit(await world.new("sh", "-c", "read x; echo goodbye; exit 7"));
+test("R15: after an exit the status is shown, and the page does not reconnect", async () => {
+  const app = await open({ initScript: watchSockets });
+  await app.visit(await server.new("sh", "-c", "read x; echo goodbye; exit 7"));
   await app.type("\r");
   await app.page.waitForSelector('[data-testid="exit"]:has-text("Exited with code 7")');
   await app.prints("goodbye");
   await app.page.evaluate(() => void dispatchEvent(new Event("online")));
-  // The gateway has its part in the closing, after the exit is shown.
+  // The close handshake with the gateway completes after the exit is shown.
   await until("the connection is closed", async () => (await attachSockets(app.page)).every(({ code }) => code !== 0));
   expect(await attachSockets(app.page)).toMatchObject([{ code: 1000 }]);
 });
@@ -69,25 +69,25 @@ test("R15: an exit is the end: the status is shown, and nothing is dialled any m
 test.each([
   ["a laptop", undefined],
   ["a phone", PHONE],
-])("R10: a revoked login on %s leads to the login screen, and a new link back to the same place", async (_, screen) => {
-  const app = await open(screen ? { screen, rough: true } : { rough: true });
-  const id = await world.shell();
+])("R10: on %s, a revoked login leads to the login page, and a new link back to the same page", async (_, screen) => {
+  const app = await open(screen ? { screen, networkErrors: true } : { networkErrors: true });
+  const id = await server.shell();
   await app.visit(id);
   await app.prints("ready>");
   await app.type("echo before $((1 + 1))\r");
   await app.prints("before 2");
-  const { tokens } = JSON.parse(await world.bowline("token", "ls", "--json")) as {
+  const { tokens } = JSON.parse(await server.bowline("token", "ls", "--json")) as {
     tokens: { id: string; kind: string; created: string }[];
   };
   const logins = tokens.filter(({ kind }) => kind === "login").sort((a, b) => a.created.localeCompare(b.created));
-  await world.bowline("token", "revoke", ...logins.map((login) => login.id));
-  await app.page.waitForSelector("text=The login was revoked or has expired");
-  // What is behind cannot be reached.
+  await server.bowline("token", "revoke", ...logins.map((login) => login.id));
+  await app.page.waitForSelector("text=Your login was revoked or has expired");
+  // The page behind the login is inert.
   expect(await app.page.evaluate(() => document.querySelector("main")?.inert)).toBe(true);
-  await world.bowline("send", id, "--enter", "echo meanwhile $((2 + 1))");
-  await app.page.goto(await world.loginLink());
-  await app.state("open");
-  await app.part("login-code").waitFor({ state: "detached" });
+  await server.bowline("send", id, "--enter", "echo meanwhile $((2 + 1))");
+  await app.page.goto(await server.loginLink());
+  await app.waitForState("open");
+  await app.byTestId("login-code").waitFor({ state: "detached" });
   expect(app.page.url()).toBe(`${app.base}/#/s/${id}`);
   const { text } = await app.prints("meanwhile 3");
   expect(text).toContain("before 2");
@@ -95,9 +95,9 @@ test.each([
   await app.prints("after 4");
 });
 
-test("R15: leaving a terminal closes its connection and removes what it listened to", async () => {
+test("R15: leaving a terminal closes its connection and removes its event listeners", async () => {
   const app = await open({
-    before: () => {
+    initScript: () => {
       const counts = new Map<string, number>();
       const note = (target: object, name: string, by: number) => {
         const key = `${target === window ? "window" : "document"} ${name}`;
@@ -126,18 +126,18 @@ test("R15: leaving a terminal closes its connection and removes what it listened
   });
   const { page } = app;
   const listening = () => page.evaluate(() => (window as unknown as { listening(): number[] }).listening());
-  const id = await world.shell("left");
+  const id = await server.shell("left");
   await page.waitForSelector(`[data-session="${id}"]`);
   const before = await listening();
   expect(before.every((count) => count > 0)).toBe(true);
   for (let visit = 0; visit < 3; visit++) {
     await page.click(`[data-session="${id}"] a`);
-    await app.state("open");
+    await app.waitForState("open");
     expect((await listening())[4]).toBe(before[4]! + 1);
     await page.click('[aria-label="Back to the board"]');
     await page.waitForSelector(`[data-session="${id}"]`);
   }
   expect(await listening()).toEqual(before);
-  const attached = async () => JSON.parse(await world.bowline("ls", "--json")).sessions[0].clients as number;
-  await until("nobody is attached", async () => (await attached()) === 0);
+  const attached = async () => JSON.parse(await server.bowline("ls", "--json")).sessions[0].clients as number;
+  await until("no viewer is attached", async () => (await attached()) === 0);
 });

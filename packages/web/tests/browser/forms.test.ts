@@ -1,54 +1,54 @@
-/** What is filled in and chosen: new sessions and settings take whatever somebody types, and nothing typed is lost. */
+/** Tests forms: the new session dialog, the settings and the text field accept any input and lose none. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type App, PHONE, stage } from "./parts/app.ts";
+import { type App, browserSuite, PHONE } from "./parts/app.ts";
 
-const { world, open } = stage();
+const { server, open } = browserSuite();
 
-async function start({ page }: App, command: string, folder = ""): Promise<void> {
+async function startSession({ page }: App, command: string, folder = ""): Promise<void> {
   await page.click("text=New session >> nth=0");
   await page.fill("dialog input >> nth=0", command);
   await page.fill("dialog input >> nth=2", folder);
   await page.click('dialog button:has-text("Start session")');
 }
 
-test("R54: a session starts from a long command in any script, in a directory of any name", async () => {
+test("R54: a session starts with a long command in any script, in a directory of any name", async () => {
   const app = await open();
-  const folder = join(world.folder, "日本");
+  const folder = join(server.folder, "日本");
   mkdirSync(folder);
-  await start(app, `echo "✓ $(basename "$PWD")"; : ${"a long line ".repeat(40)}; exec cat`, folder);
-  await app.state("open");
+  await startSession(app, `echo "✓ $(basename "$PWD")"; : ${"a long line ".repeat(40)}; exec cat`, folder);
+  await app.waitForState("open");
   await app.prints("✓ 日本");
 });
 
-/** Runs in the page before anything else: the first answer to a new session is lost on its way. */
-function loseAnswer(): void {
+/** An init script that drops the first response to a request for a new session. */
+function loseResponse(): void {
   const real = window.fetch;
   let lost = false;
   window.fetch = async (...args) => {
-    const answer = await real(...args);
-    if (lost || args[1]?.method !== "POST" || !answer.url.endsWith("/v1/sessions")) return answer;
+    const response = await real(...args);
+    if (lost || args[1]?.method !== "POST" || !response.url.endsWith("/v1/sessions")) return response;
     lost = true;
-    throw new TypeError("the line is cut");
+    throw new TypeError("connection lost");
   };
 }
 
-test("R54: a second try after a lost answer makes no second session, and another command another one", async () => {
-  const app = await open({ before: loseAnswer });
+test("R54: a retry after a lost response starts no second session, but a changed command does", async () => {
+  const app = await open({ initScript: loseResponse });
   const { page } = app;
-  await start(app, "echo first; exec cat");
-  await page.waitForSelector('dialog [role="alert"]:has-text("the line is cut")');
+  await startSession(app, "echo first; exec cat");
+  await page.waitForSelector('dialog [role="alert"]:has-text("connection lost")');
   await page.click('dialog button:has-text("Start session")');
-  await app.state("open");
+  await app.waitForState("open");
   await app.prints("first");
   const sessions = async () =>
-    (JSON.parse(await world.bowline("ls", "--json")) as { sessions: unknown[] }).sessions.length;
+    (JSON.parse(await server.bowline("ls", "--json")) as { sessions: unknown[] }).sessions.length;
   expect(await sessions()).toBe(1);
   await page.reload();
-  await app.state("open");
+  await app.waitForState("open");
   await page.click('[aria-label="Back to the board"]');
-  await start(app, "echo another; exec cat");
+  await startSession(app, "echo another; exec cat");
   await page.waitForSelector('dialog [role="alert"]');
   await page.fill("dialog input >> nth=0", "echo other; exec cat");
   await page.click('dialog button:has-text("Start session")');
@@ -64,11 +64,11 @@ test.each(["", "-5", "1.5", "1e30"])("R54: scrollback of %j lines breaks no term
   await field.fill(lines);
   await field.blur();
   expect(Number(await field.inputValue())).toBe({ "": 5000, "-5": 0, "1.5": 2, "1e30": 100_000 }[lines]);
-  await app.visit(await world.shell());
+  await app.visit(await server.shell());
   await app.prints("ready>");
 });
 
-test("R54: a page keeps and asks for as many lines as the settings say, and a reload brings what the session keeps of them", async () => {
+test("R54: a page requests and keeps as many lines as the settings say, and after a reload has those that the session keeps", async () => {
   const app = await open();
   const { page } = app;
   const requested: number[] = [];
@@ -78,33 +78,33 @@ test("R54: a page keeps and asks for as many lines as the settings say, and a re
       if (lines !== undefined) requested.push(Number(lines));
     }),
   );
-  const scrollback = async (lines: number) => {
+  const setScrollback = async (lines: number) => {
     await page.goto(`${app.base}/#/settings`);
     const field = page.locator('label:has-text("Scrollback") input');
     await field.fill(String(lines));
     await field.blur();
   };
-  const above = async (last: string) => {
+  const linesAbove = async (last: string) => {
     const { text, rows } = await app.prints(last);
     return text.split("\n").length - rows;
   };
   await page.goto(`${app.base}/#/settings`);
   expect(await page.locator('label:has-text("Scrollback")').innerText()).toContain(
-    "After a reload, no more than the session keeps: 1,000 by default",
+    "After a reload, at most as many as the session keeps (1,000 by default)",
   );
-  const id = await world.new("sh", "-c", "read x; seq 3000; printf all; exec cat");
+  const id = await server.new("sh", "-c", "read x; seq 3000; printf all; exec cat");
   await app.visit(id);
   await app.type("\r");
-  expect(await above("all")).toBeGreaterThan(2900);
+  expect(await linesAbove("all")).toBeGreaterThan(2900);
   await page.reload();
-  expect(await above("all")).toBe(1000);
-  await scrollback(200);
+  expect(await linesAbove("all")).toBe(1000);
+  await setScrollback(200);
   await app.visit(id);
-  expect(await above("all")).toBe(200);
+  expect(await linesAbove("all")).toBe(200);
   expect(requested).toEqual([5000, 5000, 200]);
 });
 
-test("R54: text that is selected past a dialog's edge does not close it; a press beside it does", async () => {
+test("R54: selecting text past the edge of a dialog does not close it, but a click outside does", async () => {
   const app = await open();
   const { page } = app;
   await page.click("text=New session >> nth=0");
@@ -119,28 +119,28 @@ test("R54: text that is selected past a dialog's edge does not close it; a press
   await page.waitForSelector("dialog", { state: "detached" });
 });
 
-test("R54: what is in the text field stays when it is closed", async () => {
+test("R54: the text field keeps its content when it is closed", async () => {
   const app = await open({ screen: PHONE });
   const { page } = app;
-  await app.visit(await world.shell());
+  await app.visit(await server.shell());
   await page.tap('[aria-label="Text field"]');
   await page.fill('textarea[aria-label="Text"]', "half a thought");
-  await page.tap('[aria-label="Close the text field"]');
-  await app.part("composer").waitFor({ state: "detached" });
+  await page.tap('[aria-label="Close text field"]');
+  await app.byTestId("composer").waitFor({ state: "detached" });
   await page.tap('[aria-label="Text field"]');
   expect(await page.inputValue('textarea[aria-label="Text"]')).toBe("half a thought");
 });
 
-test("R54: to end a session takes more than Enter, and one that is forgotten is left for the board", async () => {
+test("R54: Enter alone does not end a session, and the page of a forgotten session returns to the board", async () => {
   const app = await open();
   const { page } = app;
-  const id = await world.shell();
+  const id = await server.shell();
   await app.visit(id);
   await app.choose("End");
   await page.waitForSelector("dialog");
   await page.keyboard.press("Enter");
   await page.waitForSelector("dialog", { state: "detached" });
-  expect(JSON.parse(await world.bowline("ls", "--json")).sessions).toMatchObject([{ id, state: "running" }]);
+  expect(JSON.parse(await server.bowline("ls", "--json")).sessions).toMatchObject([{ id, state: "running" }]);
   await app.choose("End");
   await page.click('dialog button:text-is("End and forget")');
   await page.waitForSelector("text=No sessions yet");

@@ -1,16 +1,16 @@
-/** Who answers, who reads, who opens: the session answers a program once; pages show, and act on the user's word. */
+/** Tests that only the session replies to queries, and how pages handle clipboard, links and notifications. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { stage } from "./parts/app.ts";
-import { clockOf, holdClock } from "./parts/clock.ts";
+import { browserSuite } from "./parts/app.ts";
+import { clockOf, controlClock } from "./parts/clock.ts";
 import { OTHER_NAME } from "./parts/setup.ts";
 import { until } from "./parts/until.ts";
 
-const { world, open } = stage();
+const { server, open } = browserSuite();
 
-/** What a program may ask a terminal, and the form of the one answer. */
-const QUESTIONS: readonly (readonly [ask: string, answer: RegExp])[] = [
+/** Terminal queries, and the pattern of the one reply. */
+const QUERIES: readonly (readonly [query: string, reply: RegExp])[] = [
   ["\\033[c", /\x1b\[\?[\d;]+c/g],
   ["\\033[>c", /\x1b\[>[\d;]+c/g],
   ["\\033[5n", /\x1b\[0n/g],
@@ -20,64 +20,64 @@ const QUESTIONS: readonly (readonly [ask: string, answer: RegExp])[] = [
   ["\\033]11;?\\007", /\x1b\]11;rgb:[\da-f/]+(?:\x07|\x1b\\)/g],
 ];
 
-test("R24: with three pages attached, a program gets one answer to each question, also when they are replayed", async () => {
-  const heard = join(world.folder, "heard");
-  const asks = QUESTIONS.map(([ask]) => ask).join("");
-  const id = await world.new(
+test("R24: with three pages attached, a program gets one reply to each query, even when the output is replayed", async () => {
+  const input = join(server.folder, "input");
+  const queries = QUERIES.map(([query]) => query).join("");
+  const id = await server.new(
     "sh",
     "-c",
-    `stty raw -echo; : >${heard}; printf 'hello\\r\\n'; head -c 1 >/dev/null; printf '${asks}'; printf 'asked\\r\\n'; exec cat >${heard}`,
+    `stty raw -echo; : >${input}; printf 'hello\\r\\n'; head -c 1 >/dev/null; printf '${queries}'; printf 'done\\r\\n'; exec cat >${input}`,
   );
   const apps = [await open(), await open(), await open()];
   for (const app of apps) await app.visit(id);
   await apps[0]!.prints("hello");
   await apps[0]!.type("!");
-  for (const app of apps) await app.prints("asked");
-  // Replayed to one more, who has seen nothing.
+  for (const app of apps) await app.prints("done");
+  // Replay the output to one page.
   await apps[2]!.page.reload();
-  await apps[2]!.prints("asked");
-  // Whatever a page had answered would be before what is typed into it now. Each waits for the other: nobody else orders them.
-  const all = () => readFileSync(heard, "latin1");
-  const rest = () => QUESTIONS.reduce((text, [, answer]) => text.replace(answer, ""), all());
+  await apps[2]!.prints("done");
+  // A reply from a page would arrive before what is typed into it now. Typing in turns makes the order certain.
+  const all = () => readFileSync(input, "latin1");
+  const rest = () => QUERIES.reduce((text, [, reply]) => text.replace(reply, ""), all());
   for (const [at, app] of apps.entries()) {
     await app.type("xyz"[at]!);
     await until(
-      "what was typed arrived",
+      "the input arrived",
       () => rest().includes("xyz"[at]!),
       () => JSON.stringify(all()),
     );
   }
-  for (const [ask, answer] of QUESTIONS) expect([ask, all().match(answer)?.length ?? 0]).toEqual([ask, 1]);
+  for (const [query, reply] of QUERIES) expect([query, all().match(reply)?.length ?? 0]).toEqual([query, 1]);
   expect(rest()).toBe("xyz");
 });
 
-test("R29: a program writes to the clipboard, and never reads it", async () => {
-  const heard = join(world.folder, "read");
+test("R29: a program can write to the clipboard, but not read it", async () => {
+  const input = join(server.folder, "read");
   const app = await open();
   await app.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: app.base });
-  await app.page.evaluate(() => navigator.clipboard.writeText("a secret of the user's"));
-  const words = Buffer.from("from the program: ✓").toString("base64");
-  const script = `stty raw -echo; : >${heard}; head -c 1 >/dev/null; printf '\\033]52;c;?\\007\\033]52;c;${words}\\007\\033]52;c;?\\007done\\r\\n'; exec cat >${heard}`;
-  await app.visit(await world.new("sh", "-c", script));
+  await app.page.evaluate(() => navigator.clipboard.writeText("a secret of the user"));
+  const encoded = Buffer.from("from the program: ✓").toString("base64");
+  const script = `stty raw -echo; : >${input}; head -c 1 >/dev/null; printf '\\033]52;c;?\\007\\033]52;c;${encoded}\\007\\033]52;c;?\\007done\\r\\n'; exec cat >${input}`;
+  await app.visit(await server.new("sh", "-c", script));
   await app.type("!");
   await app.prints("done");
   const clipboard = () => app.page.evaluate(() => navigator.clipboard.readText());
-  await until("the clipboard has it", async () => (await clipboard()) === "from the program: ✓", clipboard);
+  await until("the clipboard has the text", async () => (await clipboard()) === "from the program: ✓", clipboard);
   await app.type("x");
-  await until("what was typed arrived", () => readFileSync(heard, "latin1").includes("x"));
-  expect(readFileSync(heard, "latin1")).toBe("x");
+  await until("the input arrived", () => readFileSync(input, "latin1").includes("x"));
+  expect(readFileSync(input, "latin1")).toBe("x");
 });
 
-test("R27: a link that wraps is found whole, and opened on a click", async () => {
+test("R27: a link that wraps is recognized completely, and opens on a click", async () => {
   const app = await open();
-  const url = `http://${OTHER_NAME}:${new URL(world.url).port}/healthz?${"long=query&".repeat(20)}end`;
-  await app.visit(await world.new("sh", "-c", `printf 'see \\033[4m%s\\033[0m for more\\r\\n' '${url}'; exec cat`));
+  const url = `http://${OTHER_NAME}:${new URL(server.url).port}/healthz?${"long=query&".repeat(20)}end`;
+  await app.visit(await server.new("sh", "-c", `printf 'see \\033[4m%s\\033[0m for more\\r\\n' '${url}'; exec cat`));
   await app.prints("for more");
-  await app.drawn();
+  await app.waitForPaint();
   const screen = await app.page.locator(".xterm-screen").boundingBox();
-  const { rows } = await app.shown();
+  const { rows } = await app.terminalState();
   const cell = screen!.height / rows;
-  // The second row of the link.
+  // Click the second row of the link.
   const opened = app.context.waitForEvent("page");
   await app.page.mouse.move(screen!.x + 100, screen!.y + cell * 1.5, { steps: 4 });
   await app.page.waitForSelector(".xterm-cursor-pointer");
@@ -85,51 +85,53 @@ test("R27: a link that wraps is found whole, and opened on a click", async () =>
   await (await opened).waitForURL(url);
 });
 
-test("R27, R47: a link that asks for a login is offered in a notice, once", async () => {
-  const app = await open({ before: holdClock });
-  const told: string[] = [];
-  app.page.on("websocket", (socket) => socket.on("framereceived", ({ payload }) => void told.push(String(payload))));
+test("R27, R47: a login link is offered in a notice, once", async () => {
+  const app = await open({ initScript: controlClock });
+  const messages: string[] = [];
+  app.page.on("websocket", (socket) =>
+    socket.on("framereceived", ({ payload }) => void messages.push(String(payload))),
+  );
   const url = "https://example.org/login/device?user_code=ABCD-1234";
   await app.visit(
-    await world.new(
+    await server.new(
       "sh",
       "-c",
       `read x; echo 'To log in, open ${url}'; echo 'Again: ${url}'; read y; echo later; exec cat`,
     ),
   );
-  // A notice is there for some seconds: no time passes while it is looked at.
+  // Stop the clock, so that the notice stays.
   await clockOf(app).stop();
   await app.type("\r");
-  const notice = app.part("notice");
-  await notice.locator("text=The program asks you to open a page").waitFor();
+  const notice = app.byTestId("notice");
+  await notice.locator("text=The program wants to open a link").waitFor();
   expect(await notice.locator("a").getAttribute("href")).toBe(url);
   expect(await notice.locator("a").getAttribute("rel")).toContain("noopener");
   await app.prints("Again:");
-  // The session tells it once; whatever it tells comes before what is printed after it.
+  // The session reports a URL once, and before the output that follows it.
   await app.type("\r");
   await app.prints("later");
   expect(
-    told.filter((message) => message.startsWith("{") && (JSON.parse(message) as { type: string }).type === "url"),
+    messages.filter((message) => message.startsWith("{") && (JSON.parse(message) as { type: string }).type === "url"),
   ).toHaveLength(1);
   expect(await notice.count()).toBe(1);
 });
 
-test("R47: a session that calls while another is looked at says so in the page; the bell of this one is shown", async () => {
-  const app = await open({ before: holdClock });
-  const quiet = await world.shell("quiet");
-  const loud = await world.shell("loud");
-  // What the board hears of for the first time is no news.
+test("R47: a call in another session shows a notice, and a bell in this one is shown in the status line", async () => {
+  const app = await open({ initScript: controlClock });
+  const quiet = await server.shell("quiet");
+  const loud = await server.shell("loud");
+  // A session that is new on the board shows no notice.
   await app.page.waitForSelector(`[data-session="${loud}"]`);
   await app.visit(quiet);
   await app.prints("ready>");
-  // A notice and a bell are there for some seconds: no time passes while they are looked at.
+  // Stop the clock, so that the notice and the bell stay.
   await clockOf(app).stop();
-  await world.bowline("send", loud, "--enter", "printf '\\033]777;notify;Build;it is done\\007'");
+  await server.bowline("send", loud, "--enter", "printf '\\033]777;notify;Build;it is done\\007'");
   await app.page.waitForSelector('[data-testid="notice"]:has-text("loud")');
   await app.page.waitForSelector('[data-testid="notice"]:has-text("it is done")');
   await app.page.click('[data-testid="notice"] a');
   await app.page.waitForSelector('[data-testid="session-name"]:has-text("loud")');
-  await app.state("open");
+  await app.waitForState("open");
   await app.type("printf '\\a'\r");
-  await app.part("bell").waitFor();
+  await app.byTestId("bell").waitFor();
 });

@@ -1,48 +1,48 @@
-/** A phone in the hand: keys that its keyboard lacks, a field for the thumb, and a page that holds still. */
+/** Tests the app on a phone: the key row, the text field, touch gestures and the layout. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type App, PHONE, stage } from "./parts/app.ts";
-import { clockOf, holdClock } from "./parts/clock.ts";
+import { type App, browserSuite, PHONE } from "./parts/app.ts";
+import { clockOf, controlClock } from "./parts/clock.ts";
 import { until } from "./parts/until.ts";
 
-const { world, open, blank } = stage();
+const { server, open, blank } = browserSuite();
 
-/** A program that writes down every byte that it gets. */
-async function listen(app: App, name: string, before = ""): Promise<() => string> {
-  const file = join(world.folder, name);
+/** Starts a program that writes its input to a file. Returns a function that reads that file. */
+async function recordInput(app: App, name: string, before = ""): Promise<() => string> {
+  const file = join(server.folder, name);
   await app.visit(
-    await world.new("sh", "-c", `stty raw -echo; : >${file}; printf '${before}ready\\r\\n'; exec cat >${file}`),
+    await server.new("sh", "-c", `stty raw -echo; : >${file}; printf '${before}ready\\r\\n'; exec cat >${file}`),
   );
   await app.prints("ready");
   return () => readFileSync(file, "latin1");
 }
 
-async function gets(heard: () => string, bytes: string): Promise<void> {
+async function waitForInput(input: () => string, bytes: string): Promise<void> {
   await until(
-    `the program got ${JSON.stringify(bytes)}`,
-    () => heard() === bytes,
-    () => JSON.stringify(heard()),
+    `the program reads ${JSON.stringify(bytes)}`,
+    () => input() === bytes,
+    () => JSON.stringify(input()),
   );
 }
 
-/** Nothing is wider than the screen. */
-async function expectNoSideways({ page }: App): Promise<void> {
-  const [wide, room] = await page.evaluate(() => [
+/** Checks that nothing is wider than the screen. */
+async function expectNoHorizontalScroll({ page }: App): Promise<void> {
+  const [width, available] = await page.evaluate(() => [
     document.documentElement.scrollWidth,
     document.documentElement.clientWidth,
   ]);
-  expect(wide).toBeLessThanOrEqual(room);
+  expect(width).toBeLessThanOrEqual(available);
 }
 
-test("R54: the key row sends Esc, Tab, Ctrl-C, arrows and what the modifiers make of a letter", async () => {
-  const app = await open({ screen: PHONE, before: holdClock });
+test("R54: the key row sends Esc, Tab, Ctrl-C, arrows, and letters with modifiers", async () => {
+  const app = await open({ screen: PHONE, initScript: controlClock });
   const { page } = app;
-  const heard = await listen(app, "keys");
-  // A key that is held repeats after some time: none passes, however long a tap takes here.
+  const input = await recordInput(app, "keys");
+  // Stop the clock, so that no key repeats even if a tap is slow.
   await clockOf(app).stop();
   let all = "";
-  const getsMore = (bytes: string) => gets(heard, (all += bytes));
+  const waitForMore = (bytes: string) => waitForInput(input, (all += bytes));
   const key = (name: string) => page.tap(`[data-testid="key-row"] [aria-label="${name}"]`);
   const keys = [
     ["Escape", "\x1b"],
@@ -55,17 +55,17 @@ test("R54: the key row sends Esc, Tab, Ctrl-C, arrows and what the modifiers mak
   ] as const;
   for (const [name, bytes] of keys) {
     await key(name);
-    await getsMore(bytes);
+    await waitForMore(bytes);
   }
-  // The click comes after the tap.
+  // The click event follows the tap.
   const modifier = async (name: string, becomes: "off" | "once" | "locked") => {
     await key(name);
     await page.waitForSelector(`[aria-label="${name}"][aria-pressed="${becomes !== "off"}"].${becomes}`);
   };
-  // Down for one key, locked, and up again.
+  // On for one key, then locked, then off.
   await modifier("Control", "once");
   await app.type("dx");
-  await getsMore("\x04x");
+  await waitForMore("\x04x");
   await page.waitForSelector('[aria-label="Control"][aria-pressed="false"]');
   await modifier("Control", "once");
   await modifier("Control", "locked");
@@ -73,75 +73,75 @@ test("R54: the key row sends Esc, Tab, Ctrl-C, arrows and what the modifiers mak
   await modifier("Control", "off");
   await modifier("Alt", "once");
   await app.type("f");
-  await getsMore("\x01\x02\x1bf");
-  await expectNoSideways(app);
+  await waitForMore("\x01\x02\x1bf");
+  await expectNoHorizontalScroll(app);
 });
 
-test("R54: arrows are of the kind that the program asked for", async () => {
-  const app = await open({ screen: PHONE, before: holdClock });
-  const heard = await listen(app, "application", "\\033[?1h");
+test("R54: arrow keys respect the application cursor mode", async () => {
+  const app = await open({ screen: PHONE, initScript: controlClock });
+  const input = await recordInput(app, "application", "\\033[?1h");
   await clockOf(app).stop();
   await app.page.tap('[data-testid="key-row"] [aria-label="Up"]');
-  await gets(heard, "\x1bOA");
+  await waitForInput(input, "\x1bOA");
 });
 
-test("R54: the composer sends a text in one piece, with or without Enter", async () => {
+test("R54: the text field sends its text in one piece, with or without Enter", async () => {
   const app = await open({ screen: PHONE });
   const { page } = app;
-  const heard = await listen(app, "composed", "\\033[?2004h");
+  const input = await recordInput(app, "composed", "\\033[?2004h");
   await page.tap('[aria-label="Text field"]');
   await page.fill('textarea[aria-label="Text"]', "Grüße vom\nDaumen ✓");
   await page.tap('[aria-label="Send without Enter"]');
   const utf8 = (text: string) => Buffer.from(text).toString("latin1");
-  await gets(heard, utf8("\x1b[200~Grüße vom\rDaumen ✓\x1b[201~"));
+  await waitForInput(input, utf8("\x1b[200~Grüße vom\rDaumen ✓\x1b[201~"));
   expect(await page.inputValue('textarea[aria-label="Text"]')).toBe("");
   await page.fill('textarea[aria-label="Text"]', "ls");
   await page.tap('[aria-label="Send with Enter"]');
-  await gets(heard, utf8("\x1b[200~Grüße vom\rDaumen ✓\x1b[201~\x1b[200~ls\x1b[201~\r"));
-  await expectNoSideways(app);
-  await page.tap('[aria-label="Close the text field"]');
-  await app.part("composer").waitFor({ state: "detached" });
+  await waitForInput(input, utf8("\x1b[200~Grüße vom\rDaumen ✓\x1b[201~\x1b[200~ls\x1b[201~\r"));
+  await expectNoHorizontalScroll(app);
+  await page.tap('[aria-label="Close text field"]');
+  await app.byTestId("composer").waitFor({ state: "detached" });
 });
 
-test("R16: a text that is more than can wait stays in the composer, and its Enter is not sent", async () => {
+test("R16: text that is too large to queue stays in the text field, and its Enter is not sent", async () => {
   const app = await open({ screen: PHONE });
   const { page } = app;
-  const heard = await listen(app, "refused", "\\033[?2004h");
+  const input = await recordInput(app, "refused", "\\033[?2004h");
   await page.tap('[aria-label="Text field"]');
   const field = page.locator('textarea[aria-label="Text"]');
   await field.evaluate((field: HTMLTextAreaElement) => {
-    // To lay this much text out would take seconds.
+    // The layout of this much text would take seconds.
     field.hidden = true;
     field.value = "x".repeat(9 << 20);
     field.dispatchEvent(new InputEvent("input", { bubbles: true }));
   });
   await page.tap('[aria-label="Send with Enter"]');
-  await page.waitForSelector("text=This is more than can wait to be sent");
-  const kept = await field.evaluate((field: HTMLTextAreaElement) => {
+  await page.waitForSelector("text=The input is too large to queue");
+  const length = await field.evaluate((field: HTMLTextAreaElement) => {
     const { length } = field.value;
     field.value = "";
     field.hidden = false;
     return length;
   });
-  expect(kept).toBe(9 << 20);
+  expect(length).toBe(9 << 20);
   await field.fill("ls");
   await page.tap('[aria-label="Send with Enter"]');
-  await gets(heard, "\x1b[200~ls\x1b[201~\r");
+  await waitForInput(input, "\x1b[200~ls\x1b[201~\r");
 });
 
 test.each([
   ["a phone", PHONE],
   ["a laptop", {}],
-] as const)("R54: nothing moves on %s while somebody types and the program prints", async (_, screen) => {
+] as const)("R54: on %s, nothing moves while the user types and the program prints", async (_, screen) => {
   const app = await open({ screen });
   const { page } = app;
-  await app.visit(await world.shell());
+  await app.visit(await server.shell());
   await app.prints("ready>");
   await app.focus();
-  await app.drawn();
+  await app.waitForPaint();
   await page.evaluate(() => {
     const moved: string[] = [];
-    // The scroll bar is to move with the text.
+    // The scroll bar may move with the text.
     const nameOf = (node: Node | null) =>
       node instanceof Element && node.closest(".xterm .scrollbar")
         ? []
@@ -154,18 +154,18 @@ test.each([
   });
   await app.type("for i in $(seq 100); do echo a line of output $i; read -rt 0.01; done; echo finishe''d\r");
   await app.prints(/^finished$/m);
-  await app.drawn();
+  await app.waitForPaint();
   expect(await page.evaluate(() => (window as unknown as { moved: string[] }).moved)).toEqual([]);
 });
 
 test("R54: no view is wider than the phone", async () => {
-  const login = await blank({ screen: PHONE, rough: true });
+  const login = await blank({ screen: PHONE, networkErrors: true });
   await login.page.goto(login.base);
   await login.page.waitForSelector("text=Log in to");
-  await expectNoSideways(login);
+  await expectNoHorizontalScroll(login);
   const app = await open({ screen: PHONE });
   const { page } = app;
-  const long = await world.bowline(
+  const long = await server.bowline(
     "new",
     "--detach",
     "--name",
@@ -175,23 +175,23 @@ test("R54: no view is wider than the phone", async () => {
     "1000",
   );
   await page.waitForSelector(`[data-session="${long}"]`);
-  await expectNoSideways(app);
+  await expectNoHorizontalScroll(app);
   await page.tap("text=New session >> nth=0");
   await page.waitForSelector("dialog");
-  await expectNoSideways(app);
+  await expectNoHorizontalScroll(app);
   await page.keyboard.press("Escape");
   await app.visit(long);
-  await expectNoSideways(app);
+  await expectNoHorizontalScroll(app);
   await page.tap('[aria-label="Session menu"]');
   await page.waitForSelector('[role="menu"]');
-  await expectNoSideways(app);
-  for (const [place, title] of [
+  await expectNoHorizontalScroll(app);
+  for (const [route, title] of [
     ["settings", "Settings"],
-    ["help", "Keys and help"],
+    ["help", "Help and shortcuts"],
   ]) {
-    await page.goto(`${app.base}/#/${place}`);
+    await page.goto(`${app.base}/#/${route}`);
     await page.waitForSelector(`h1:text-is("${title}")`);
-    await expectNoSideways(app);
+    await expectNoHorizontalScroll(app);
   }
 });
 
@@ -200,24 +200,24 @@ test("R54: nothing is under the notch or the home bar", async () => {
   const devtools = await app.context.newCDPSession(app.page);
   const insets = { top: 47, bottom: 34, left: 0, right: 0 };
   await devtools.send("Emulation.setSafeAreaInsetsOverride" as "Emulation.setCPUThrottlingRate", { insets } as never);
-  await app.visit(await world.shell());
+  await app.visit(await server.shell());
   await app.prints("ready>");
-  await app.drawn();
+  await app.waitForPaint();
   const box = async (selector: string) => (await app.page.locator(selector).first().boundingBox())!;
   const row = await box('[data-testid="key-row"] button');
   expect(row.y + row.height).toBeLessThanOrEqual(844 - insets.bottom);
   expect((await box('[aria-label="Back to the board"]')).y).toBeGreaterThanOrEqual(insets.top);
   await app.page.tap('[aria-label="Back to the board"]');
-  await app.drawn();
+  await app.waitForPaint();
   expect((await box("button:has-text('New session')")).y).toBeGreaterThanOrEqual(insets.top);
 });
 
-test("R54: a finger scrolls the terminal, two change the font size, and the page itself stays", async () => {
+test("R54: one finger scrolls the terminal, two change the font size, and the page itself does not move", async () => {
   const app = await open({ screen: PHONE });
   const { page } = app;
-  await app.visit(await world.new("sh", "-c", "seq 500; exec cat"));
+  await app.visit(await server.new("sh", "-c", "seq 500; exec cat"));
   await app.prints(/^500$/m);
-  await app.drawn();
+  await app.waitForPaint();
   const devtools = await app.context.newCDPSession(page);
   const touch = (type: string, ...points: [number, number][]) =>
     devtools.send("Input.dispatchTouchEvent", {

@@ -1,33 +1,33 @@
-/** Who draws: the DOM at first and without a GPU, a GPU from then on, and nobody sees the change. */
+/** Tests the renderers: the DOM first, then a GPU if there is one, without a visible change. */
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { stage } from "./parts/app.ts";
+import { browserSuite } from "./parts/app.ts";
 import { pretendGpu } from "./parts/gpu.ts";
 
-const { world, open } = stage();
+const { server, open } = browserSuite();
 
-/** What was noted in the page. */
-interface Seen {
+/** What `record` recorded in the page. */
+interface Recording {
   readonly sizes: string[];
-  readonly moves: number[];
-  readonly frames: { by: "dom" | "gpu"; width: number; at: number }[];
+  readonly shifts: number[];
+  readonly frames: { renderer: "dom" | "gpu"; width: number; at: number }[];
 }
 
-/** Runs in the page: notes what it tells the session about its size, what moves, and who draws. */
-function note(): void {
+/** Records in the page: size messages to the session, layout shifts, and which renderer drew each frame. */
+function record(): void {
   const sizes: string[] = [];
   const send = WebSocket.prototype.send;
   WebSocket.prototype.send = function (data) {
     if (typeof data === "string" && /"(resize|claim_size)"/.test(data)) sizes.push(data);
     send.call(this, data);
   };
-  const moves: number[] = [];
-  new PerformanceObserver((list) => moves.push(...list.getEntries().map((entry) => entry.startTime))).observe({
+  const shifts: number[] = [];
+  new PerformanceObserver((list) => shifts.push(...list.getEntries().map((entry) => entry.startTime))).observe({
     type: "layout-shift",
   });
-  // The width of the terminal in each frame, and who drew it.
-  const frames: Seen["frames"] = [];
-  const look = () => {
+  // The width of the terminal and its renderer in each frame.
+  const frames: Recording["frames"] = [];
+  const recordFrame = () => {
     const screen = document.querySelector(".xterm-screen");
     const { terminal } = (document.querySelector('[data-testid="terminal"]') ?? {}) as {
       terminal?: import("@xterm/xterm").Terminal;
@@ -35,41 +35,41 @@ function note(): void {
     const shows = terminal?.buffer.active.getLine(0)?.translateToString(true);
     if (screen && shows)
       frames.push({
-        by: screen.querySelector("canvas") ? "gpu" : "dom",
+        renderer: screen.querySelector("canvas") ? "gpu" : "dom",
         width: screen.getBoundingClientRect().width,
         at: performance.now(),
       });
-    requestAnimationFrame(look);
+    requestAnimationFrame(recordFrame);
   };
-  requestAnimationFrame(look);
-  Object.assign(window, { seen: { sizes, moves, frames } });
+  requestAnimationFrame(recordFrame);
+  Object.assign(window, { recording: { sizes, shifts, frames } });
 }
 
-const seenBy = (page: Page) => page.evaluate(() => (window as unknown as { seen: Seen }).seen);
+const recordingOf = (page: Page) => page.evaluate(() => (window as unknown as { recording: Recording }).recording);
 
 test("a GPU takes over after the first output, and nothing moves", async () => {
-  const id = await world.shell();
-  const app = await open({ before: pretendGpu });
-  await app.page.evaluate(note);
+  const id = await server.shell();
+  const app = await open({ initScript: pretendGpu });
+  await app.page.evaluate(record);
   await app.visit(id);
   await app.prints("ready>");
   await app.page.waitForSelector(".xterm-screen canvas");
-  await app.drawn();
-  const { sizes, moves, frames } = await seenBy(app.page);
-  const changed = frames.findIndex(({ by }) => by === "gpu");
-  expect(frames[0]!.by).toBe("dom");
-  expect(frames.slice(changed).every(({ by }) => by === "gpu")).toBe(true);
-  // Both round to whole pixels, each in its own way.
+  await app.waitForPaint();
+  const { sizes, shifts, frames } = await recordingOf(app.page);
+  const changed = frames.findIndex(({ renderer }) => renderer === "gpu");
+  expect(frames[0]!.renderer).toBe("dom");
+  expect(frames.slice(changed).every(({ renderer }) => renderer === "gpu")).toBe(true);
+  // The renderers round to whole pixels differently.
   expect(Math.abs(frames.at(-1)!.width - frames[0]!.width)).toBeLessThanOrEqual(1);
   expect(sizes).toEqual([]);
-  expect(moves).toEqual([]);
+  expect(shifts).toEqual([]);
   await app.type("echo drawn $((6 * 7))\r");
   await app.prints("drawn 42");
 });
 
-test("a GPU whose context is lost leaves the drawing to the DOM", async () => {
-  const app = await open({ before: pretendGpu });
-  await app.visit(await world.shell());
+test("when the GPU context is lost, the DOM renderer takes over", async () => {
+  const app = await open({ initScript: pretendGpu });
+  await app.visit(await server.shell());
   await app.page.waitForSelector(".xterm-screen canvas");
   await app.page.evaluate(() => {
     const contexts = [...document.querySelectorAll<HTMLCanvasElement>(".xterm-screen canvas")].map((canvas) =>
@@ -82,9 +82,9 @@ test("a GPU whose context is lost leaves the drawing to the DOM", async () => {
   await app.page.waitForSelector('.xterm-rows:has-text("still 42")');
 });
 
-test("what the processor plays is no GPU, and is not used", async () => {
+test("a software renderer is not used", async () => {
   const app = await open();
-  await app.visit(await world.shell());
+  await app.visit(await server.shell());
   await app.prints("ready>");
   await app.page.evaluate(() => new Promise((idle) => requestIdleCallback(() => requestIdleCallback(idle))));
   await app.page.waitForSelector('.xterm-rows:has-text("ready>")');

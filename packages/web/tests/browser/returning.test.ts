@@ -1,104 +1,104 @@
-/** Coming back to the same session with the same wishes, whatever happened to its name and its size meanwhile. */
+/** Tests that a page returns to the same session and size, even if its name or size changed meanwhile. */
 import { expect, test } from "vitest";
-import { type App, afterwards, DESKTOP, PHONE, stage } from "./parts/app.ts";
+import { type App, browserSuite, DESKTOP, PHONE, stopAfterTest } from "./parts/app.ts";
 import { Wire } from "./parts/proxy.ts";
 import { until } from "./parts/until.ts";
 
-const { world, open } = stage();
+const { server, open } = browserSuite();
 
-test("R28: a page that was opened by a name stays with its session when the name goes to another", async () => {
-  const wire = afterwards(await Wire.to(world.url));
-  const app = await open({ base: wire.url, rough: true });
-  const id = await world.shell("build");
+test("R28: a page that was opened by name stays with its session when another session gets the name", async () => {
+  const wire = stopAfterTest(await Wire.to(server.url));
+  const app = await open({ base: wire.url, networkErrors: true });
+  const id = await server.shell("build");
   await app.visit("build");
   await app.prints("ready>");
-  await world.bowline("rename", "build", "before");
-  const other = await world.shell("build");
+  await server.bowline("rename", "build", "before");
+  const other = await server.shell("build");
   wire.cut();
   await app.type("echo same $((2 * 8))\r");
   await app.prints("same 16");
-  expect(await world.screen(id)).toContain("same 16");
-  expect(await world.screen(other)).not.toContain("same");
+  expect(await server.screen(id)).toContain("same 16");
+  expect(await server.screen(other)).not.toContain("same");
 });
 
-const CLAIM = 'button:has-text("Use my size")';
+const CLAIM_BUTTON = 'button:has-text("Use my size")';
 
-/** Takes the size, and waits until the program has it. */
-async function claim(app: App): Promise<void> {
+/** Chooses "Use my size", and waits until the page owns the size. */
+async function claimSize(app: App): Promise<void> {
   await app.choose("Use my size");
-  await app.page.locator(CLAIM).waitFor({ state: "detached" });
+  await app.page.locator(CLAIM_BUTTON).waitFor({ state: "detached" });
 }
 
-/** A terminal that the phone's size rules has fewer columns than any laptop's. */
-async function hasPhoneSize(laptop: App): Promise<void> {
-  await until("the phone's size", async () => (await laptop.shown()).cols < 60);
+/** Waits until the terminal has the phone's size, which has fewer columns than any laptop's. */
+async function waitForPhoneSize(laptop: App): Promise<void> {
+  await until("the phone's size", async () => (await laptop.terminalState()).cols < 60);
 }
 
-async function hasOwnSize(laptop: App): Promise<void> {
-  await until("the laptop's size", async () => (await laptop.shown()).cols > 100);
+async function waitForLaptopSize(laptop: App): Promise<void> {
+  await until("the laptop's size", async () => (await laptop.terminalState()).cols > 100);
 }
 
-/** A laptop and a phone at one session, over a line of the phone's own; the phone has taken the size. */
-async function phoneRules() {
-  const wire = afterwards(await Wire.to(world.url));
-  const id = await world.shell();
+/** Opens a session on a laptop and, through its own proxy, on a phone that owns the size. */
+async function phoneOwnsSize() {
+  const wire = stopAfterTest(await Wire.to(server.url));
+  const id = await server.shell();
   const laptop = await open({ screen: DESKTOP });
   await laptop.visit(id);
-  const phone = await open({ screen: PHONE, base: wire.url, rough: true });
+  const phone = await open({ screen: PHONE, base: wire.url, networkErrors: true });
   await phone.visit(id);
-  await claim(phone);
-  await hasPhoneSize(laptop);
+  await claimSize(phone);
+  await waitForPhoneSize(laptop);
   return { wire, laptop, phone };
 }
 
-test("R23: a device whose size is to rule has it again when it lost it while it was away", async () => {
-  const { wire, laptop, phone } = await phoneRules();
+test("R23: a device that uses its own size owns the size again if it lost it while it was disconnected", async () => {
+  const { wire, laptop, phone } = await phoneOwnsSize();
   wire.refusing = true;
   wire.cut();
-  await phone.state("reconnecting");
-  await claim(laptop);
-  await hasOwnSize(laptop);
+  await phone.waitForState("reconnecting");
+  await claimSize(laptop);
+  await waitForLaptopSize(laptop);
   wire.refusing = false;
   await phone.page.evaluate(() => void dispatchEvent(new Event("online")));
-  await phone.state("open");
-  await hasPhoneSize(laptop);
+  await phone.waitForState("open");
+  await waitForPhoneSize(laptop);
 });
 
-test("R23: a page that is shown over a dead line says that its size is to rule once it is back", async () => {
-  const { wire, laptop, phone } = await phoneRules();
-  await claim(laptop);
-  await phone.page.locator(CLAIM).waitFor();
-  wire.hold();
+test("R23: a page that is shown with a dead connection claims the size after it reconnects", async () => {
+  const { wire, laptop, phone } = await phoneOwnsSize();
+  await claimSize(laptop);
+  await phone.page.locator(CLAIM_BUTTON).waitFor();
+  wire.stall();
   await phone.page.evaluate(() => void document.dispatchEvent(new Event("visibilitychange")));
-  await hasPhoneSize(laptop);
+  await waitForPhoneSize(laptop);
 });
 
-/** Hides a page, or shows it, as far as the page can tell. */
-function show({ page }: App, state: "visible" | "hidden"): Promise<void> {
+/** Makes the page believe that it is hidden or shown. */
+function setVisibility({ page }: App, state: "visible" | "hidden"): Promise<void> {
   return page.evaluate((state) => {
     Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
     document.dispatchEvent(new Event("visibilitychange"));
   }, state);
 }
 
-test("R47: a bell that nobody saw is in the page's title until somebody looks, and not again", async () => {
+test("R47: a bell on a hidden page marks the page title until the page is shown", async () => {
   const app = await open();
-  const id = await world.shell("ringing");
+  const id = await server.shell("ringing");
   await app.visit(id);
   await app.prints("ready>");
-  const title = (marked: boolean) =>
+  const waitForTitle = (marked: boolean) =>
     until(
-      `a title that is ${marked ? "" : "not "}marked`,
+      `a page title ${marked ? "with" : "without"} a mark`,
       async () => (await app.page.title()).startsWith("● ") === marked,
       () => app.page.title(),
     );
-  await show(app, "hidden");
-  await world.bowline("send", id, "--enter", "printf '\\a'");
-  await title(true);
-  await show(app, "visible");
-  await title(false);
-  await show(app, "hidden");
-  await world.bowline("send", id, "--enter", "echo la''ter");
+  await setVisibility(app, "hidden");
+  await server.bowline("send", id, "--enter", "printf '\\a'");
+  await waitForTitle(true);
+  await setVisibility(app, "visible");
+  await waitForTitle(false);
+  await setVisibility(app, "hidden");
+  await server.bowline("send", id, "--enter", "echo la''ter");
   await app.prints("later");
-  await title(false);
+  await waitForTitle(false);
 });

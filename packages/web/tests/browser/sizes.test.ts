@@ -1,44 +1,49 @@
-/** Several windows on one terminal: one of them has the size, all of them type. */
+/** Tests several windows on one terminal: one owns the size, all can type. */
 import { expect, test } from "vitest";
-import { type App, DESKTOP, PHONE, type Shown, stage } from "./parts/app.ts";
+import { type App, browserSuite, DESKTOP, PHONE, type TerminalState } from "./parts/app.ts";
 import { until } from "./parts/until.ts";
 
-const { world, open } = stage();
+const { server, open } = browserSuite();
 
-/** The size that the program sees, as the terminal in the page has it. */
-async function has(app: App, cols: number, rows: number): Promise<void> {
-  const look = async () => {
-    const shown = await app.shown();
-    return shown.cols === cols && shown.rows === rows;
+/** Waits until the terminal has this size. */
+async function waitForSize(app: App, cols: number, rows: number): Promise<void> {
+  const check = async () => {
+    const state = await app.terminalState();
+    return state.cols === cols && state.rows === rows;
   };
-  await until(`a terminal of ${cols} columns and ${rows} rows`, look, async () => JSON.stringify(await app.shown()));
+  await until(`a terminal of ${cols} columns and ${rows} rows`, check, async () =>
+    JSON.stringify(await app.terminalState()),
+  );
 }
 
-/** Waits until a window that was framed has its own size, and so another than before. */
-async function rules(app: App, before: Shown): Promise<Shown> {
-  const look = async () => {
-    const [shown, framed] = [await app.shown(), await app.page.locator('button:has-text("Use my size")').count()];
-    return framed === 0 && (shown.cols !== before.cols || shown.rows !== before.rows) ? shown : undefined;
+/** Waits until a framed window owns the size, and the size has changed from `before`. */
+async function waitForOwnSize(app: App, before: TerminalState): Promise<TerminalState> {
+  const check = async () => {
+    const [state, framed] = [
+      await app.terminalState(),
+      await app.page.locator('button:has-text("Use my size")').count(),
+    ];
+    return framed === 0 && (state.cols !== before.cols || state.rows !== before.rows) ? state : undefined;
   };
-  return until(`another size than ${before.cols} columns and ${before.rows} rows`, look);
+  return until(`another size than ${before.cols} columns and ${before.rows} rows`, check);
 }
 
-/** The terminal is whole within its place, and in the middle of it when it is smaller. */
+/** Checks that the whole terminal is within its container. */
 async function expectInside(app: App): Promise<void> {
-  await app.drawn();
-  const [place, screen] = await app.page.evaluate(() =>
+  await app.waitForPaint();
+  const [container, screen] = await app.page.evaluate(() =>
     ['[data-testid="terminal"]', ".xterm-screen"].map(
       (selector) => document.querySelector(selector)!.getBoundingClientRect().toJSON() as DOMRect,
     ),
   );
-  expect(screen!.left).toBeGreaterThanOrEqual(place!.left - 1);
-  expect(screen!.top).toBeGreaterThanOrEqual(place!.top - 1);
-  expect(screen!.right).toBeLessThanOrEqual(place!.right + 1);
-  expect(screen!.bottom).toBeLessThanOrEqual(place!.bottom + 1);
+  expect(screen!.left).toBeGreaterThanOrEqual(container!.left - 1);
+  expect(screen!.top).toBeGreaterThanOrEqual(container!.top - 1);
+  expect(screen!.right).toBeLessThanOrEqual(container!.right + 1);
+  expect(screen!.bottom).toBeLessThanOrEqual(container!.bottom + 1);
 }
 
-test("R23, R26: the first window has the size, the second shows it in a frame, and takes it on a click", async () => {
-  const id = await world.shell();
+test("R23, R26: the first window owns the size, the second shows it in a frame, and claims it on a click", async () => {
+  const id = await server.shell();
   const first = await open({ screen: DESKTOP });
   await first.visit(id);
   const mine = await first.prints("ready>");
@@ -46,13 +51,13 @@ test("R23, R26: the first window has the size, the second shows it in a frame, a
 
   const second = await open({ screen: { viewport: { width: 900, height: 500 } } });
   await second.visit(id);
-  await has(second, mine.cols, mine.rows);
+  await waitForSize(second, mine.cols, mine.rows);
   await expectInside(second);
-  await second.page.waitForSelector("text=Another viewer's size");
-  // Each sees that the other is here.
+  await second.page.waitForSelector("text=Size set by another viewer");
+  // Each shows the other viewer.
   for (const app of [first, second])
-    await app.page.waitForSelector('[data-testid="presence"]:has-text("1 other here")');
-  // Both type, into one terminal.
+    await app.page.waitForSelector('[data-testid="presence"]:has-text("1 other viewer")');
+  // Both type into the same terminal.
   await first.type("echo one $((1 + 0)); ");
   await second.prints("echo one");
   await second.type("stty size\r");
@@ -60,23 +65,23 @@ test("R23, R26: the first window has the size, the second shows it in a frame, a
 
   await second.page.click('button:has-text("Use my size")');
   await first.page.waitForSelector('button:has-text("Use my size")');
-  const theirs = await rules(second, mine);
-  await has(first, theirs.cols, theirs.rows);
+  const theirs = await waitForOwnSize(second, mine);
+  await waitForSize(first, theirs.cols, theirs.rows);
   await expectInside(first);
-  // A reload keeps the size: it belongs to the window, not to the connection.
+  // Ownership of the size survives a reload.
   await second.page.reload();
-  await second.state("open");
+  await second.waitForState("open");
   await until(
-    "it still rules",
+    "it still owns the size",
     async () => (await second.page.locator('button:has-text("Use my size")').count()) === 0,
   );
-  await has(first, theirs.cols, theirs.rows);
+  await waitForSize(first, theirs.cols, theirs.rows);
   await second.context.close();
-  await first.part("presence").waitFor({ state: "detached" });
+  await first.byTestId("presence").waitFor({ state: "detached" });
 });
 
-test("R23: the same text is in both after widths changed and changed back", async () => {
-  const id = await world.shell();
+test("R23: both windows have the same text after the width changed twice", async () => {
+  const id = await server.shell();
   const [laptop, phone] = [await open({ screen: DESKTOP }), await open({ screen: PHONE })];
   await laptop.visit(id);
   await laptop.prints("ready>");
@@ -85,43 +90,46 @@ test("R23: the same text is in both after widths changed and changed back", asyn
   await phone.visit(id);
   await phone.prints(/^done$/m);
   await phone.choose("Use my size");
-  await until("the phone's size", async () => (await laptop.shown()).cols < 60);
+  await until("the phone's size", async () => (await laptop.terminalState()).cols < 60);
   await laptop.choose("Use my size");
-  await until("the laptop's size", async () => (await phone.shown()).cols > 100);
+  await until("the laptop's size", async () => (await phone.terminalState()).cols > 100);
   await laptop.type("echo agai''n\r");
   await phone.prints(/^again$/m);
   await laptop.prints(/^again$/m);
-  // What is still on its way comes to one before the other; then both have the same, and by the session's own account, too.
+  // Pending output reaches one page before the other; then both show the same as the session.
   const trimmed = (lines: readonly string[]) =>
     lines
       .map((line) => line.trimEnd())
       .join("\n")
       .trimEnd();
-  const sights = async () => {
-    const pages = [await laptop.shown(), await phone.shown()].map(({ screen, cursor }) => [trimmed(screen), ...cursor]);
-    const own = JSON.parse(await world.bowline("screen", "--format", "json", id)) as {
+  const screens = async () => {
+    const pages = [await laptop.terminalState(), await phone.terminalState()].map(({ screen, cursor }) => [
+      trimmed(screen),
+      ...cursor,
+    ]);
+    const own = JSON.parse(await server.bowline("screen", "--format", "json", id)) as {
       lines: { text: string }[];
       cursor: { col: number; row: number };
     };
-    return [...pages, [trimmed(own.lines.map(({ text }) => text)), own.cursor.col, own.cursor.row]].map((sight) =>
-      sight.join("\n"),
+    return [...pages, [trimmed(own.lines.map(({ text }) => text)), own.cursor.col, own.cursor.row]].map((lines) =>
+      lines.join("\n"),
     );
   };
   await until(
     "all three show the same",
-    async () => new Set(await sights()).size === 1,
-    async () => (await sights()).join("\n----\n"),
+    async () => new Set(await screens()).size === 1,
+    async () => (await screens()).join("\n----\n"),
   );
 });
 
-test("R23: a window that grows and shrinks takes the program with it, and a device remembers that its size is to rule", async () => {
-  const id = await world.new("sh", "-c", "trap 'stty size' WINCH; stty size; while :; do read x; done");
+test("R23: the program is resized with the window, and a device remembers to use its own size", async () => {
+  const id = await server.new("sh", "-c", "trap 'stty size' WINCH; stty size; while :; do read x; done");
   const app = await open();
   await app.visit(id);
   const before = await app.prints(/^\d+ \d+$/m);
   await app.page.setViewportSize({ width: 800, height: 600 });
   const after = await until("the program has the smaller size", async () => {
-    const shown = await app.shown();
+    const shown = await app.terminalState();
     return shown.cols < before.cols && shown.text.split("\n").includes(`${shown.rows} ${shown.cols}`)
       ? shown
       : undefined;
@@ -130,14 +138,14 @@ test("R23: a window that grows and shrinks takes the program with it, and a devi
   const other = await open({ screen: { viewport: { width: 1000, height: 700 } } });
   await other.visit(id);
   await other.page.click('button:has-text("Use my size")');
-  const theirs = await rules(other, after);
+  const theirs = await waitForOwnSize(other, after);
   await app.page.click('button:has-text("Use my size")');
-  await has(other, after.cols, after.rows);
-  // The next time it is opened there, it has that device's size without a word.
+  await waitForSize(other, after.cols, after.rows);
+  // The next time, the session is resized to that device without a click.
   await other.page.goto("about:blank");
   await other.visit(id);
-  await has(app, theirs.cols, theirs.rows);
-  // Each change was one: the program never had a size in between.
+  await waitForSize(app, theirs.cols, theirs.rows);
+  // There was no intermediate size.
   const { text } = await app.prints(
     new RegExp(`^${theirs.rows} ${theirs.cols}$(?![^]*^${after.rows} ${after.cols}$)`, "m"),
   );

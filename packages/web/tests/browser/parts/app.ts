@@ -1,12 +1,12 @@
-/** The app in a page, as somebody uses it, and the stage on which a file's tests happen. */
+/** The app in a browser page as a user sees it, and the setup of a browser test file. */
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, inject, onTestFinished } from "vitest";
 import { until } from "./until.ts";
-import { World } from "./world.ts";
+import { TestServer } from "./server.ts";
 
-/** A laptop's window. */
+/** A desktop window. */
 export const DESKTOP: BrowserContextOptions = { viewport: { width: 1280, height: 800 } };
-/** A phone in the hand. */
+/** A phone. */
 export const PHONE: BrowserContextOptions = {
   viewport: { width: 390, height: 844 },
   isMobile: true,
@@ -14,32 +14,30 @@ export const PHONE: BrowserContextOptions = {
   deviceScaleFactor: 2,
 };
 
-/** What a browser writes to its console when the network fails; no fault of the app's. */
-const NETWORK = /WebSocket connection to|Failed to load resource|net::ERR_/;
+/** Console errors of the browser when the network fails. */
+const NETWORK_ERROR = /WebSocket connection to|Failed to load resource|net::ERR_/;
 
-/** What it writes about every page that comes over plain http from elsewhere. */
+/** A console error of the browser for every page over plain HTTP. */
 const PLAIN_HTTP = /Cross-Origin-Opener-Policy header has been ignored/;
 
-/** How a page is opened. */
-export interface Opening {
+export interface OpenOptions {
   readonly screen?: BrowserContextOptions;
-  /** Another world than the shared one. */
-  readonly of?: World;
-  /** What the browser calls the gateway. */
+  /** The server to use instead of the shared one. */
+  readonly server?: TestServer;
+  /** The base URL under which the browser reaches the gateway. */
   readonly base?: string;
-  /** The network is going to fail. */
-  readonly rough?: boolean;
-  /** What runs in the page before anything else. */
-  readonly before?: (() => void) | readonly (() => void)[];
-  /** A context that is there already: another tab in it. */
-  readonly beside?: App;
+  /** Whether network errors in the console are expected. */
+  readonly networkErrors?: boolean;
+  /** Scripts that run first in the page. */
+  readonly initScript?: (() => void) | readonly (() => void)[];
+  /** Opens another tab in the browser context of this app, instead of a new context. */
+  readonly sharing?: App;
 }
 
-/** What a terminal in a page has. */
-export interface Shown {
-  /** Everything, from the oldest line that is kept. */
+export interface TerminalState {
+  /** All lines, including the scrollback. */
   readonly text: string;
-  /** The lines of the screen. */
+  /** The lines of the screen, without the scrollback. */
   readonly screen: readonly string[];
   readonly cols: number;
   readonly rows: number;
@@ -47,44 +45,43 @@ export interface Shown {
   readonly buffer: "normal" | "alternate";
 }
 
-/** The app in a page. */
 export class App {
   readonly page: Page;
   readonly context: BrowserContext;
   readonly base: string;
-  /** Errors in the console, and those that nobody caught. */
+  /** Console errors and uncaught exceptions. */
   readonly problems: string[] = [];
 
-  constructor(page: Page, base: string, rough: boolean) {
+  constructor(page: Page, base: string, networkErrors: boolean) {
     this.page = page;
     this.context = page.context();
     this.base = base;
     page.on("pageerror", (error) => this.problems.push(error.stack ?? error.message));
     page.on("console", (message) => {
       const text = message.text();
-      if (message.type() === "error" && !(rough && NETWORK.test(text)) && !PLAIN_HTTP.test(text))
+      if (message.type() === "error" && !(networkErrors && NETWORK_ERROR.test(text)) && !PLAIN_HTTP.test(text))
         this.problems.push(text);
     });
   }
 
-  /** Goes to a session, and waits until it is attached. */
+  /** Opens a session, and waits until it is attached. */
   async visit(session: string): Promise<void> {
     await this.page.goto(`${this.base}/#/s/${session}`);
-    await this.state("open");
+    await this.waitForState("open");
   }
 
-  /** Waits for a state of the session's connection. */
-  async state(name: string): Promise<void> {
+  /** Waits until the session's connection has this state. */
+  async waitForState(name: string): Promise<void> {
     await this.page.waitForSelector(`[data-testid="connection"][data-state="${name}"]`, { timeout: 45_000 });
   }
 
-  /** An element with this test id. */
-  part(id: string) {
+  /** The element with this test id. */
+  byTestId(id: string) {
     return this.page.locator(`[data-testid="${id}"]`);
   }
 
-  /** What the terminal has. */
-  shown(): Promise<Shown> {
+  /** The state of the terminal. */
+  terminalState(): Promise<TerminalState> {
     return this.page.evaluate(() => {
       const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
         terminal: import("@xterm/xterm").Terminal;
@@ -102,15 +99,16 @@ export class App {
     });
   }
 
-  /** Waits until the terminal has this text. */
-  async prints(text: string | RegExp): Promise<Shown> {
-    const has = (shown: Shown) => (typeof text === "string" ? shown.text.includes(text) : text.test(shown.text));
-    const look = async () => {
-      const shown = await this.shown().catch(() => undefined);
-      return shown && has(shown) ? shown : undefined;
+  /** Waits until the terminal shows this text. */
+  async prints(text: string | RegExp): Promise<TerminalState> {
+    const matches = (state: TerminalState) =>
+      typeof text === "string" ? state.text.includes(text) : text.test(state.text);
+    const check = async () => {
+      const state = await this.terminalState().catch(() => undefined);
+      return state && matches(state) ? state : undefined;
     };
-    return until(`the terminal shows ${String(text)}`, look, () =>
-      this.shown().then(({ screen }) => screen.join("\n"), String),
+    return until(`the terminal shows ${String(text)}`, check, () =>
+      this.terminalState().then(({ screen }) => screen.join("\n"), String),
     );
   }
 
@@ -120,7 +118,7 @@ export class App {
     await this.page.keyboard.type(text);
   }
 
-  /** Gives the terminal the keyboard. */
+  /** Focuses the terminal. */
   async focus(): Promise<void> {
     await this.page.evaluate(() => {
       const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
@@ -130,30 +128,29 @@ export class App {
     });
   }
 
-  /** Chooses from the session's menu. */
+  /** Chooses an item of the session menu. */
   async choose(label: string): Promise<void> {
     await this.page.click('[aria-label="Session menu"]');
     await this.page.click(`[role="menuitem"]:has-text("${label}")`);
   }
 
-  /** Two frames later, everything is drawn. */
-  async drawn(): Promise<void> {
+  /** Waits two frames, until everything is painted. */
+  async waitForPaint(): Promise<void> {
     await this.page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   }
 }
 
-/** Where a file's tests happen. */
-export interface Stage {
-  readonly world: World;
-  /** A page on which somebody is logged in by a link. */
-  open(opening?: Opening): Promise<App>;
-  /** A page on which nobody is. */
-  blank(opening?: Opening): Promise<App>;
+export interface BrowserSuite {
+  readonly server: TestServer;
+  /** Opens a page and logs in with a login link. */
+  open(options?: OpenOptions): Promise<App>;
+  /** Opens an empty page. */
+  blank(options?: OpenOptions): Promise<App>;
 }
 
-/** The shared gateway and browser, for the tests of a file. No page may complain, and nothing is left behind. */
-export function stage(): Stage {
-  const world = World.join(inject("world"));
+/** Sets up the shared gateway and browser for the tests of a file. After each test, fails if a page reported errors. */
+export function browserSuite(): BrowserSuite {
+  const server = TestServer.join(inject("server"));
   let browser: Browser;
   let apps: App[] = [];
   beforeAll(async () => {
@@ -161,43 +158,43 @@ export function stage(): Stage {
   });
   afterAll(() => browser.close());
   afterEach(async () => {
-    const seen = apps;
+    const opened = apps;
     apps = [];
-    await Promise.all([...new Set(seen.map((app) => app.context))].map((context) => context.close()));
-    await world.bowline("kill", "--all", "--grace", "0s");
-    expect(seen.flatMap((app) => app.problems)).toEqual([]);
+    await Promise.all([...new Set(opened.map((app) => app.context))].map((context) => context.close()));
+    await server.bowline("kill", "--all", "--grace", "0s");
+    expect(opened.flatMap((app) => app.problems)).toEqual([]);
   });
 
   async function blank({
     screen = DESKTOP,
-    of = world,
-    base = of.url,
-    rough = false,
-    before = [],
-    beside,
-  }: Opening = {}): Promise<App> {
-    const context = beside?.context ?? (await browser.newContext({ ...screen, colorScheme: "light" }));
+    server: target = server,
+    base = target.url,
+    networkErrors = false,
+    initScript = [],
+    sharing,
+  }: OpenOptions = {}): Promise<App> {
+    const context = sharing?.context ?? (await browser.newContext({ ...screen, colorScheme: "light" }));
     const page = await context.newPage();
-    for (const script of [before].flat()) await page.addInitScript(script);
-    const app = new App(page, base, rough);
+    for (const script of [initScript].flat()) await page.addInitScript(script);
+    const app = new App(page, base, networkErrors);
     apps.push(app);
     return app;
   }
 
-  async function open(opening: Opening = {}): Promise<App> {
-    const app = await blank(opening);
-    await app.page.goto(await (opening.of ?? world).loginLink(app.base));
+  async function open(options: OpenOptions = {}): Promise<App> {
+    const app = await blank(options);
+    await app.page.goto(await (options.server ?? server).loginLink(app.base));
     await app.page.waitForSelector("text=New session");
     return app;
   }
 
-  return { world, open, blank };
+  return { server, open, blank };
 }
 
-/** Undoes something when the test is over, whatever became of it. */
-export function afterwards<T extends { stop(): unknown }>(thing: T): T {
+/** Stops a resource when the test ends, even if it fails. */
+export function stopAfterTest<T extends { stop(): unknown }>(resource: T): T {
   onTestFinished(async () => {
-    await thing.stop();
+    await resource.stop();
   });
-  return thing;
+  return resource;
 }

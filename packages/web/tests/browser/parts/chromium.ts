@@ -1,6 +1,6 @@
 /**
- * A Chromium that nothing but this file talks to, over the pipe of its own protocol. Playwright pretends that every page has the
- * focus, and so that none is ever hidden or frozen; here, pages are what they are for people.
+ * A Chromium controlled directly through the DevTools protocol. Playwright emulates focus for every page, so
+ * none is ever hidden or frozen; pages in this browser behave as they do for users.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -9,9 +9,8 @@ import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { until } from "./until.ts";
 
-/** The browser: Debian's. */
+/** The browser that the tests run; Debian's by default. */
 export const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
-/** What every browser is started with. */
 export const FLAGS = [
   "--headless=new",
   "--no-sandbox",
@@ -23,55 +22,53 @@ export const FLAGS = [
   "--disable-sync",
 ];
 
-interface Answer {
+interface ProtocolResponse {
   readonly id?: number;
   readonly result?: Record<string, unknown>;
   readonly error?: { readonly message: string };
 }
 
-/** A browser of one's own. */
 export class Chromium {
   readonly #process: ChildProcess;
   readonly #folder: string;
-  readonly #waiting = new Map<number, (answer: Answer) => void>();
-  #last = 0;
+  readonly #pending = new Map<number, (response: ProtocolResponse) => void>();
+  #lastId = 0;
 
   private constructor() {
     this.#folder = mkdtempSync(join(tmpdir(), "bowline-chromium-"));
     const args = [...FLAGS, "--remote-debugging-pipe", `--user-data-dir=${this.#folder}`, "about:blank"];
     this.#process = spawn(CHROMIUM, args, {
       stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
-      // Killed as it is, it clears nothing up itself.
+      // It is killed, so it cannot remove its own files.
       env: { ...process.env, HOME: this.#folder, TMPDIR: this.#folder },
-      // A group of its own, so that all of it can be ended.
+      // Its own process group, so that all of its processes can be killed.
       detached: true,
     });
     let rest = Buffer.alloc(0);
     (this.#process.stdio[4] as Readable).on("data", (chunk: Buffer) => {
       rest = Buffer.concat([rest, chunk]);
       for (let end = rest.indexOf(0); end >= 0; end = rest.indexOf(0)) {
-        const answer = JSON.parse(rest.subarray(0, end).toString()) as Answer;
+        const response = JSON.parse(rest.subarray(0, end).toString()) as ProtocolResponse;
         rest = rest.subarray(end + 1);
-        if (answer.id !== undefined) this.#waiting.get(answer.id)?.(answer);
+        if (response.id !== undefined) this.#pending.get(response.id)?.(response);
       }
     });
     (this.#process.stdio[3] as Writable).on("error", () => undefined);
     running.add(this);
   }
 
-  /** Starts one. */
   static async start(): Promise<Chromium> {
     const chromium = new Chromium();
     await chromium.send("Browser.getVersion", {});
     return chromium;
   }
 
-  /** Calls a method of the protocol. */
+  /** Calls a DevTools method. */
   send(method: string, params: object, sessionId?: string): Promise<Record<string, unknown>> {
-    const id = ++this.#last;
+    const id = ++this.#lastId;
     return new Promise((done, failed) => {
-      this.#waiting.set(id, ({ result, error }) => {
-        this.#waiting.delete(id);
+      this.#pending.set(id, ({ result, error }) => {
+        this.#pending.delete(id);
         if (error) failed(new Error(`${method}: ${error.message}`));
         else done(result ?? {});
       });
@@ -81,18 +78,18 @@ export class Chromium {
     });
   }
 
-  /** A new tab, in front. `script` runs in each of its pages before anything else. */
-  async tab(url: string, script = ""): Promise<Tab> {
+  /** Opens a new tab in front. `initScript` runs first in each of its pages. */
+  async tab(url: string, initScript = ""): Promise<Tab> {
     const { targetId } = await this.send("Target.createTarget", { url: "about:blank" });
     const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
     const tab = new Tab(this, String(targetId), String(sessionId));
     await tab.send("Page.enable", {});
-    if (script) await tab.send("Page.addScriptToEvaluateOnNewDocument", { source: script });
+    if (initScript) await tab.send("Page.addScriptToEvaluateOnNewDocument", { source: initScript });
     await tab.send("Page.navigate", { url });
     return tab;
   }
 
-  /** Ends it, and removes its files. */
+  /** Ends the browser, and removes its files. */
   async stop(): Promise<void> {
     if (!running.has(this)) return;
     const gone = new Promise((exited) => this.#process.once("exit", exited));
@@ -101,7 +98,7 @@ export class Chromium {
     this.#remove();
   }
 
-  /** Ends it and removes its files before this process ends. */
+  /** Like `stop`, but without waiting for the exit. For use when this process exits. */
   stopNow(): void {
     this.#end();
     this.#remove();
@@ -113,7 +110,7 @@ export class Chromium {
     try {
       process.kill(-this.#process.pid, "SIGKILL");
     } catch {
-      // It has ended by itself.
+      // It has already exited.
     }
   }
 
@@ -125,7 +122,6 @@ export class Chromium {
 const running = new Set<Chromium>();
 process.on("exit", () => [...running].forEach((chromium) => chromium.stopNow()));
 
-/** A tab. */
 export class Tab {
   readonly #chromium: Chromium;
   readonly #target: string;
@@ -137,12 +133,12 @@ export class Tab {
     this.#session = session;
   }
 
-  /** Calls a method of the protocol, for this tab. */
+  /** Calls a DevTools method for this tab. */
   send(method: string, params: object): Promise<Record<string, unknown>> {
     return this.#chromium.send(method, params, this.#session);
   }
 
-  /** The value of an expression in the page. */
+  /** Evaluates an expression in the page. */
   async value<T>(expression: string): Promise<T> {
     const { result, exceptionDetails } = await this.send("Runtime.evaluate", {
       expression,
@@ -154,23 +150,23 @@ export class Tab {
   }
 
   /** Waits until an expression in the page is true. */
-  async sees(what: string, expression: string): Promise<void> {
-    // The page may be between two documents.
-    const look = () => this.value<boolean>(`Boolean(${expression})`).catch(() => false);
-    await until(what, look, () => this.value("document.body?.innerText").catch(String));
+  async waitFor(description: string, expression: string): Promise<void> {
+    // Fails while the page navigates.
+    const check = () => this.value<boolean>(`Boolean(${expression})`).catch(() => false);
+    await until(description, check, () => this.value("document.body?.innerText").catch(String));
   }
 
-  /** Brings it to the front. What was in front is hidden. */
+  /** Brings the tab to the front, which hides the previous one. */
   async show(): Promise<void> {
     await this.#chromium.send("Target.activateTarget", { targetId: this.#target });
   }
 
-  /** What the terminal shows and has scrolled away. */
+  /** The text of the terminal, with its scrollback. */
   text(): Promise<string> {
     return this.value<string>(TEXT);
   }
 
-  /** Waits for text in the terminal. */
+  /** Waits until the terminal shows this text. */
   async prints(text: string): Promise<void> {
     await until(
       `the terminal shows ${JSON.stringify(text)}`,
@@ -180,7 +176,7 @@ export class Tab {
   }
 }
 
-/** The terminal's text, as an expression. */
+/** An expression for the text of the terminal. */
 const TEXT = `(() => {
   const buffer = document.querySelector('[data-testid="terminal"]')?.terminal?.buffer.active;
   if (!buffer) return "";

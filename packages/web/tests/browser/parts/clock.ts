@@ -1,37 +1,39 @@
-/** A page's time in the hands of a test: it stands still or moves on by the test's word, so that no time of the page's runs out by itself. */
+/** A page's clock under a test's control, so that the page's timeouts pass only when the test lets them. */
 import type { App } from "./app.ts";
 
-/** What a page has whose time is held. */
 export interface PageClock {
-  /** Time stands still. What was to happen after some time waits; what was to happen in the next turn does. */
+  /** Stops the time. Timers that are set from now on do not fire, except those without a delay. */
   stop(): void;
-  /** Time that stands still moves on, and what is due by then happens, each thing at its time. */
+  /** Moves a stopped clock on, and fires the timers that are due by then, in order. */
   advance(ms: number): void;
-  /** Time goes on from where it stands. */
+  /** Lets the time run again from where it stopped. */
   run(): void;
-  /** The machine slept: only the time of day has moved on. */
+  /** Simulates a sleeping machine: only the time of day moves on. */
   sleep(ms: number): void;
 }
 
-/** Runs in the page before anything else: holds its time, as `window.clock`. Timers that were set before a stop still run by real time. */
-export function holdClock(): void {
-  const [steady, set, clear] = [performance.now.bind(performance), setTimeout, clearTimeout];
-  const begin = Date.now() - steady();
-  const waiting = new Map<number, { at: number; act: () => void }>();
+/**
+ * An init script that installs the clock as `window.clock`. Timers that were set before a stop still fire in
+ * real time.
+ */
+export function controlClock(): void {
+  const [realNow, set, clear] = [performance.now.bind(performance), setTimeout, clearTimeout];
+  const start = Date.now() - realNow();
+  const waiting = new Map<number, { at: number; callback: () => void }>();
   let stopped: number | undefined;
   let [ahead, slept, last] = [0, 0, 0];
-  const now = () => stopped ?? steady() + ahead;
+  const now = () => stopped ?? realNow() + ahead;
   performance.now = now;
-  Date.now = () => Math.floor(begin + now() + slept);
-  const later = (act: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
-    if (stopped === undefined || ms <= 0) return set(act, ms, ...args);
-    waiting.set(--last, { at: stopped + ms, act: () => act(...args) });
+  Date.now = () => Math.floor(start + now() + slept);
+  const setTimer = (callback: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
+    if (stopped === undefined || ms <= 0) return set(callback, ms, ...args);
+    waiting.set(--last, { at: stopped + ms, callback: () => callback(...args) });
     return last;
   };
-  const happen = (id: number) => {
+  const fire = (id: number) => {
     const timer = waiting.get(id);
     waiting.delete(id);
-    timer?.act();
+    timer?.callback();
   };
   const clock: PageClock = {
     stop: () => void (stopped = now()),
@@ -41,34 +43,34 @@ export function holdClock(): void {
         const [next] = [...waiting].filter(([, { at }]) => at <= end).sort(([, one], [, other]) => one.at - other.at);
         if (!next) break;
         stopped = Math.max(now(), next[1].at);
-        happen(next[0]);
+        fire(next[0]);
       }
       stopped = end;
     },
     run: () => {
-      ahead = now() - steady();
+      ahead = now() - realNow();
       stopped = undefined;
-      for (const [id, { at }] of waiting) set(() => happen(id), at - now());
+      for (const [id, { at }] of waiting) set(() => fire(id), at - now());
     },
     sleep: (ms) => void (slept += ms),
   };
   Object.assign(window, {
     clock,
-    setTimeout: later,
+    setTimeout: setTimer,
     clearTimeout: (id: number) => waiting.delete(id) || clear(id),
   });
 }
 
-/** The time of a page that was opened with {@link holdClock}. */
+/** The clock of a page that was opened with {@link controlClock}. */
 export function clockOf({ page }: App): {
   [Name in keyof PageClock]: (...args: Parameters<PageClock[Name]>) => Promise<void>;
 } {
-  const tell = (name: keyof PageClock, ms = 0) =>
+  const call = (name: keyof PageClock, ms = 0) =>
     page.evaluate(([name, ms]) => (window as unknown as { clock: PageClock }).clock[name](ms), [name, ms] as const);
   return {
-    stop: () => tell("stop"),
-    advance: (ms) => tell("advance", ms),
-    run: () => tell("run"),
-    sleep: (ms) => tell("sleep", ms),
+    stop: () => call("stop"),
+    advance: (ms) => call("advance", ms),
+    run: () => call("run"),
+    sleep: (ms) => call("sleep", ms),
   };
 }

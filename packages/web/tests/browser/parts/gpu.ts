@@ -1,4 +1,4 @@
-/** Runs in the page before anything else: lets the browser's processor, which plays a GPU here, pass for one. */
+/** An init script that makes the browser's software renderer look like a GPU. */
 export function pretendGpu(): void {
   const real = HTMLCanvasElement.prototype.getContext as (
     this: HTMLCanvasElement,
@@ -7,8 +7,8 @@ export function pretendGpu(): void {
   HTMLCanvasElement.prototype.getContext = function (this: HTMLCanvasElement, kind: string, options?: object) {
     return real.call(this, kind, { ...options, failIfMajorPerformanceCaveat: false });
   } as typeof HTMLCanvasElement.prototype.getContext;
-  const ask = WebGL2RenderingContext.prototype.getParameter;
+  const getParameter = WebGL2RenderingContext.prototype.getParameter;
   WebGL2RenderingContext.prototype.getParameter = function (name: number) {
-    return name === this.RENDERER ? "a GPU" : (ask.call(this, name) as unknown);
+    return name === this.RENDERER ? "a GPU" : (getParameter.call(this, name) as unknown);
   };
 }

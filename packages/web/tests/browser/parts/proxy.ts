@@ -1,31 +1,34 @@
-/** What stands between a browser and a gateway: a line that can be cut, held or refused, and a proxy that strips a path. */
+/**
+ * Proxies between a browser and a gateway: one whose connections can be cut, stalled or refused, and one that
+ * strips a path.
+ */
 import { createServer as createHttp, request, type Server as HttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
-interface Line {
+interface Connection {
   readonly browser: Socket;
   readonly gateway: Socket;
   /** The path of its first request. */
   path: string;
-  /** When it is cut. */
+  /** Where it is cut, if it is going to be. */
   cut: Cut | undefined;
-  held: boolean;
+  stalled: boolean;
 }
 
-/** Cuts a line in the middle of what goes to the browser: as many chunks pass whole, of the next one only a part does. */
+/** Cuts a connection within the data to the browser: `whole` chunks pass, then only a part of the next one. */
 export interface Cut {
   readonly whole: number;
-  /** From 0 to 1. */
+  /** The fraction of that chunk that passes, from 0 to 1. */
   readonly part: number;
 }
 
-/** A TCP proxy whose lines can be cut. */
+/** A TCP proxy whose connections can be cut. */
 export class Wire {
   readonly #server: Server;
-  readonly #lines = new Set<Line>();
-  /** Paths of all first requests, in order. */
+  readonly #connections = new Set<Connection>();
+  /** The path of the first request on each connection, oldest first. */
   readonly dialled: string[] = [];
-  /** New connections are cut at once. */
+  /** Whether new connections are closed at once. */
   refusing = false;
   /** How each new WebSocket to a session is cut. */
   cutting: (() => Cut) | undefined;
@@ -36,39 +39,33 @@ export class Wire {
     );
   }
 
-  /** A wire to a gateway. */
+  /** Starts a proxy to a gateway. */
   static async to(url: string): Promise<Wire> {
     const wire = new Wire(new URL(url));
     await new Promise<void>((listening) => wire.#server.listen(0, "127.0.0.1", listening));
     return wire;
   }
 
-  /** What a browser calls. */
+  /** The URL for browsers. */
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Dials for sessions so far. */
+  /** How many attach connections were made. */
   get attaches(): number {
     return this.dialled.filter(isAttach).length;
   }
 
-  /** Connections to sessions that are open now. */
-  get attached(): number {
-    return [...this.#lines].filter((line) => isAttach(line.path)).length;
-  }
-
-  /** Cuts everything. */
+  /** Cuts all connections. */
   cut(): void {
-    for (const line of this.#lines) end(line);
+    for (const connection of this.#connections) end(connection);
   }
 
-  /** Lets nothing through any more, in both directions, and leaves every socket open: what sleep does to a phone's. */
-  hold(): void {
-    for (const line of this.#lines) line.held = true;
+  /** Stops passing data on all current connections but leaves them open, as when a phone sleeps. */
+  stall(): void {
+    for (const connection of this.#connections) connection.stalled = true;
   }
 
-  /** Ends it. */
   async stop(): Promise<void> {
     this.refusing = true;
     this.cut();
@@ -76,34 +73,34 @@ export class Wire {
   }
 
   #accept(browser: Socket, gateway: Socket): void {
-    const line: Line = { browser, gateway, path: "", cut: undefined, held: false };
-    this.#lines.add(line);
+    const connection: Connection = { browser, gateway, path: "", cut: undefined, stalled: false };
+    this.#connections.add(connection);
     for (const socket of [browser, gateway]) {
       socket.setNoDelay(true);
-      socket.on("error", () => end(line));
+      socket.on("error", () => end(connection));
       socket.on("close", () => {
-        this.#lines.delete(line);
-        end(line);
+        this.#connections.delete(connection);
+        end(connection);
       });
     }
-    if (this.refusing) return end(line);
+    if (this.refusing) return end(connection);
     browser.on("data", (chunk) => {
-      if (!line.path) {
-        line.path = /^\w+ (\S+)/.exec(chunk.toString("latin1"))?.[1] ?? "?";
-        this.dialled.push(line.path);
-        if (isAttach(line.path)) line.cut = this.cutting?.();
+      if (!connection.path) {
+        connection.path = /^\w+ (\S+)/.exec(chunk.toString("latin1"))?.[1] ?? "?";
+        this.dialled.push(connection.path);
+        if (isAttach(connection.path)) connection.cut = this.cutting?.();
       }
-      if (!line.held) gateway.write(chunk);
+      if (!connection.stalled) gateway.write(chunk);
     });
     gateway.on("data", (chunk) => {
-      if (line.held) return;
-      if (!line.cut || line.cut.whole > 0) {
-        if (line.cut) line.cut = { ...line.cut, whole: line.cut.whole - 1 };
+      if (connection.stalled) return;
+      if (!connection.cut || connection.cut.whole > 0) {
+        if (connection.cut) connection.cut = { ...connection.cut, whole: connection.cut.whole - 1 };
         browser.write(chunk);
       } else {
-        // Nothing may follow the part, as if it were the rest.
-        line.held = true;
-        browser.write(chunk.subarray(0, Math.floor(chunk.length * line.cut.part)), () => end(line));
+        // No later chunk may pass as if it were the rest of this one.
+        connection.stalled = true;
+        browser.write(chunk.subarray(0, Math.floor(chunk.length * connection.cut.part)), () => end(connection));
       }
     });
   }
@@ -113,25 +110,25 @@ function isAttach(path: string): boolean {
   return path.includes("/attach");
 }
 
-function end({ browser, gateway }: Line): void {
+function end({ browser, gateway }: Connection): void {
   browser.destroy();
   gateway.destroy();
 }
 
-/** An answer of a proxy's own. */
-export interface Instead {
+/** A response that the proxy sends instead of the gateway's. */
+export interface ProxyResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** A proxy that serves a gateway under a path, and takes the path away. */
+/** An HTTP proxy that serves a gateway under a path and strips that path from requests. */
 export class PrefixProxy {
   readonly #server: HttpServer;
   readonly #sockets = new Set<Socket>();
   readonly #prefix: string;
-  /** Answers in the gateway's place, where it has one for a path. */
-  instead: ((path: string) => Instead | undefined) | undefined;
+  /** Overrides the gateway's response for a path, unless it returns undefined. */
+  override: ((path: string) => ProxyResponse | undefined) | undefined;
 
   private constructor(target: URL, prefix: string, adds: Readonly<Record<string, string>>) {
     this.#prefix = prefix;
@@ -139,18 +136,18 @@ export class PrefixProxy {
     const where = { host: target.hostname, port: target.port };
     this.#server = createHttp((from, to) => {
       const path = inner(from.url);
-      if (path === undefined) return void to.writeHead(404).end("elsewhere");
-      const own = this.instead?.(path);
-      if (own) return void to.writeHead(own.status, own.headers).end(own.body);
-      const asked = request(
+      if (path === undefined) return void to.writeHead(404).end("not found");
+      const override = this.override?.(path);
+      if (override) return void to.writeHead(override.status, override.headers).end(override.body);
+      const forwarded = request(
         { ...where, path, method: from.method, headers: { ...from.headers, ...adds } },
-        (answer) => {
-          to.writeHead(answer.statusCode ?? 502, answer.headers);
-          answer.pipe(to);
+        (response) => {
+          to.writeHead(response.statusCode ?? 502, response.headers);
+          response.pipe(to);
         },
       );
-      asked.on("error", () => (to.headersSent ? to.destroy() : to.writeHead(502).end("the gateway is away")));
-      from.pipe(asked);
+      forwarded.on("error", () => (to.headersSent ? to.destroy() : to.writeHead(502).end("bad gateway")));
+      from.pipe(forwarded);
     });
     this.#server.on("connection", (socket: Socket) => this.#keep(socket));
     this.#server.on("upgrade", (from, browser: Socket, head) => {
@@ -167,19 +164,18 @@ export class PrefixProxy {
     });
   }
 
-  /** A proxy to a gateway; it adds these headers to every request. */
+  /** Starts a proxy to a gateway. It adds these headers to every request. */
   static async to(url: string, prefix: string, adds: Readonly<Record<string, string>> = {}): Promise<PrefixProxy> {
     const proxy = new PrefixProxy(new URL(url), prefix, adds);
     await new Promise<void>((listening) => proxy.#server.listen(0, "127.0.0.1", listening));
     return proxy;
   }
 
-  /** What a browser calls. */
+  /** The URL for browsers. */
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${this.#prefix}`;
   }
 
-  /** Ends it. */
   async stop(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
     await new Promise((closed) => this.#server.close(closed));

@@ -1,4 +1,4 @@
-/** A world with a gateway in it: its own directories, real sessions, any free port. Whatever it started ends with it, by id. */
+/** A test installation: its own directories, a gateway on a free port, and real sessions, all removed at the end. */
 import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,25 +6,24 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { until } from "./until.ts";
 
-/** The program under test. */
+/** The binary under test. */
 export const BOWLINE = resolve(
   process.env["BOWLINE_BIN"] ?? join(import.meta.dirname, "../../../../../target/debug/bowline"),
 );
 
-/** What the shells of this world have as a prompt. */
+/** The prompt of the shells in tests. */
 export const PROMPT = "ready> ";
 
-/** Where a world is, for whoever did not start it. */
-export interface Place {
+/** What another process needs to use a running test server. */
+export interface ServerAddress {
   readonly folder: string;
   readonly url: string;
 }
 
-/** The directories, and the gateway that serves them. */
-export class World {
+export class TestServer {
   readonly folder: string;
   url = "";
-  /** The link that the gateway printed when it started. */
+  /** The login link that the gateway printed when it started. */
   firstLink = "";
   #gateway: ChildProcess | undefined;
   readonly #flags: readonly string[];
@@ -34,25 +33,25 @@ export class World {
     this.#flags = flags;
   }
 
-  /** A new world, its gateway started with these further flags. */
-  static async start(...flags: string[]): Promise<World> {
-    if (!existsSync(BOWLINE)) throw new Error(`${BOWLINE} is not there: \`make browser-test\` builds it`);
-    const world = new World(mkdtempSync(join(tmpdir(), "bowline-web-")), flags);
-    writeFileSync(join(world.folder, "config.toml"), "");
-    writeFileSync(join(world.folder, ".bashrc"), `PS1='${PROMPT}'\nunset PROMPT_COMMAND HISTFILE\n`);
-    worlds.add(world);
-    await world.startGateway();
-    return world;
+  /** Starts a new server, with additional flags for its gateway. */
+  static async start(...flags: string[]): Promise<TestServer> {
+    if (!existsSync(BOWLINE)) throw new Error(`${BOWLINE} does not exist; run \`make browser-test\` to build it`);
+    const server = new TestServer(mkdtempSync(join(tmpdir(), "bowline-web-")), flags);
+    writeFileSync(join(server.folder, "config.toml"), "");
+    writeFileSync(join(server.folder, ".bashrc"), `PS1='${PROMPT}'\nunset PROMPT_COMMAND HISTFILE\n`);
+    servers.add(server);
+    await server.startGateway();
+    return server;
   }
 
-  /** A world that somebody else started, and ends. */
-  static join({ folder, url }: Place): World {
-    const world = new World(folder, []);
-    world.url = url;
-    return world;
+  /** Uses a server that another process started and stops. */
+  static join({ folder, url }: ServerAddress): TestServer {
+    const server = new TestServer(folder, []);
+    server.url = url;
+    return server;
   }
 
-  /** The environment of everything here. */
+  /** The environment of the gateway and all commands. */
   get env(): Record<string, string> {
     return {
       PATH: process.env["PATH"] ?? "",
@@ -66,7 +65,7 @@ export class World {
     };
   }
 
-  /** Starts the gateway, at the address that it had before. Whoever dials meanwhile may be given that port for a moment. */
+  /** Starts the gateway at its previous address. Retries, since another socket may hold that port for a moment. */
   async startGateway(): Promise<void> {
     const unlessTaken = (error: Error) => {
       if (!/address already in use/i.test(error.message)) throw error;
@@ -77,7 +76,7 @@ export class World {
 
   async #serve(): Promise<void> {
     const listen = this.url ? new URL(this.url).host : "127.0.0.1:0";
-    // Every test logs in from the same address.
+    // All tests log in from one address.
     const args = ["serve", "--listen", listen, "--limit", "login_rate=10000", ...this.#flags];
     const gateway = spawn(BOWLINE, args, {
       env: { ...this.env, RUST_LOG: "warn" },
@@ -85,10 +84,10 @@ export class World {
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.#gateway = gateway;
-    let said = "";
-    gateway.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    let stderr = "";
+    gateway.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
     await new Promise<void>((started, failed) => {
-      gateway.once("exit", (code) => failed(new Error(`the gateway ended with ${code}: ${said}`)));
+      gateway.once("exit", (code) => failed(new Error(`the gateway exited with ${code}: ${stderr}`)));
       createInterface({ input: gateway.stdout }).on("line", (line) => {
         this.url = /^listening on (\S+)/.exec(line)?.[1] ?? this.url;
         const link = /^log in with (\S+)/.exec(line)?.[1];
@@ -109,7 +108,7 @@ export class World {
     await gone;
   }
 
-  /** Runs a verb to its end; what it printed. */
+  /** Runs a command and returns what it printed. */
   bowline(...args: string[]): Promise<string> {
     return new Promise((done, failed) =>
       execFile(BOWLINE, args, { env: this.env, cwd: this.folder, maxBuffer: 64 << 20 }, (error, stdout, stderr) =>
@@ -118,12 +117,12 @@ export class World {
     );
   }
 
-  /** A new session of this program; its id. */
+  /** Starts a session that runs this program. Returns its id. */
   new(...argv: string[]): Promise<string> {
     return this.bowline("new", "--detach", "--", ...argv);
   }
 
-  /** A new session of a shell that reads what is typed; its id. */
+  /** Starts a session with an interactive shell. Returns its id. */
   shell(name?: string): Promise<string> {
     return this.bowline(
       "new",
@@ -137,19 +136,19 @@ export class World {
     );
   }
 
-  /** A link that logs one browser in, as it calls the gateway. */
+  /** Creates a login link for one browser. */
   loginLink(url = this.url): Promise<string> {
     return this.bowline("login-link", "--url", url);
   }
 
-  /** What a session's screen shows, by its own account. */
+  /** The session's own view of its screen. */
   screen(id: string): Promise<string> {
     return this.bowline("screen", id);
   }
 
-  /** Ends everything, and removes it. */
+  /** Ends the gateway and all sessions, and removes the files. */
   stop(): void {
-    if (!worlds.delete(this)) return;
+    if (!servers.delete(this)) return;
     this.#gateway?.kill("SIGKILL");
     try {
       execFileSync(BOWLINE, ["kill", "--all", "--grace", "0s"], { env: this.env, stdio: "ignore" });
@@ -159,6 +158,6 @@ export class World {
   }
 }
 
-const worlds = new Set<World>();
-// Also when a test fails to the point of ending the process.
-process.on("exit", () => [...worlds].forEach((world) => world.stop()));
+const servers = new Set<TestServer>();
+// Also if a test makes the process exit.
+process.on("exit", () => [...servers].forEach((server) => server.stop()));

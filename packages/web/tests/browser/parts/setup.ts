@@ -1,41 +1,41 @@
-/** Starts what most tests share, once: a gateway and a Chromium. */
+/** Starts the gateway and the Chromium that most tests share. */
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 import type { TestProject } from "vitest/node";
 import { CHROMIUM, FLAGS } from "./chromium.ts";
-import { type Place, World } from "./world.ts";
+import { type ServerAddress, TestServer } from "./server.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    world: Place;
+    server: ServerAddress;
     browser: string;
   }
 }
 
-/** A name that is not this machine's own, for a page without a secure context. */
+/** A host name other than localhost, for pages without a secure context. */
 export const OTHER_NAME = "box.example";
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is not there: \`make setup\` installs it`);
-  const world = await World.start("--host", OTHER_NAME);
+  if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} does not exist; run \`make setup\` to install it`);
+  const server = await TestServer.start("--host", OTHER_NAME);
   try {
-    const page = await (await fetch(world.url)).text();
+    const page = await (await fetch(server.url)).text();
     if (!page.includes("assets/"))
-      throw new Error("the web app is not inside the program: `make browser-test` builds it in");
+      throw new Error("the bowline binary does not contain the web app; run `make browser-test` to build it");
     const browser = await chromium.launchServer({
       executablePath: CHROMIUM,
       args: [...FLAGS, `--host-resolver-rules=MAP ${OTHER_NAME} 127.0.0.1`],
       ignoreDefaultArgs: ["--disable-back-forward-cache"],
       handleSIGINT: false,
     });
-    project.provide("world", { folder: world.folder, url: world.url });
+    project.provide("server", { folder: server.folder, url: server.url });
     project.provide("browser", browser.wsEndpoint());
     return async () => {
       await browser.close();
-      world.stop();
+      server.stop();
     };
   } catch (error) {
-    world.stop();
+    server.stop();
     throw error;
   }
 }

@@ -1,24 +1,23 @@
-/** What a page's WebSockets did: a script for the page, and its account. */
+/** Records the WebSockets of a page. */
 import type { Page } from "playwright-core";
 
-/** A socket of the page's. */
 export interface SocketFacts {
   readonly url: string;
-  /** The browser's own word: 1 is open. */
+  /** `WebSocket.readyState`; 1 is open. */
   readonly state: number;
-  /** The verdict of `attached`, and its reason. */
+  /** The verdict of the `attached` message, and its reason. */
   readonly verdict: string;
   readonly reason: string;
-  /** The code that it was closed with. */
+  /** The close code, or 0. */
   readonly code: number;
 }
 
-/** Runs in the page before anything else: notes every WebSocket. */
+/** An init script that records every WebSocket. */
 export function watchSockets(): void {
   const Real = WebSocket;
-  const seen: { socket: WebSocket; verdict: string; reason: string; code: number }[] = [];
+  const recorded: { socket: WebSocket; verdict: string; reason: string; code: number }[] = [];
   const sockets = () =>
-    seen.map(({ socket, verdict, reason, code }) => ({
+    recorded.map(({ socket, verdict, reason, code }) => ({
       url: socket.url,
       state: socket.readyState,
       verdict,
@@ -30,7 +29,7 @@ export function watchSockets(): void {
     constructor(url: string | URL, protocols?: string | string[]) {
       super(url, protocols);
       const facts = { socket: this as WebSocket, verdict: "", reason: "", code: 0 };
-      seen.push(facts);
+      recorded.push(facts);
       this.addEventListener("close", ({ code }) => (facts.code = code));
       this.addEventListener("message", ({ data }) => {
         if (typeof data !== "string" || !data.includes('"attached"')) return;
@@ -41,7 +40,7 @@ export function watchSockets(): void {
   };
 }
 
-/** The page's sockets to sessions, in the order of their making. */
+/** The page's sockets to sessions, oldest first. */
 export async function attachSockets(page: Page): Promise<SocketFacts[]> {
   const all = await page.evaluate(() => (window as unknown as { sockets(): SocketFacts[] }).sockets());
   return all.filter(({ url }) => url.includes("/attach"));

@@ -1,22 +1,25 @@
-/** Waiting for facts. */
+/** Waiting for a condition. */
 
-/** No fact takes this long to become true, even on a busy machine. */
-const PATIENCE = 45_000;
-/** How often one looks. */
-const EVERY = 15;
+/** Milliseconds; longer than any condition takes on a busy machine. */
+const TIMEOUT = 45_000;
+/** Milliseconds between checks. */
+const INTERVAL = 15;
 
-/** Waits until `fact` gives something, and says which fact never came true. `more` adds what is the case instead. */
+/**
+ * Waits until `check` returns a value other than undefined, null or false. `details` adds the actual state to
+ * the timeout error.
+ */
 export async function until<T>(
-  what: string,
-  fact: () => T | Promise<T>,
-  more: () => unknown = () => "",
-  patience = PATIENCE,
+  description: string,
+  check: () => T | Promise<T>,
+  details: () => unknown = () => "",
+  timeout = TIMEOUT,
 ): Promise<NonNullable<T>> {
-  const deadline = Date.now() + patience;
+  const deadline = Date.now() + timeout;
   for (;;) {
-    const found = await fact();
+    const found = await check();
     if (found !== undefined && found !== null && found !== false) return found;
-    if (Date.now() > deadline) throw new Error(`never came true: ${what}\n${String(await more())}`);
-    await new Promise((next) => setTimeout(next, EVERY));
+    if (Date.now() > deadline) throw new Error(`timed out waiting for: ${description}\n${String(await details())}`);
+    await new Promise((next) => setTimeout(next, INTERVAL));
   }
 }
