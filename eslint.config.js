@@ -1,11 +1,11 @@
-/** Finds mistakes that the compilers accept. Prettier does the layout. */
+/** Lints for mistakes that the compilers accept. Prettier formats. */
 import js from "@eslint/js";
 import { defineConfig, globalIgnores } from "eslint/config";
 import svelte from "eslint-plugin-svelte";
 import globals from "globals";
 import ts from "typescript-eslint";
 
-/** The folders of the web app, each with those that it may import. docs/ARCHITECTURE.md says what is in them. */
+/** The folders of the web app, each with the folders that it may import from. docs/ARCHITECTURE.md describes them. */
 const folders = {
   parts: [],
   state: [],
@@ -27,19 +27,19 @@ export default defineConfig(
       "@typescript-eslint/consistent-type-imports": ["error", { disallowTypeAnnotations: false }],
       "@typescript-eslint/switch-exhaustiveness-check": ["error", { considerDefaultExhaustiveForUnions: true }],
       "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_" }],
-      // A terminal's bytes are control characters.
+      // Terminal sequences contain control characters.
       "no-control-regex": "off",
-      // A Map or Set that no component reads need not be reactive.
+      // Not every Map or Set is read by a component.
       "svelte/prefer-svelte-reactivity": "off",
     },
   },
   {
     files: ["**/*.svelte", "**/*.svelte.ts"],
     languageOptions: { parserOptions: { parser: ts.parser } },
-    // svelte-check reports undefined names, and knows the browser's.
+    // svelte-check reports undefined names.
     rules: { "no-undef": "off" },
   },
-  // These two have a tsconfig of their own, since they have neither DOM nor Node.
+  // These files have their own tsconfig, since they use neither the DOM nor Node.
   {
     files: ["packages/client/src/runtime.d.ts"],
     languageOptions: { parserOptions: { projectService: false, project: "packages/client/tsconfig.core.json" } },
@@ -49,7 +49,7 @@ export default defineConfig(
     languageOptions: { parserOptions: { projectService: false, project: "packages/web/tsconfig.worker.json" } },
   },
   Object.entries(folders).map(([folder, imports]) => {
-    // `\x2f` is a slash, which would end the pattern in the selector.
+    // `\x2f` is a slash; a plain one would end the pattern in the selector.
     const others = `^\\.\\.\\x2f(?!(?:${imports.join("|")})\\x2f)`;
     const message = `${folder}/ imports only from ${[...imports, folder].map((name) => `${name}/`).join(", ")}.`;
     return {
@@ -63,14 +63,14 @@ export default defineConfig(
   {
     files: ["packages/*/tests/**"],
     rules: {
-      // Tests read JSON whose form they are about to assert.
+      // Tests parse JSON and then assert its shape.
       "@typescript-eslint/no-explicit-any": "off",
       "@typescript-eslint/no-unsafe-argument": "off",
       "@typescript-eslint/no-unsafe-assignment": "off",
       "@typescript-eslint/no-unsafe-call": "off",
       "@typescript-eslint/no-unsafe-member-access": "off",
       "@typescript-eslint/no-unsafe-return": "off",
-      // The world's `open` and `start` are destructured, and a stand-in for an async function awaits nothing.
+      // Tests destructure `open` and `start`, and replace async functions with ones that do not await.
       "@typescript-eslint/unbound-method": "off",
       "@typescript-eslint/require-await": "off",
     },

@@ -1,13 +1,16 @@
-/** How the app is built: relative paths, so that it works under any sub-path, and a service worker that knows its files. */
+/**
+ * Builds the app with relative URLs, so that it works under any sub-path, and a service worker that lists its
+ * files.
+ */
 import { createHash } from "node:crypto";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
-/** Where `npm run dev` finds a gateway. */
+/** The gateway that `npm run dev` proxies API requests to. */
 const gateway = process.env["BOWLINE_URL"] ?? "http://127.0.0.1:7433";
 
-/** Writes the names of the built files into the service worker, and a version that changes with any of them. */
+/** Writes into the service worker the names of the built files, and a version that changes when one of them does. */
 function workerFiles(): Plugin {
   return {
     name: "bowline-worker-files",

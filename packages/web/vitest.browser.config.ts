@@ -1,4 +1,4 @@
-/** The tests in a real browser: one gateway, one Chromium, one test at a time. `make browser-test` builds what they need. */
+/** Runs the browser tests: one gateway, one Chromium, one test at a time. `make browser-test` builds what they need. */
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -7,7 +7,7 @@ export default defineConfig({
     include: ["tests/browser/*.test.ts"],
     globalSetup: "tests/browser/parts/setup.ts",
     fileParallelism: false,
-    // No fact takes this long to become true, even on a busy machine.
+    // Longer than any test takes on a busy machine.
     testTimeout: 90_000,
     hookTimeout: 90_000,
     teardownTimeout: 30_000,

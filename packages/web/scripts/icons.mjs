@@ -1,4 +1,4 @@
-/** Draws the PNG icons from public/icon.svg, by Chromium. Run it after a change of the drawing, and commit what it writes. */
+/** Renders public/icon.svg to the PNG icons with Chromium. Run it after changing the drawing, and commit the icons. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { chromium } from "playwright-core";
 
@@ -9,7 +9,7 @@ const browser = await chromium.launch({
   args: ["--no-sandbox"],
 });
 const page = await browser.newPage();
-// A maskable icon may be cut to any shape, so its ground has no corners.
+// Systems crop these icons themselves, so their background has no rounded corners.
 const icons = [
   [180, "icon-180.png", true],
   [192, "icon-192.png", false],
