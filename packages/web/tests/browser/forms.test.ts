@@ -90,7 +90,7 @@ test("R54: a page requests and keeps as many lines as the settings say, and afte
   };
   await page.goto(`${app.base}/#/settings`);
   expect(await page.locator('label:has-text("Scrollback")').innerText()).toContain(
-    "After a reload, at most as many as the session keeps (1,000 by default)",
+    "After a reload, limited to what the session keeps (1,000 by default)",
   );
   const id = await server.new("sh", "-c", "read x; seq 3000; printf all; exec cat");
   await app.visit(id);
