@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bowline_client::{Options, Outcome};
 use bowline_host::signal;
-use bowline_proto::close::Permanent;
+use bowline_proto::close::PermanentFailure;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::session::{ExitStatus, State};
 
@@ -124,10 +124,12 @@ fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
         Outcome::Refused { why, reason } => {
             let message = if reason.is_empty() { format!("{label} cannot be attached to") } else { reason };
             let (code, hint) = match why {
-                Permanent::Unknown | Permanent::Gone => (Code::NotFound, LIST_SESSIONS),
-                Permanent::NotAllowed => (Code::Other, MORE_SCOPE),
-                Permanent::Version => (Code::Other, "use the same version of bowline on both machines"),
-                Permanent::Protocol | Permanent::Other => (Code::Other, "`bowline screen` prints its screen"),
+                PermanentFailure::Unknown | PermanentFailure::Gone => (Code::NotFound, LIST_SESSIONS),
+                PermanentFailure::NotAllowed => (Code::Other, MORE_SCOPE),
+                PermanentFailure::Version => (Code::Other, "use the same version of bowline on both machines"),
+                PermanentFailure::Protocol | PermanentFailure::Other => {
+                    (Code::Other, "`bowline screen` prints its screen")
+                }
             };
             Err(Failure::new(code, message, hint).into())
         }

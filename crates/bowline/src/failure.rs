@@ -4,7 +4,7 @@ use bowline_proto::problem;
 use std::fmt;
 use std::process::ExitCode;
 
-use bowline_client::remote::{BadAddress, CallError, GatewayError};
+use bowline_client::remote::{CallError, GatewayError, InvalidAddress};
 use bowline_gateway::auth::AuthError;
 use bowline_host::control::ControlError;
 use bowline_host::home::HomeError;
@@ -120,7 +120,7 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
     if let Some(error) = error.downcast_ref::<CallError>() {
         return Some(advise_on_call(error));
     }
-    if error.is::<BadAddress>() {
+    if error.is::<InvalidAddress>() {
         return Some((Code::Usage, Some("use the URL that `bowline serve` prints, without the part from # on")));
     }
     if let Some(error) = error.downcast_ref::<GatewayError>() {
@@ -131,7 +131,7 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
     }
     if let Some(error) = error.downcast_ref::<ControlError>() {
         return Some(match error {
-            ControlError::Unreachable(_) | ControlError::Silent => (Code::Unreachable, Some(SESSION_STATE)),
+            ControlError::Unreachable(_) | ControlError::TimedOut => (Code::Unreachable, Some(SESSION_STATE)),
             ControlError::Unexpected | ControlError::Refused { .. } => (Code::Other, None),
         });
     }
@@ -161,7 +161,7 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
         EndError::Stuck(_) => {
             Some((Code::Unreachable, Some("its process may be stopped (SIGSTOP), or waiting for a disk that hangs")))
         }
-        EndError::Elsewhere(_) | EndError::Alive | EndError::Files { .. } => Some((Code::Other, None)),
+        EndError::OtherMachine(_) | EndError::Restarted | EndError::Files { .. } => Some((Code::Other, None)),
     }
 }
 
@@ -169,7 +169,7 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
 pub(crate) fn problem_code(error: &anyhow::Error) -> Option<problem::Code> {
     error.chain().find_map(|cause| match cause.downcast_ref::<ControlError>() {
         Some(ControlError::Refused { code, .. }) => Some(*code),
-        Some(ControlError::Unreachable(_) | ControlError::Silent | ControlError::Unexpected) => None,
+        Some(ControlError::Unreachable(_) | ControlError::TimedOut | ControlError::Unexpected) => None,
         None => cause.downcast_ref::<CallError>()?.code(),
     })
 }
@@ -207,7 +207,7 @@ fn advise_on_call(error: &CallError) -> Advice {
             (Code::Unreachable, Some("check the URL, and that `bowline serve` is running there"))
         }
         CallError::Untrusted { .. } => (Code::Unreachable, Some(TRUST_CERTIFICATE)),
-        CallError::NotOurs { .. } => (Code::Other, Some("check the URL, its path, and any proxy in between")),
+        CallError::NotBowline { .. } => (Code::Other, Some("check the URL, its path, and any proxy in between")),
         CallError::Refused { code, .. } => match *code {
             problem::Code::UnknownSession | problem::Code::SessionGone => (Code::NotFound, Some(LIST_SESSIONS)),
             problem::Code::NotAuthenticated => (Code::Other, Some(GET_TOKEN)),

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use bowline_client::remote::call::Call;
-use bowline_gateway::auth::{self, Auth, CODE_LIFE};
-use bowline_gateway::running::Running;
+use bowline_gateway::auth::{self, Auth, CODE_TTL};
+use bowline_gateway::running::RunningGateway;
 use bowline_host::home::Home;
 use bowline_proto::api::{CodeReply, Secret};
 use http::Method;
@@ -49,7 +49,7 @@ pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitC
             }
         }
     }
-    eprintln!("The link works once, within {}.", units::format_duration(CODE_LIFE));
+    eprintln!("The link works once, within {}.", units::format_duration(CODE_TTL));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -61,7 +61,7 @@ fn request_code(server: &str) -> anyhow::Result<Secret> {
 
 /// The URL of the gateway that runs on this machine.
 fn running_url(home: &Home) -> Result<String, Failure> {
-    Running::find(home).map(|running| running.url).ok_or_else(|| {
+    RunningGateway::find(home).map(|running| running.url).ok_or_else(|| {
         let hint = "start it with `bowline serve`, or use --url to name its URL";
         Failure::new(Code::Other, "no gateway is running on this machine", hint)
     })

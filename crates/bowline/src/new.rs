@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use bowline_host::start::{BodySpec, OUTER_TERMINAL, Spec, TerminalSpec};
+use bowline_host::start::{BodySpec, OUTER_TERMINAL_VARIABLES, Spec, TerminalSpec};
 use bowline_proto::size::Size;
 
 use crate::config::Config;
@@ -45,7 +45,7 @@ pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
         argv.extend(config.shell.clone().map(OsString::from));
     }
     let mut env: Vec<(OsString, OsString)> =
-        std::env::vars_os().filter(|(name, _)| !OUTER_TERMINAL.iter().any(|outer| name == outer)).collect();
+        std::env::vars_os().filter(|(name, _)| !OUTER_TERMINAL_VARIABLES.iter().any(|outer| name == outer)).collect();
     for (name, value) in verb.env {
         env.retain(|(existing, _)| *existing != name.as_str());
         env.push((name.into(), value.into()));

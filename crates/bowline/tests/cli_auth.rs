@@ -5,7 +5,7 @@
 mod support;
 
 use bowline_gateway::auth::Auth;
-use bowline_gateway::running::Running;
+use bowline_gateway::running::RunningGateway;
 use bowline_host::home::Home;
 use serde_json::Value;
 use support::{Terminal, World, wait_until};
@@ -82,9 +82,9 @@ fn r48_a_login_link_works_once_across_processes() {
 
     let home = home(&world);
     home.ensure().unwrap();
-    let running = Running::claim(&home).unwrap().unwrap();
+    let running = RunningGateway::claim(&home).unwrap().unwrap();
     let url = "http://127.0.0.1:7433".to_owned();
-    Running { pid: 1, url: url.clone(), listen: String::new(), started: String::new() }.write(&home).unwrap();
+    RunningGateway { pid: 1, url: url.clone(), listen: String::new(), started: String::new() }.write(&home).unwrap();
     let link = world.ok(&["login-link"]);
     let code = link.trim().strip_prefix(&format!("{url}/#login=")).unwrap();
     let (one, two) = (Auth::open(&home).unwrap(), Auth::open(&home).unwrap());

@@ -3,14 +3,14 @@
 use std::io;
 
 use bowline_proto::backoff::Backoff;
-use bowline_proto::close::Permanent;
+use bowline_proto::close::PermanentFailure;
 use bowline_proto::ids::ClientId;
 use bowline_proto::session::ExitStatus;
 
 use crate::display::{Display, LeavePosition};
 use crate::keys::Prefix;
 use crate::signals::Signals;
-use crate::transport::Dial;
+use crate::transport::Dialer;
 use crate::tty::{Tty, TtyError};
 use crate::viewer::Viewer;
 
@@ -51,7 +51,7 @@ pub enum Outcome {
     Lost,
     /// The server refused for good; retrying does not help.
     Refused {
-        why: Permanent,
+        why: PermanentFailure,
         /// The server's message; may be empty.
         reason: String,
     },
@@ -76,7 +76,7 @@ pub enum AttachError {
 
 /// Shows a session on the terminal of this process until the user detaches or the session ends, then restores the
 /// terminal.
-pub fn attach(dial: Box<dyn Dial>, options: &Options) -> Result<Outcome, AttachError> {
+pub fn attach(dial: Box<dyn Dialer>, options: &Options) -> Result<Outcome, AttachError> {
     let signals = Signals::listen()?;
     let tty = Tty::open()?;
     let mut random = [0; 16];

@@ -1,6 +1,6 @@
 //! Handles the user's input: bytes for the program, and commands to the viewer.
 
-use bowline_proto::link::{NotTaken, Status};
+use bowline_proto::link::{Status, SubmitError};
 
 use crate::attach::Outcome;
 use crate::keys::{Command, KeyInput, MAX_KEY};
@@ -40,9 +40,9 @@ impl Viewer<'_> {
             return self.status_line.add_dropped(bytes.len());
         }
         match self.link.handle_input(bytes, self.clock.now()) {
-            Ok(()) | Err(NotTaken::Ended) => {}
-            Err(NotTaken::ReadOnly) => self.status_line.show_hint("[bowline: read-only, keys are not sent]"),
-            Err(NotTaken::Full) => self.status_line.add_dropped(bytes.len()),
+            Ok(()) | Err(SubmitError::Ended) => {}
+            Err(SubmitError::ReadOnly) => self.status_line.show_hint("[bowline: read-only, keys are not sent]"),
+            Err(SubmitError::Full) => self.status_line.add_dropped(bytes.len()),
         }
     }
 
@@ -56,7 +56,7 @@ impl Viewer<'_> {
     /// detach while disconnected, or to decide about unsent input when the link holds nothing else.
     pub(crate) fn wants_keys(&self) -> bool {
         let disconnected = self.reconnector.status() != Status::Open;
-        disconnected || self.has_room() || self.link.input_waiting() == 0
+        disconnected || self.has_room() || self.link.unconfirmed_input() == 0
     }
 
     fn handle_command(&mut self, command: Command) {

@@ -8,7 +8,7 @@
 mod decode;
 mod prefix;
 
-pub use prefix::{BadPrefix, Prefix};
+pub use prefix::{InvalidDetachKey, Prefix};
 
 use decode::{Key, KeyEvent};
 

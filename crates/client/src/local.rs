@@ -9,12 +9,12 @@ use bowline_host::control::Control;
 use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
 use bowline_host::{archive, control};
-use bowline_proto::close::{self, Closed};
+use bowline_proto::close::{self, ConnectionEnd};
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::session::State;
 use serde_json::Value;
 
-use crate::transport::{Dial, Transport};
+use crate::transport::{Dialer, Transport};
 use crate::unix::UnixTransport;
 
 /// How long a session process may take to exit after it has closed its connections.
@@ -25,14 +25,14 @@ const SCREEN: Duration = Duration::from_millis(500);
 
 /// Dials one session on this machine.
 #[derive(Clone, Debug)]
-pub struct Local {
+pub struct LocalDialer {
     dir: SessionDir,
     screen: Option<Value>,
 }
 
-impl Local {
-    pub fn new(dir: SessionDir) -> Local {
-        Local { dir, screen: None }
+impl LocalDialer {
+    pub fn new(dir: SessionDir) -> LocalDialer {
+        LocalDialer { dir, screen: None }
     }
 
     fn screen(&self) -> Option<Value> {
@@ -40,8 +40,8 @@ impl Local {
     }
 }
 
-impl Dial for Local {
-    fn dial(&mut self, _fresh_ticket: bool) -> Result<Box<dyn Transport>, Closed> {
+impl Dialer for LocalDialer {
+    fn dial(&mut self, _fresh_ticket: bool) -> Result<Box<dyn Transport>, ConnectionEnd> {
         let stream = match control::connect(&self.dir.address()) {
             Ok(stream) => stream,
             // Only its files and its lock prove that a session has ended; a refused connection does not.
@@ -49,12 +49,12 @@ impl Dial for Local {
                 Ok(None) => return Err(forgotten()),
                 Ok(Some(entry)) if entry.info.state != State::Running => {
                     archive::check(&entry).map_err(|error| unknown_kind(&error))?;
-                    from_files(entry).map_err(|_| Closed::Failed)?
+                    from_files(entry).map_err(|_| ConnectionEnd::Failed)?
                 }
-                Ok(Some(_)) | Err(_) => return Err(Closed::Failed),
+                Ok(Some(_)) | Err(_) => return Err(ConnectionEnd::Failed),
             },
         };
-        Ok(Box::new(UnixTransport::new(stream).map_err(|_| Closed::Failed)?))
+        Ok(Box::new(UnixTransport::new(stream).map_err(|_| ConnectionEnd::Failed)?))
     }
 
     /// A session process that ends closes its connections first and releases its lock last, a moment later.
@@ -95,10 +95,10 @@ fn from_files(entry: Entry) -> io::Result<UnixStream> {
     Ok(here)
 }
 
-fn unknown_kind(error: &ArchiveError) -> Closed {
-    Closed::Code { code: close::NO_VERSION, reason: error.to_string(), done: false }
+fn unknown_kind(error: &ArchiveError) -> ConnectionEnd {
+    ConnectionEnd::Code { code: close::NO_VERSION, reason: error.to_string(), done: false }
 }
 
-fn forgotten() -> Closed {
-    Closed::Code { code: close::FORGOTTEN, reason: "the session was forgotten".to_owned(), done: false }
+fn forgotten() -> ConnectionEnd {
+    ConnectionEnd::Code { code: close::FORGOTTEN, reason: "the session was forgotten".to_owned(), done: false }
 }

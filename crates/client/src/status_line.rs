@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bowline_proto::link::{Status, Unsent};
-use bowline_proto::message::You;
+use bowline_proto::message::Permissions;
 use bowline_proto::size::Size;
 
 use crate::keys::Prefix;
@@ -33,7 +33,7 @@ pub(crate) struct StatusLine {
     /// Shown until the next key or output.
     hint: Option<String>,
     session: Option<Size>,
-    you: You,
+    permissions: Permissions,
     quiet_from: Option<Duration>,
     /// When the first dial began.
     since: Option<Duration>,
@@ -54,7 +54,7 @@ impl StatusLine {
             unsent_shown: false,
             hint: None,
             session: None,
-            you: You { write: true, size: false },
+            permissions: Permissions { write: true, size: false },
             quiet_from: None,
             since: None,
             reason: String::new(),
@@ -102,13 +102,13 @@ impl StatusLine {
         self.hint = None;
     }
 
-    pub(crate) fn set_session(&mut self, size: Size, you: You) {
+    pub(crate) fn set_session(&mut self, size: Size, permissions: Permissions) {
         self.session = Some(size);
-        self.you = you;
+        self.permissions = permissions;
     }
 
-    pub(crate) fn set_you(&mut self, you: You) {
-        self.you = you;
+    pub(crate) fn set_permissions(&mut self, permissions: Permissions) {
+        self.permissions = permissions;
     }
 
     /// Shows a line until the next key or output.
@@ -189,13 +189,13 @@ impl StatusLine {
 
     /// Whether another viewer decides the session's size, and it differs from this window's.
     pub(crate) fn is_mirrored(&self, window: Size) -> bool {
-        self.session.is_some_and(|session| session != window) && !self.you.size
+        self.session.is_some_and(|session| session != window) && !self.permissions.size
     }
 
     fn size_line(&self, window: Size) -> Option<String> {
         let session = self.session.filter(|_| self.is_mirrored(window))?;
         let (cols, rows, prefix) = (session.cols(), session.rows(), &self.prefix);
-        let can_claim = self.you.write && !prefix.is_empty();
+        let can_claim = self.permissions.write && !prefix.is_empty();
         let how = if can_claim { format!("{prefix} s to resize; ") } else { String::new() };
         Some(format!("[bowline: {how}size {cols}x{rows} set by another viewer]"))
     }
@@ -305,7 +305,7 @@ mod tests {
         line.clear_unsent();
         assert_eq!((line.poll_line(window, QUIET), line.next_key_discards()), (None, false));
         // Without a detach key, no line mentions one.
-        line.set_session(Size::new(120, 40).unwrap(), You { write: true, size: false });
+        line.set_session(Size::new(120, 40).unwrap(), Permissions { write: true, size: false });
         let text = line.poll_line(window, QUIET).unwrap();
         assert_eq!(text, "[bowline: size 120x40 set by another viewer]");
     }
@@ -320,10 +320,10 @@ mod tests {
     #[test]
     fn r23_a_size_set_by_another_viewer_is_shown_with_the_key_that_claims_it() {
         let (mut line, window) = open_line();
-        line.set_session(Size::new(120, 40).unwrap(), You { write: true, size: false });
+        line.set_session(Size::new(120, 40).unwrap(), Permissions { write: true, size: false });
         let text = line.poll_line(window, Duration::ZERO).unwrap();
         assert!(text.contains("size 120x40") && text.contains("Ctrl-\\ s to resize"), "{text}");
-        line.set_you(You { write: true, size: true });
+        line.set_permissions(Permissions { write: true, size: true });
         assert_eq!(line.poll_line(window, Duration::ZERO), None);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use bowline_proto::close::Closed;
+use bowline_proto::close::ConnectionEnd;
 use bowline_proto::frame::Frame;
 use bowline_proto::link::ClientTransmit;
 use serde_json::Value;
@@ -23,10 +23,10 @@ pub trait Transport {
     /// Queues a message. [`ClientTransmit::Close`] is ignored: the caller drops the connection instead.
     fn send(&mut self, transmit: &ClientTransmit);
     /// Writes queued bytes, as far as the socket accepts them.
-    fn flush(&mut self) -> Result<(), Closed>;
+    fn flush(&mut self) -> Result<(), ConnectionEnd>;
     /// Reads once and passes each whole frame to `take`. The end of the connection is an error; frames received before
     /// it are passed first.
-    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), Closed>;
+    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), ConnectionEnd>;
     /// The server's message, if it refused the connection with an HTTP status.
     fn refusal(&self) -> Option<&str> {
         None
@@ -34,9 +34,9 @@ pub trait Transport {
 }
 
 /// Dials one session, again and again, and fetches its screen.
-pub trait Dial {
+pub trait Dialer {
     /// Starts a connection.
-    fn dial(&mut self, fresh_ticket: bool) -> Result<Box<dyn Transport>, Closed>;
+    fn dial(&mut self, fresh_ticket: bool) -> Result<Box<dyn Transport>, ConnectionEnd>;
 
     /// Called after a connection has ended. Returns whether the session is known to have ended too, so that the viewer
     /// can dial again at once to get its exit status.

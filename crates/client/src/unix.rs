@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use bowline_proto::close::Closed;
+use bowline_proto::close::ConnectionEnd;
 use bowline_proto::frame::{self, Binary, Frame};
 use bowline_proto::link::ClientTransmit;
 
@@ -29,9 +29,9 @@ impl UnixTransport {
     }
 
     /// Passes every whole frame received so far to `take`.
-    fn frames(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), Closed> {
+    fn frames(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), ConnectionEnd> {
         let mut at = 0;
-        while let Some((frame, used)) = Frame::decode(&self.received[at..]).map_err(|_| Closed::Failed)? {
+        while let Some((frame, used)) = Frame::decode(&self.received[at..]).map_err(|_| ConnectionEnd::Failed)? {
             take(frame);
             at += used;
         }
@@ -69,7 +69,7 @@ impl Transport for UnixTransport {
         }
     }
 
-    fn flush(&mut self) -> Result<(), Closed> {
+    fn flush(&mut self) -> Result<(), ConnectionEnd> {
         while !self.unsent.is_empty() {
             match self.stream.write(&self.unsent) {
                 Ok(written) => drop(self.unsent.drain(..written)),
@@ -80,23 +80,23 @@ impl Transport for UnixTransport {
                     self.unsent.clear();
                     break;
                 }
-                Err(_) => return Err(Closed::Failed),
+                Err(_) => return Err(ConnectionEnd::Failed),
             }
         }
         Ok(())
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), Closed> {
+    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), ConnectionEnd> {
         let len = self.received.len();
         self.received.resize(len + CHUNK, 0);
         let read = self.stream.read(&mut self.received[len..]);
         self.received.truncate(len + *read.as_ref().unwrap_or(&0));
         self.frames(take)?;
         match read {
-            Ok(0) => Err(Closed::Failed),
+            Ok(0) => Err(ConnectionEnd::Failed),
             Ok(_) => Ok(()),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(()),
-            Err(_) => Err(Closed::Failed),
+            Err(_) => Err(ConnectionEnd::Failed),
         }
     }
 }
@@ -126,6 +126,6 @@ mod tests {
         }
         assert_eq!(seen, 2);
         drop(there);
-        assert_eq!(transport.receive(&mut |_| seen += 1), Err(Closed::Failed));
+        assert_eq!(transport.receive(&mut |_| seen += 1), Err(ConnectionEnd::Failed));
     }
 }

@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use bowline_proto::close::Closed;
+use bowline_proto::close::ConnectionEnd;
 use bowline_proto::ids::ClientId;
 use bowline_proto::link::{
     Action, Client, ClientConfig, ClientEvent, ClientState, ClientTransmit, Reconnector, Status,
@@ -27,7 +27,7 @@ use crate::display::{Display, LeavePosition};
 use crate::keys::Keys;
 use crate::signals::Signals;
 use crate::status_line::StatusLine;
-use crate::transport::{Dial, Transport};
+use crate::transport::{Dialer, Transport};
 use crate::view::Mirror;
 
 /// How long detaching waits for typed bytes to be sent and acknowledged.
@@ -44,7 +44,7 @@ pub(crate) struct Viewer<'a> {
     pub(crate) clock: Clock,
     /// Set once the attach has ended.
     pub(crate) outcome: Option<Outcome>,
-    pub(crate) dial: Box<dyn Dial>,
+    pub(crate) dial: Box<dyn Dialer>,
     pub(crate) connection: Option<Connection>,
     pub(crate) signals: Signals,
     /// A snapshot has been painted.
@@ -62,14 +62,14 @@ pub(crate) struct Connection {
     /// The link has been notified that it is open.
     opened: bool,
     /// The close code that the server announced.
-    closing: Option<Closed>,
+    closing: Option<ConnectionEnd>,
     /// Set when the connection has ended. Events received before that still have to be shown.
-    pub(crate) ended: Option<Closed>,
+    pub(crate) ended: Option<ConnectionEnd>,
 }
 
 impl<'a> Viewer<'a> {
     pub(crate) fn new(
-        dial: Box<dyn Dial>,
+        dial: Box<dyn Dialer>,
         options: &'a Options,
         client: ClientId,
         display: Display,
@@ -245,7 +245,7 @@ impl<'a> Viewer<'a> {
                 self.show_line();
             }
             ClientEvent::SnapshotBegin { reason, scope, missed, size, .. } => {
-                self.status_line.set_session(size, self.link.you());
+                self.status_line.set_session(size, self.link.permissions());
                 self.choose_view();
                 self.begin_snapshot(reason, scope, missed);
             }
@@ -268,7 +268,7 @@ impl<'a> Viewer<'a> {
                 self.display.mark(offset + bytes.len() as u64);
             }
             ClientEvent::Resize(size) => {
-                self.status_line.set_session(size, self.link.you());
+                self.status_line.set_session(size, self.link.permissions());
                 self.choose_view();
                 // The terminal reflowed its lines in its own way.
                 self.link.repaint();
@@ -277,10 +277,10 @@ impl<'a> Viewer<'a> {
             ClientEvent::Closing { code, reason } => {
                 self.status_line.set_reason(&reason);
                 if let Some(connection) = &mut self.connection {
-                    connection.closing = Some(Closed::Code { code, reason, done: false });
+                    connection.closing = Some(ConnectionEnd::Code { code, reason, done: false });
                 }
             }
-            ClientEvent::Message(_) => self.status_line.set_you(self.link.you()),
+            ClientEvent::Message(_) => self.status_line.set_permissions(self.link.permissions()),
             ClientEvent::Unsent(unsent) => self.status_line.set_unsent(unsent),
             ClientEvent::CommandUnsent { .. } | ClientEvent::StateChanged(_) => {}
         }
@@ -303,7 +303,7 @@ impl<'a> Viewer<'a> {
         while connection.transport.has_room() && closed.is_none() {
             match self.link.poll_transmit(now) {
                 // The link received nonsense, or nothing for too long: the next connection resumes.
-                Some(ClientTransmit::Close { .. }) => closed = Some(Closed::Failed),
+                Some(ClientTransmit::Close { .. }) => closed = Some(ConnectionEnd::Failed),
                 Some(transmit) => connection.transport.send(&transmit),
                 None => break,
             }
@@ -316,7 +316,7 @@ impl<'a> Viewer<'a> {
     }
 
     /// Handles a failed dial, or the end of its connection.
-    pub(crate) fn closed(&mut self, generation: u64, closed: &Closed) {
+    pub(crate) fn closed(&mut self, generation: u64, closed: &ConnectionEnd) {
         let now = self.clock.now();
         let connection = self.connection.take_if(|connection| connection.generation == generation);
         self.link.handle_disconnected(now);
@@ -324,7 +324,7 @@ impl<'a> Viewer<'a> {
             self.status_line.set_reason(reason);
         }
         let closed = connection.and_then(|connection| connection.closing).unwrap_or_else(|| closed.clone());
-        if let Closed::Code { reason, .. } = &closed {
+        if let ConnectionEnd::Code { reason, .. } = &closed {
             self.status_line.set_reason(reason);
         }
         self.reconnector.handle_closed(generation, &closed, self.clock.jitter(), now);
@@ -343,7 +343,7 @@ impl<'a> Viewer<'a> {
         self.transmit();
         while let Some(connection) = self.live().filter(|connection| connection.opened) {
             let (unwritten, unanswered) =
-                (connection.transport.wants_write(), detached && self.link.input_waiting() > 0);
+                (connection.transport.wants_write(), detached && self.link.unconfirmed_input() > 0);
             if !(unwritten || unanswered) || self.clock.now() >= until {
                 break;
             }
@@ -357,7 +357,7 @@ impl<'a> Viewer<'a> {
             self.transmit();
         }
         if let Outcome::Detached { unsent } = outcome {
-            *unsent = self.link.input_waiting();
+            *unsent = self.link.unconfirmed_input();
         }
         // A user who detaches does not reconnect in a moment, so the session need not reserve the size for it.
         if detached

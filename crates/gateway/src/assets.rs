@@ -28,7 +28,7 @@ pub enum WebApp {
 
 impl WebApp {
     /// The web app in this binary.
-    pub fn inside() -> WebApp {
+    pub fn embedded() -> WebApp {
         table::KIND
     }
 

@@ -120,7 +120,7 @@ async fn authorize(app: &App, caller: Caller, id: &str) -> Result<Admission, Pro
     let caller = guard::allow(caller, TokenScope::Read)?;
     let slot = app.reserve_stream(&caller)?;
     let entry = find(app, id).await?;
-    if !entry.here {
+    if !entry.is_local {
         return Err(control::wrong_machine(&entry));
     }
     Ok(Admission::Admitted { caller, slot, entry: Box::new(entry) })
@@ -140,7 +140,7 @@ async fn serve(app: App, mut socket: Socket, admission: Admission) {
     let ending = tokio::select! {
         ending = relay::run(&mut socket, &session, &hello) => ending,
         () = caller.revoked() => Ending::Close(close::NOT_AUTHENTICATED, "the token or login was revoked".to_owned()),
-        () = app.stop.cancelled() => Ending::Close(close::GOING, "the gateway is stopping".to_owned()),
+        () = app.stop.cancelled() => Ending::Close(close::GOING_AWAY, "the gateway is stopping".to_owned()),
     };
     match ending {
         Ending::Close(code, reason) => {
@@ -175,7 +175,7 @@ struct Refusal {
 
 impl Refusal {
     fn stopping() -> Refusal {
-        Refusal { code: close::GOING, reason: "the gateway is stopping".to_owned(), error: None }
+        Refusal { code: close::GOING_AWAY, reason: "the gateway is stopping".to_owned(), error: None }
     }
 
     fn bad_hello(bad: &BadHello) -> Refusal {
@@ -206,7 +206,7 @@ type Attachment = (Caller, StreamSlot, SessionDir, UnixStream, relay::Hello);
 
 async fn receive_hello(app: &App, socket: &mut Socket, admission: Admission) -> Result<Attachment, Refusal> {
     let arrived = tokio::time::timeout(app.settings.limits.hello_within, first_message(socket)).await;
-    let silent = |_| Refusal { code: close::SILENT, reason: "no hello arrived in time".to_owned(), error: None };
+    let silent = |_| Refusal { code: close::TIMED_OUT, reason: "no hello arrived in time".to_owned(), error: None };
     let mut hello = arrived.map_err(silent)??;
     let key = hello.remove("key");
     let (caller, slot, entry) = match admission {

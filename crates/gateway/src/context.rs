@@ -52,7 +52,7 @@ impl RequestContext {
             let called = format!("{}://{host}", if secure { "https" } else { "http" });
             check_origin(settings, &called, origin.to_str().unwrap_or_default())?;
         }
-        let prefix = forwarded("x-forwarded-prefix").filter(|prefix| is_path(prefix));
+        let prefix = forwarded("x-forwarded-prefix").filter(|prefix| is_url_path(prefix));
         let prefix = prefix.unwrap_or(&settings.base_path).trim_end_matches('/').to_owned();
         let client = if trusted { client(settings, headers).unwrap_or(peer) } else { peer };
         // A proxy may send no forwarding headers. Then the Host or the Origin shows that the https URL was called.
@@ -143,7 +143,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// Whether this is empty or a plain absolute path, which is safe to put into cookies and redirects.
-pub fn is_path(path: &str) -> bool {
+pub fn is_url_path(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
     path.is_empty() || (path.starts_with('/') && !path.contains("//") && path.bytes().all(plain))
 }

@@ -71,7 +71,7 @@ pub(crate) async fn request(dir: &SessionDir, request: &Request, timeout: Durati
         connection.send(request).await?;
         connection.reply().await
     };
-    tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(ControlError::Silent))
+    tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(ControlError::TimedOut))
 }
 
 /// Sends a request to a running session. Returns `None` if the session has ended, before or during the request.
@@ -79,7 +79,7 @@ pub(crate) async fn request_running(entry: &Entry, request: &Request) -> Result<
     if entry.info.state != State::Running {
         return Ok(None);
     }
-    if !entry.here {
+    if !entry.is_local {
         return Err(wrong_machine(entry));
     }
     match self::request(&entry.dir, request, REQUEST_TIMEOUT).await {
@@ -108,7 +108,7 @@ pub(crate) async fn describe(entry: Entry) -> SessionInfo {
 
 /// Like [`describe`], with a timeout for the process.
 pub(crate) async fn describe_within(mut entry: Entry, timeout: Duration) -> SessionInfo {
-    if entry.here && entry.info.state == State::Running {
+    if entry.is_local && entry.info.state == State::Running {
         let status = request(&entry.dir, &Request::Status { follow: false }, timeout).await;
         if let Ok(Reply::Status { session }) = status {
             entry.info = *session;

@@ -7,8 +7,8 @@ use crate::settings::Limits;
 
 /// More sockets than the browsers and programs of one person need.
 const ENOUGH: usize = 1024;
-/// The remedy for [`too_few`].
-pub const MORE_OPEN_FILES: &str =
+/// The remedy for [`open_files_warning`].
+pub const OPEN_FILES_REMEDY: &str =
     "raise `nofile` in /etc/security/limits.conf, or LimitNOFILE= in the service that starts the gateway";
 
 /// Descriptors for everything that does not grow with viewers or sessions: files, starts, control requests, the
@@ -23,7 +23,7 @@ pub(crate) fn open_files() -> Option<u64> {
 }
 
 /// A warning if the open-file limit leaves fewer sockets than configured, and fewer than 1024.
-pub fn too_few(open_files: Option<u64>, limits: &Limits) -> Option<String> {
+pub fn open_files_warning(open_files: Option<u64>, limits: &Limits) -> Option<String> {
     let sockets = sockets(open_files);
     let limit = open_files.filter(|_| sockets < limits.sockets.min(ENOUGH))?;
     Some(format!("the limit of {limit} open files allows only {sockets} sockets"))
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn r55_a_low_open_file_limit_is_reported_only_if_it_matters() {
-        let warning = |open, sockets| too_few(open, &Limits { sockets, ..Limits::default() });
+        let warning = |open, sockets| open_files_warning(open, &Limits { sockets, ..Limits::default() });
         let default = Limits::default().sockets;
         assert_eq!(
             (warning(Some(20_000), default), warning(Some(4096), default), warning(None, default)),

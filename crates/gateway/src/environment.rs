@@ -102,7 +102,7 @@ pub async fn login_environment() -> Result<Vec<(OsString, OsString)>, OsString> 
 fn own() -> Variables {
     let mut own: Variables = std::env::vars_os()
         .filter(|(name, _)| !is_private(name) && !GATEWAY_ONLY.iter().any(|not| name == not))
-        .filter(|(name, _)| !bowline_host::start::OUTER_TERMINAL.iter().any(|outer| name == outer))
+        .filter(|(name, _)| !bowline_host::start::OUTER_TERMINAL_VARIABLES.iter().any(|outer| name == outer))
         .collect();
     let has = |own: &Variables, wanted: &str| own.iter().any(|(name, value)| name == wanted && !value.is_empty());
     if !has(&own, "SHELL") {

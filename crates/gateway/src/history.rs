@@ -98,7 +98,7 @@ enum LogSource {
 impl LogSource {
     /// Opens the log. Returns it with its oldest retained offset and its end.
     async fn open(entry: Entry) -> Result<(LogSource, Offset, Offset), Problem> {
-        let (dir, here) = (entry.dir.clone(), entry.here);
+        let (dir, here) = (entry.dir.clone(), entry.is_local);
         let info = control::describe_within(entry, STATUS_TIMEOUT).await;
         if here && info.degraded && info.state == SessionState::Running {
             let (start, end, _) = read_memory_log(&dir, None, 0).await?;
@@ -217,7 +217,7 @@ pub(crate) async fn screen(
     let entry = find(&app, &id).await?;
     let request = Request::Screen { format: query.format, scrollback: query.scrollback };
     // For a session on another machine, only the last screen in its files is available.
-    let reply = if entry.here { control::request_running(&entry, &request).await? } else { None };
+    let reply = if entry.is_local { control::request_running(&entry, &request).await? } else { None };
     let screen = match reply {
         Some(Reply::Screen { screen }) => screen,
         Some(_) => {

@@ -64,7 +64,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 pub use crate::assets::WebApp;
 use crate::auth::Auth;
-pub use crate::context::is_path;
+pub use crate::context::is_url_path;
 pub use crate::environment::login_environment;
 use crate::settings::Settings;
 use crate::tls::Tls;
@@ -85,8 +85,8 @@ pub enum ServeError {
 /// Lowers the socket limit to what the open-file limit allows, and warns if that is low.
 fn within_open_files(mut settings: Settings) -> Settings {
     let open_files = descriptors::open_files();
-    if let Some(warning) = descriptors::too_few(open_files, &settings.limits) {
-        tracing::warn!("{warning}; {}", descriptors::MORE_OPEN_FILES);
+    if let Some(warning) = descriptors::open_files_warning(open_files, &settings.limits) {
+        tracing::warn!("{warning}; {}", descriptors::OPEN_FILES_REMEDY);
     }
     settings.limits.sockets = settings.limits.sockets.min(descriptors::sockets(open_files));
     settings

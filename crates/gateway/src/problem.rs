@@ -2,8 +2,8 @@
 //! header.
 
 use axum::response::{IntoResponse, Response};
+use bowline_host::change_lock::ChangeLockError;
 use bowline_host::control::ControlError;
-use bowline_host::hold::HoldError;
 use bowline_host::registry::RegistryError;
 use bowline_host::remove::EndError;
 use bowline_host::rename::RenameError;
@@ -61,7 +61,7 @@ impl Problem {
     pub fn close(&self) -> (u16, String) {
         let code = match self.code.status() {
             status @ 400..=499 => 4000 + status,
-            503 | 507 => bowline_proto::close::LATER,
+            503 | 507 => bowline_proto::close::TRY_AGAIN_LATER,
             _ => bowline_proto::close::INTERNAL,
         };
         let retry = self.retry_after.map_or_else(String::new, |seconds| format!("retry_after={seconds} "));
@@ -117,7 +117,7 @@ impl From<ControlError> for Problem {
                 Problem::new(Code::TooMany, message).retry_after(1)
             }
             ControlError::Refused { code, message } => Problem::new(code, message),
-            ControlError::Unreachable(_) | ControlError::Silent | ControlError::Unexpected => {
+            ControlError::Unreachable(_) | ControlError::TimedOut | ControlError::Unexpected => {
                 Problem::new(Code::Unreachable, error.to_string()).retry_after(1)
             }
         }
@@ -137,9 +137,9 @@ impl From<StartError> for Problem {
 impl From<EndError> for Problem {
     fn from(error: EndError) -> Problem {
         match error {
-            EndError::Elsewhere(_) => Problem::new(Code::NotAllowed, error.to_string()),
+            EndError::OtherMachine(_) => Problem::new(Code::NotAllowed, error.to_string()),
             EndError::Stuck(_) => Problem::new(Code::Unreachable, error.to_string()).retry_after(1),
-            EndError::Alive => Problem::new(Code::IdReused, error.to_string()),
+            EndError::Restarted => Problem::new(Code::IdReused, error.to_string()),
             EndError::Files { .. } => internal(&error),
         }
     }
@@ -149,12 +149,16 @@ impl From<RenameError> for Problem {
     fn from(error: RenameError) -> Problem {
         match error {
             RenameError::Taken { .. } => Problem::new(Code::NameTaken, error.to_string()),
-            RenameError::Elsewhere(_) => Problem::new(Code::NotAllowed, error.to_string()),
+            RenameError::OtherMachine(_) => Problem::new(Code::NotAllowed, error.to_string()),
             RenameError::Ended => Problem::new(Code::SessionGone, error.to_string()),
             RenameError::Registry(error) => error.into(),
             RenameError::Control(error) => error.into(),
-            RenameError::Hold(HoldError::Busy(_)) => Problem::new(Code::Unreachable, error.to_string()).retry_after(1),
-            RenameError::Hold(HoldError::Io { .. }) | RenameError::Home(_) | RenameError::Files(_) => internal(&error),
+            RenameError::Locked(ChangeLockError::Busy(_)) => {
+                Problem::new(Code::Unreachable, error.to_string()).retry_after(1)
+            }
+            RenameError::Locked(ChangeLockError::Io { .. }) | RenameError::Home(_) | RenameError::Files(_) => {
+                internal(&error)
+            }
         }
     }
 }
@@ -175,12 +179,12 @@ mod tests {
         let io = || std::io::Error::from(std::io::ErrorKind::Other);
         let unreadable = || RegistryError::Io { path: "sessions".into(), source: io() };
         for (error, status, retry) in [
-            (StartError::End(EndError::Stuck(ControlError::Silent)), 503, Some(1)),
-            (StartError::End(EndError::Elsewhere("far".into())), 403, None),
+            (StartError::End(EndError::Stuck(ControlError::TimedOut)), 503, Some(1)),
+            (StartError::End(EndError::OtherMachine("far".into())), 403, None),
             (StartError::Registry(unreadable()), 503, Some(1)),
             (StartError::Registry(RegistryError::Unknown("x".into())), 404, None),
-            (StartError::Hold(HoldError::Busy("the name x".into())), 503, Some(1)),
-            (StartError::Silent(std::time::Duration::ZERO), 503, Some(1)),
+            (StartError::Locked(ChangeLockError::Busy("the name x".into())), 503, Some(1)),
+            (StartError::TimedOut(std::time::Duration::ZERO), 503, Some(1)),
             (StartError::Process(io()), 500, None),
         ] {
             let message = error.to_string();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// The content of `gateway.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Running {
+pub struct RunningGateway {
     pub pid: u32,
     /// The URL that browsers use.
     pub url: String,
@@ -19,7 +19,7 @@ pub struct Running {
     pub started: String,
 }
 
-impl Running {
+impl RunningGateway {
     /// Claims this home for the calling process, for as long as it holds the lock. `None` if another gateway is
     /// running.
     pub fn claim(home: &Home) -> io::Result<Option<Lock>> {
@@ -37,7 +37,7 @@ impl Running {
     }
 
     /// The running gateway of this home, if any.
-    pub fn find(home: &Home) -> Option<Running> {
+    pub fn find(home: &Home) -> Option<RunningGateway> {
         // A killed gateway leaves the file behind, but not the lock.
         let content = fs::read(file(home)).ok().filter(|_| Lock::is_held(&lock(home)))?;
         serde_json::from_slice(&content).ok()
@@ -61,15 +61,16 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let home = crate::testing::home(temp.path());
         home.ensure().unwrap();
-        let lock = Running::claim(&home).unwrap().unwrap();
-        assert!(Running::claim(&home).unwrap().is_none(), "only one gateway per home");
-        assert_eq!(Running::find(&home), None, "not published yet");
-        let running = Running { pid: 1, url: "http://a".into(), listen: "127.0.0.1:1".into(), started: String::new() };
+        let lock = RunningGateway::claim(&home).unwrap().unwrap();
+        assert!(RunningGateway::claim(&home).unwrap().is_none(), "only one gateway per home");
+        assert_eq!(RunningGateway::find(&home), None, "not published yet");
+        let running =
+            RunningGateway { pid: 1, url: "http://a".into(), listen: "127.0.0.1:1".into(), started: String::new() };
         running.write(&home).unwrap();
-        assert_eq!(Running::find(&home), Some(running));
-        Running::remove(&home).unwrap();
-        assert_eq!(Running::find(&home), None);
+        assert_eq!(RunningGateway::find(&home), Some(running));
+        RunningGateway::remove(&home).unwrap();
+        assert_eq!(RunningGateway::find(&home), None);
         drop(lock);
-        assert_eq!(Running::find(&home), None);
+        assert_eq!(RunningGateway::find(&home), None);
     }
 }

@@ -17,10 +17,10 @@ use bowline_proto::size::Size;
 
 use crate::history::History;
 use crate::home::SessionDir;
-use crate::log::{Log, Read};
+use crate::log::{Log, ReadOutcome};
 use crate::registry::Entry;
-use crate::saved::Saved;
-use crate::wire::{self, Put};
+use crate::saved::SavedScreen;
+use crate::wire::{self, PutOutcome};
 
 /// The most bytes read of a screen file. A longer file fails its checksum.
 const MAX_SCREEN: u64 = 64 << 20;
@@ -63,21 +63,21 @@ impl LogFile {
         let (start, end) = self.range()?;
         match read {
             // The bytes were overwritten during the read.
-            Read::Data(_) | Read::CaughtUp | Read::Trimmed { .. } if from < start => {
+            ReadOutcome::Data(_) | ReadOutcome::CaughtUp | ReadOutcome::Trimmed { .. } if from < start => {
                 Err(ArchiveError::Trimmed { start, end })
             }
-            Read::Data(n) => Ok(n),
-            Read::CaughtUp => Ok(0),
-            Read::Trimmed { .. } | Read::Ahead { .. } => Err(ArchiveError::Trimmed { start, end }),
+            ReadOutcome::Data(n) => Ok(n),
+            ReadOutcome::CaughtUp => Ok(0),
+            ReadOutcome::Trimmed { .. } | ReadOutcome::Ahead { .. } => Err(ArchiveError::Trimmed { start, end }),
         }
     }
 }
 
 /// Reads the last saved screen.
-pub fn read_screen(dir: &SessionDir) -> Result<Saved, ArchiveError> {
+pub fn read_screen(dir: &SessionDir) -> Result<SavedScreen, ArchiveError> {
     let mut bytes = Vec::new();
     fs::File::open(dir.screen()).map_err(|_| ArchiveError::NoScreen)?.take(MAX_SCREEN).read_to_end(&mut bytes)?;
-    Saved::decode(&bytes).map_err(|_| ArchiveError::NoScreen)
+    SavedScreen::decode(&bytes).map_err(|_| ArchiveError::NoScreen)
 }
 
 /// Checks that [`serve`] can show a session, so that a viewer can be refused for good before it retries.
@@ -111,7 +111,7 @@ pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> 
             frames.clear();
             while let Some(transmit) = link.poll_transmit(conn, origin.elapsed()) {
                 let put = wire::put(&mut frames, transmit, &log, |_, _| None);
-                if put != Put::Queued {
+                if put != PutOutcome::Queued {
                     stream.write_all(&frames)?;
                     return Ok(());
                 }
@@ -151,7 +151,7 @@ pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> 
 
 /// The last run of a session: its screen, and the range of its output in the log.
 struct LastRun {
-    screen: Saved,
+    screen: SavedScreen,
     start: Offset,
     end: Offset,
 }
@@ -160,10 +160,10 @@ fn last_run(entry: &Entry, size: Size, history: &History, log: &Log) -> LastRun 
     // If the events are damaged, the whole log is treated as one run.
     let started = history.summary.started.as_ref();
     let run_start = started.map_or(0, |started| started.offset);
-    let is_of_run = |saved: &Saved| started.is_none_or(|started| saved.epoch == started.epoch);
+    let is_of_run = |saved: &SavedScreen| started.is_none_or(|started| saved.epoch == started.epoch);
     let (start, end) = (log.start().max(run_start), log.end().max(run_start));
     let Some(mut screen) = read_screen(&entry.dir).ok().filter(is_of_run) else {
-        return LastRun { screen: Saved::blank(&entry.info.epoch, start, size), start, end };
+        return LastRun { screen: SavedScreen::blank(&entry.info.epoch, start, size), start, end };
     };
     if screen.offset > end {
         // The log file could not be written at the end, so its newest bytes were lost with the process.
@@ -174,7 +174,7 @@ fn last_run(entry: &Entry, size: Size, history: &History, log: &Log) -> LastRun 
     LastRun { screen, start, end }
 }
 
-fn snapshot(saved: &Saved, scope: Scope) -> Snapshot {
+fn snapshot(saved: &SavedScreen, scope: Scope) -> Snapshot {
     let bytes = match scope {
         Scope::All => saved.all.clone(),
         Scope::Screen => saved.screen.clone(),

@@ -24,7 +24,7 @@ pub enum ControlError {
     Unreachable(#[source] io::Error),
     /// No reply arrived before the deadline.
     #[error("the session process does not answer")]
-    Silent,
+    TimedOut,
     #[error("the session process sent an unexpected reply")]
     Unexpected,
     #[error("{message}")]
@@ -65,7 +65,7 @@ impl Control {
                 Ok(n) => self.buf.extend_from_slice(&chunk[..n]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    return Err(ControlError::Silent);
+                    return Err(ControlError::TimedOut);
                 }
                 Err(error) => return Err(ControlError::Unreachable(error)),
             }

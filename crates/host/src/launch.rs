@@ -41,7 +41,7 @@ impl Launcher {
     }
 
     /// Sets how long a new session process may take for each report.
-    pub fn with_silence(self, silence: Duration) -> Launcher {
+    pub fn with_report_timeout(self, silence: Duration) -> Launcher {
         Launcher { report_within: silence, ..self }
     }
 

@@ -14,19 +14,19 @@
 //! Operations:
 //!
 //! - [`registry`] finds and lists sessions;
-//! - [`start`] (with [`launch`], [`newborn`] and [`hold`]) runs session processes;
+//! - [`start`] (with [`launch`], [`starting`] and [`change_lock`]) runs session processes;
 //! - [`control`] sends requests to a running session process;
 //! - [`rename`] and [`remove`] rename, end and remove sessions;
 //! - [`archive`] serves an ended session to a viewer, in frames built by [`wire`];
 //! - [`watch`] reports changed files, and [`signal`] maps signal names to numbers.
 
 pub mod archive;
+pub mod change_lock;
 pub mod control;
 pub mod digest;
 pub mod events;
 pub mod files;
 pub mod history;
-pub mod hold;
 pub mod home;
 pub mod journal;
 pub mod launch;
@@ -34,7 +34,6 @@ pub mod lock;
 pub mod log;
 pub mod machine;
 pub mod meta;
-pub mod newborn;
 pub mod os_text;
 pub mod registry;
 pub mod remove;
@@ -42,6 +41,7 @@ pub mod rename;
 pub mod saved;
 pub mod signal;
 pub mod start;
+pub mod starting;
 pub mod summary;
 pub mod timestamp;
 pub mod watch;

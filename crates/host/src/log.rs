@@ -46,7 +46,7 @@ enum Store {
 
 /// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum ReadOutcome {
     /// The number of bytes read.
     Data(usize),
     /// The offset is the end of the log.
@@ -143,17 +143,17 @@ impl Log {
     }
 
     /// Reads from `from` on, as many bytes as the log has and `buf` holds.
-    pub fn read(&self, from: Offset, buf: &mut [u8]) -> io::Result<Read> {
+    pub fn read(&self, from: Offset, buf: &mut [u8]) -> io::Result<ReadOutcome> {
         let (start, end) = (self.start(), self.end());
         if from < start {
-            return Ok(Read::Trimmed { oldest: start });
+            return Ok(ReadOutcome::Trimmed { oldest: start });
         }
         if from > end {
-            return Ok(Read::Ahead { end });
+            return Ok(ReadOutcome::Ahead { end });
         }
         let len = buf.len().min((end - from) as usize);
         if len == 0 {
-            return Ok(Read::CaughtUp);
+            return Ok(ReadOutcome::CaughtUp);
         }
         match &*self.read_store() {
             Store::File(file) => {
@@ -166,7 +166,7 @@ impl Log {
                 }
             }
         }
-        Ok(Read::Data(len))
+        Ok(ReadOutcome::Data(len))
     }
 
     /// Reads the header again, for a reader in another process than the writer. After a read, call this and check
@@ -265,7 +265,7 @@ mod tests {
     fn read_all(log: &Log) -> Vec<u8> {
         let mut out = vec![0; (log.end() - log.start()) as usize];
         if !out.is_empty() {
-            assert_eq!(log.read(log.start(), &mut out).unwrap(), Read::Data(out.len()));
+            assert_eq!(log.read(log.start(), &mut out).unwrap(), ReadOutcome::Data(out.len()));
         }
         out
     }
@@ -274,14 +274,14 @@ mod tests {
     fn reads_name_every_outcome() {
         let (_dir, _path, log) = temp_log(MIN_SIZE);
         let mut buf = [0; 8];
-        assert_eq!(log.read(0, &mut buf).unwrap(), Read::CaughtUp);
-        assert_eq!(log.read(1, &mut buf).unwrap(), Read::Ahead { end: 0 });
+        assert_eq!(log.read(0, &mut buf).unwrap(), ReadOutcome::CaughtUp);
+        assert_eq!(log.read(1, &mut buf).unwrap(), ReadOutcome::Ahead { end: 0 });
         for _ in 0..6 {
             log.append(&[7; SLACK as usize]).unwrap();
         }
         let oldest = 6 * SLACK - MIN_SIZE;
-        assert_eq!(log.read(oldest - 1, &mut buf).unwrap(), Read::Trimmed { oldest });
-        assert_eq!(log.read(oldest, &mut buf).unwrap(), Read::Data(8));
+        assert_eq!(log.read(oldest - 1, &mut buf).unwrap(), ReadOutcome::Trimmed { oldest });
+        assert_eq!(log.read(oldest, &mut buf).unwrap(), ReadOutcome::Data(8));
     }
 
     proptest! {

@@ -23,7 +23,7 @@ pub struct Entry {
     pub meta: Meta,
     pub info: SessionInfo,
     /// The session belongs to this machine. Those of other machines are listed but never changed.
-    pub here: bool,
+    pub is_local: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum RegistryError {
 /// viewers; one that does not answer within [`STATUS_DEADLINE`] is described from its files.
 pub fn list(home: &Home) -> Result<Vec<Entry>, RegistryError> {
     let mut entries = list_files(home)?;
-    for entry in entries.iter_mut().filter(|entry| entry.here && entry.info.state == State::Running) {
+    for entry in entries.iter_mut().filter(|entry| entry.is_local && entry.info.state == State::Running) {
         if let Ok(info) = Control::status(&entry.dir, STATUS_DEADLINE) {
             entry.info = info;
         }
@@ -111,7 +111,7 @@ pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
     entries
         .into_iter()
         .filter(named)
-        .max_by_key(|entry| (entry.here, entry.info.state == State::Running, entry.info.created.clone()))
+        .max_by_key(|entry| (entry.is_local, entry.info.state == State::Running, entry.info.created.clone()))
         .ok_or_else(|| unread.unwrap_or_else(|| RegistryError::Unknown(key.to_owned())))
 }
 
@@ -119,7 +119,7 @@ pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
 pub fn running_holder(home: &Home, name: &SessionName) -> Result<Option<Entry>, RegistryError> {
     // Sessions of other machines do not reserve names here, because this machine cannot tell when they end.
     let holds =
-        |entry: &Entry| entry.here && entry.info.state == State::Running && entry.info.name.as_ref() == Some(name);
+        |entry: &Entry| entry.is_local && entry.info.state == State::Running && entry.info.name.as_ref() == Some(name);
     Ok(list_files(home)?.into_iter().find(holds))
 }
 
@@ -142,15 +142,15 @@ pub(crate) fn reread(dir: &SessionDir) -> Result<Entry, RegistryError> {
 /// served.
 pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
     let Some(meta) = if_found(Meta::read(&dir.meta()))? else { return Ok(None) };
-    let here = meta.host == this_host();
+    let is_local = meta.host == this_host();
     // Never write to the files of another machine, or of a kind added by a newer version.
-    let read_events = if here && meta.kind != Kind::Unknown { Summary::read_and_checkpoint } else { Summary::read };
+    let read_events = if is_local && meta.kind != Kind::Unknown { Summary::read_and_checkpoint } else { Summary::read };
     let summary = if_found(read_events(&dir))?.unwrap_or_default();
     let mut size = summary.size;
     let started = match summary.started.clone() {
         Some(started) => started,
         None => {
-            let ended = here && !Lock::is_held(&dir.lock());
+            let ended = is_local && !Lock::is_held(&dir.lock());
             // The start is recorded before meta.json is written. So the journal is damaged, unless the whole session
             // was removed meanwhile.
             if !dir.meta().try_exists()? {
@@ -172,7 +172,7 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
     let log_end = Log::open(&dir.log()).map(|log| log.end()).unwrap_or(started.offset);
     let state = match &summary.exit {
         Some(_) => State::Exited,
-        None if !here || Lock::is_held(&dir.lock()) => State::Running,
+        None if !is_local || Lock::is_held(&dir.lock()) => State::Running,
         None => State::Lost,
     };
     let crashed = state == State::Lost && meta.boot != this_boot();
@@ -185,7 +185,7 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         created: meta.created.clone(),
         active: last_output(&dir, &meta, &summary),
         call: summary.call,
-        host: (!here).then(|| meta.host.clone()),
+        host: (!is_local).then(|| meta.host.clone()),
         cwd: summary.cwd.unwrap_or_else(|| meta.cwd.lossy()),
         title: summary.title,
         clients: 0,
@@ -195,7 +195,7 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         version: started.version,
         terminal,
     };
-    Ok(Some(Entry { dir, meta, info, here }))
+    Ok(Some(Entry { dir, meta, info, is_local }))
 }
 
 /// A missing file is `None`; any other error is returned.

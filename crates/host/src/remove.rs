@@ -32,12 +32,12 @@ const LAST_OUTPUT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum EndError {
     #[error("the session belongs to the machine {0}")]
-    Elsewhere(String),
+    OtherMachine(String),
     #[error("the session process does not end: {0}")]
     Stuck(#[source] ControlError),
     /// The session is running, so its files cannot be removed.
     #[error("the session was restarted in the meantime")]
-    Alive,
+    Restarted,
     #[error("cannot remove {path}: {source}")]
     Files { path: std::path::PathBuf, source: io::Error },
 }
@@ -45,8 +45,8 @@ pub enum EndError {
 /// Ends a session's program and everything that it started, and waits until the session process has exited. Unless
 /// `keep`, also removes its files. Ending an ended session is not an error.
 pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
-    if !entry.here {
-        return Err(EndError::Elsewhere(entry.meta.host.clone()));
+    if !entry.is_local {
+        return Err(EndError::OtherMachine(entry.meta.host.clone()));
     }
     let grace = grace.min(MAX_GRACE);
     let lock = entry.dir.lock();
@@ -55,7 +55,7 @@ pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
     let mut refused = None;
     while Lock::is_held(&lock) {
         if Instant::now() > deadline {
-            return Err(EndError::Stuck(refused.unwrap_or(ControlError::Silent)));
+            return Err(EndError::Stuck(refused.unwrap_or(ControlError::TimedOut)));
         }
         // The connection ends with the process, so this waits for the process.
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
@@ -110,7 +110,7 @@ fn forget_files(dir: &SessionDir) -> Result<(), EndError> {
     let _lock = match Lock::take(&dir.lock()) {
         Ok(Some(lock)) => lock,
         Ok(None) if !path.exists() => return Ok(()),
-        Ok(None) => return Err(EndError::Alive),
+        Ok(None) => return Err(EndError::Restarted),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(source) => return Err(EndError::Files { path: path.to_owned(), source }),
     };
@@ -163,7 +163,7 @@ pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<PruneR
     sweep(home);
     let readable = registry::list_files(home)?
         .into_iter()
-        .filter(|entry| entry.here && entry.info.state == State::Exited && !Lock::is_held(&entry.dir.lock()))
+        .filter(|entry| entry.is_local && entry.info.state == State::Exited && !Lock::is_held(&entry.dir.lock()))
         // Only the version that supports another kind can judge how long to keep it.
         .filter(|entry| entry.meta.kind == Kind::Terminal)
         .map(|entry| (entry.dir.clone(), Some(entry)));
@@ -182,7 +182,7 @@ pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<PruneR
         total -= bytes;
         match if dry_run { Ok(()) } else { forget_files(&dir) } {
             Ok(()) => {}
-            Err(EndError::Alive) => continue, // restarted since it was listed
+            Err(EndError::Restarted) => continue, // restarted since it was listed
             Err(error) => {
                 pruned.failed.push(error);
                 continue;
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(prune(&home, &EVERYTHING, false).unwrap().damaged, listed);
         let Err(RegistryError::Damaged { dir, .. }) = found(&lost) else { panic!("{:?}", found(&lost)) };
         forget_damaged(&dir).unwrap();
-        assert!(matches!(forget_damaged(&alive), Err(EndError::Alive)));
+        assert!(matches!(forget_damaged(&alive), Err(EndError::Restarted)));
         assert_eq!([&exited, &lost, &alive].map(|dir| dir.path().exists()), [false, false, true]);
     }
 

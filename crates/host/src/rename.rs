@@ -7,8 +7,8 @@ use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::State;
 
+use crate::change_lock::{ChangeLockError, lock_name, lock_session};
 use crate::control::{Control, ControlError};
-use crate::hold::{HoldError, lock_name, lock_session};
 use crate::home::{Home, HomeError};
 use crate::meta::Meta;
 use crate::registry::{self, Entry, RegistryError};
@@ -21,11 +21,11 @@ pub enum RenameError {
     #[error("another running session ({id}) is already called {name}")]
     Taken { name: SessionName, id: SessionId },
     #[error("the session belongs to the machine {0}")]
-    Elsewhere(String),
+    OtherMachine(String),
     #[error("cannot set a TTL: the session has ended")]
     Ended,
     #[error(transparent)]
-    Hold(#[from] HoldError),
+    Locked(#[from] ChangeLockError),
     #[error(transparent)]
     Home(#[from] HomeError),
     #[error(transparent)]
@@ -39,8 +39,8 @@ pub enum RenameError {
 /// Renames a session. A running session is renamed by its process, which alone writes its files; an ended one is
 /// renamed here. `detached_ttl`, in seconds, is set in the same step: both change, or neither does.
 pub fn rename(home: &Home, entry: &Entry, name: &SessionName, detached_ttl: Option<u64>) -> Result<(), RenameError> {
-    if !entry.here {
-        return Err(RenameError::Elsewhere(entry.meta.host.clone()));
+    if !entry.is_local {
+        return Err(RenameError::OtherMachine(entry.meta.host.clone()));
     }
     home.ensure()?;
     let (_session, _name) = (lock_session(home, &entry.info.id)?, lock_name(home, name)?);

@@ -13,14 +13,14 @@ const VERSION: u8 = 1;
 
 /// Cancels an unfinished sequence, then resets the terminal, its cursor and its colours. (The cursor, because xterm.js
 /// keeps it hidden over a reset.)
-pub const FRESH: &str = "\x18\x1bc\x1b[?25h\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
+pub const RESET: &str = "\x18\x1bc\x1b[?25h\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
 
 /// Blanks the visible screen and resets its modes, but keeps the viewer's scrollback.
 const BLANK_SCREEN: &str = "\x18\x1b[!p\x1b[?1049l\x1b[!p\x1b[m\x1b[r\x1b[H\x1b[J";
 
 /// A screen at one offset of the log, in every format that readers use.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Saved {
+pub struct SavedScreen {
     pub offset: u64,
     pub epoch: Epoch,
     pub size: Size,
@@ -44,14 +44,14 @@ pub enum BadScreen {
     Damaged,
 }
 
-impl Saved {
+impl SavedScreen {
     /// The screen of a session that never saved one: a blank terminal.
-    pub fn blank(epoch: &Epoch, offset: u64, size: Size) -> Saved {
-        Saved {
+    pub fn blank(epoch: &Epoch, offset: u64, size: Size) -> SavedScreen {
+        SavedScreen {
             offset,
             epoch: epoch.clone(),
             size,
-            all: FRESH.into(),
+            all: RESET.into(),
             screen: BLANK_SCREEN.into(),
             text: String::new(),
             ansi: String::new(),
@@ -87,7 +87,7 @@ impl Saved {
     }
 
     /// Decodes a file with untrusted content.
-    pub fn decode(file: &[u8]) -> Result<Saved, BadScreen> {
+    pub fn decode(file: &[u8]) -> Result<SavedScreen, BadScreen> {
         let rest = file.strip_prefix(MAGIC).and_then(|rest| rest.strip_prefix(&[VERSION])).ok_or(BadScreen::Foreign)?;
         let mut body = Reader(rest);
         let sum = u64::from_be_bytes(body.array()?);
@@ -101,7 +101,7 @@ impl Saved {
         let (all, screen) = (body.field()?.to_vec(), body.field()?.to_vec());
         let (text, ansi) = (body.text()?.to_owned(), body.text()?.to_owned());
         let json = serde_json::from_str(body.text()?).map_err(|_| BadScreen::Damaged)?;
-        Ok(Saved { offset, epoch, size, all, screen, text, ansi, json })
+        Ok(SavedScreen { offset, epoch, size, all, screen, text, ansi, json })
     }
 }
 
@@ -141,8 +141,8 @@ fn checksum(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn sample() -> Saved {
-        Saved {
+    fn sample() -> SavedScreen {
+        SavedScreen {
             offset: 42,
             epoch: Epoch::from_random([7; 4]),
             size: Size::default(),
@@ -157,21 +157,21 @@ mod tests {
     #[test]
     fn r22_a_saved_screen_round_trips() {
         let saved = sample();
-        assert_eq!(Saved::decode(&saved.encode()), Ok(saved.clone()));
+        assert_eq!(SavedScreen::decode(&saved.encode()), Ok(saved.clone()));
     }
 
     #[test]
     fn r52_a_hostile_screen_file_is_rejected() {
         let file = sample().encode();
-        assert_eq!(Saved::decode(b""), Err(BadScreen::Foreign));
-        assert_eq!(Saved::decode(b"BWLS\x02"), Err(BadScreen::Foreign));
+        assert_eq!(SavedScreen::decode(b""), Err(BadScreen::Foreign));
+        assert_eq!(SavedScreen::decode(b"BWLS\x02"), Err(BadScreen::Foreign));
         for len in 5..file.len() {
-            assert_eq!(Saved::decode(&file[..len]), Err(BadScreen::Damaged), "cut to {len}");
+            assert_eq!(SavedScreen::decode(&file[..len]), Err(BadScreen::Damaged), "cut to {len}");
         }
         for at in 5..file.len() {
             let mut changed = file.clone();
             changed[at] ^= 0x40;
-            assert_eq!(Saved::decode(&changed), Err(BadScreen::Damaged), "changed at {at}");
+            assert_eq!(SavedScreen::decode(&changed), Err(BadScreen::Damaged), "changed at {at}");
         }
         // A valid checksum over a length that exceeds the file.
         let mut body = file[13..].to_vec();
@@ -179,6 +179,6 @@ mod tests {
         let mut forged = b"BWLS\x01".to_vec();
         forged.extend_from_slice(&checksum(&body).to_be_bytes());
         forged.extend_from_slice(&body);
-        assert_eq!(Saved::decode(&forged), Err(BadScreen::Damaged));
+        assert_eq!(SavedScreen::decode(&forged), Err(BadScreen::Damaged));
     }
 }

@@ -14,16 +14,16 @@ use bowline_proto::session::{Kind, State};
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
-use crate::hold::{HoldError, lock_name, lock_session};
+use crate::change_lock::{ChangeLockError, lock_name, lock_session};
 use crate::home::{Home, HomeError, SessionDir};
 use crate::launch::Launcher;
 use crate::log;
 use crate::machine::{this_boot, this_host};
 use crate::meta::{Meta, TerminalMeta};
-use crate::newborn::{Report, StartingProcess};
 use crate::os_text::OsText;
 use crate::registry::{self, Entry, RegistryError};
 use crate::remove::{self, EndError, Retention};
+use crate::starting::{Report, StartingProcess};
 use crate::timestamp::timestamp;
 
 /// Lines of scrollback unless configured. The emulator allocates a thousand at a time, about 2 MB at 80 columns.
@@ -34,7 +34,7 @@ pub const MAX_HISTORY: u32 = 100_000;
 pub const MAX_TTL: u64 = 10 * 366 * 24 * 3600;
 
 /// Variables that describe the terminal that a session is started from. They would be wrong in the session.
-pub const OUTER_TERMINAL: [&str; 16] = [
+pub const OUTER_TERMINAL_VARIABLES: [&str; 16] = [
     "TERM_PROGRAM",
     "TERM_PROGRAM_VERSION",
     "TERMINAL_EMULATOR",
@@ -114,9 +114,9 @@ pub enum StartError {
     #[error("{0}")]
     Limit(String),
     #[error("the session belongs to the machine {0}")]
-    Elsewhere(String),
+    OtherMachine(String),
     #[error(transparent)]
-    Hold(#[from] HoldError),
+    Locked(#[from] ChangeLockError),
     #[error(transparent)]
     Home(#[from] HomeError),
     #[error(transparent)]
@@ -125,7 +125,7 @@ pub enum StartError {
     #[error(transparent)]
     End(#[from] EndError),
     #[error("the session process did not report within {0:?} and was killed; check that its directory is reachable")]
-    Silent(Duration),
+    TimedOut(Duration),
     #[error("cannot run the session process: {0}")]
     Process(#[source] io::Error),
 }
@@ -138,16 +138,16 @@ impl StartError {
             StartError::NameTaken { .. } => Code::NameTaken,
             StartError::Kind => Code::NoVersion,
             StartError::Limit(_) => Code::BadRequest,
-            StartError::Elsewhere(_) | StartError::End(EndError::Elsewhere(_)) => Code::NotAllowed,
+            StartError::OtherMachine(_) | StartError::End(EndError::OtherMachine(_)) => Code::NotAllowed,
             StartError::Registry(RegistryError::Unknown(_)) => Code::UnknownSession,
             // These may be temporary.
             StartError::Registry(RegistryError::Io { .. } | RegistryError::Damaged { .. })
             | StartError::End(EndError::Stuck(_))
-            | StartError::Hold(HoldError::Busy(_))
-            | StartError::Silent(_) => Code::Unreachable,
-            StartError::End(EndError::Alive) => Code::IdReused,
+            | StartError::Locked(ChangeLockError::Busy(_))
+            | StartError::TimedOut(_) => Code::Unreachable,
+            StartError::End(EndError::Restarted) => Code::IdReused,
             StartError::End(EndError::Files { .. })
-            | StartError::Hold(HoldError::Io { .. })
+            | StartError::Locked(ChangeLockError::Io { .. })
             | StartError::Home(_)
             | StartError::Process(_) => Code::Internal,
         }
@@ -156,7 +156,7 @@ impl StartError {
 
 /// The order that a session process reads from its pipe.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Order {
+pub struct StartRequest {
     /// The state directory.
     pub state: OsText,
     /// The runtime directory.
@@ -226,8 +226,8 @@ fn name_taken(name: &SessionName, holder: &Entry) -> StartError {
 /// Restarts an exited or lost session: with the same id and settings, a new epoch, and offsets that continue. Does
 /// nothing if the session is running, or its epoch is not the given one.
 pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&Epoch>) -> Result<Entry, StartError> {
-    if !entry.here {
-        return Err(StartError::Elsewhere(entry.meta.host.clone()));
+    if !entry.is_local {
+        return Err(StartError::OtherMachine(entry.meta.host.clone()));
     }
     // Read the session again under the lock: of two restarts at once, the second finds it running.
     let _session = lock_session(home, &entry.info.id)?;
@@ -313,7 +313,7 @@ fn run(
     make_room: &dyn Fn() -> Result<(), EndError>,
 ) -> Result<(), StartError> {
     let id = meta.id.clone();
-    let order = Order {
+    let order = StartRequest {
         state: home.state().as_os_str().to_owned().into(),
         runtime: home.runtime().as_os_str().to_owned().into(),
         meta,
@@ -332,7 +332,7 @@ fn run(
         }
         (result, _) => result,
     };
-    if let (Err(StartError::Silent(_)), false) = (&result, restart) {
+    if let (Err(StartError::TimedOut(_)), false) = (&result, restart) {
         // The killed process could not remove its files itself.
         remove::remove_abandoned(&home.session(&id));
     }
@@ -361,7 +361,7 @@ fn run_once(
         }
         Err(StartError::Process(error)) if error.kind() == io::ErrorKind::TimedOut => {
             process.kill();
-            Err(StartError::Silent(launcher.report_within()))
+            Err(StartError::TimedOut(launcher.report_within()))
         }
         Err(StartError::Process(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
             let status = process.abort();

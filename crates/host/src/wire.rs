@@ -5,11 +5,11 @@ use bowline_proto::frame::{self, Binary};
 use bowline_proto::link::Transmit;
 use bowline_proto::message::ServerMessage;
 
-use crate::log::{Log, Read};
+use crate::log::{Log, ReadOutcome};
 
 /// The result of [`put`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Put {
+pub enum PutOutcome {
     /// The frame was appended.
     Queued,
     /// The frame was appended, and is the last: close the connection after it.
@@ -25,7 +25,7 @@ pub fn put<'a>(
     transmit: Transmit,
     log: &Log,
     newest: impl FnOnce(Offset, usize) -> Option<&'a [u8]>,
-) -> Put {
+) -> PutOutcome {
     match transmit {
         Transmit::Text(message) => put_message(frames, &message),
         Transmit::SnapshotPart(part) => frame::put_binary(frames, &Binary::Snapshot(&part)),
@@ -34,21 +34,21 @@ pub fn put<'a>(
             frame::put_output_header(frames, from, len);
             if let Some(bytes) = newest(from, len) {
                 frames.extend_from_slice(bytes);
-                return Put::Queued;
+                return PutOutcome::Queued;
             }
             let at = frames.len();
             frames.resize(at + len, 0);
-            if !matches!(log.read(from, &mut frames[at..]), Ok(Read::Data(n)) if n == len) {
+            if !matches!(log.read(from, &mut frames[at..]), Ok(ReadOutcome::Data(n)) if n == len) {
                 frames.truncate(start);
-                return Put::Unreadable;
+                return PutOutcome::Unreadable;
             }
         }
         Transmit::Close { code, reason } => {
             put_message(frames, &ServerMessage::Close { code, reason });
-            return Put::Last;
+            return PutOutcome::Last;
         }
     }
-    Put::Queued
+    PutOutcome::Queued
 }
 
 fn put_message(frames: &mut Vec<u8>, message: &ServerMessage) {

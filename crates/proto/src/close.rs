@@ -7,7 +7,7 @@ use crate::config::MAX_RETRY_AFTER;
 /// The session exited, or the client closed the connection.
 pub const NORMAL: u16 = 1000;
 /// The server is shutting down.
-pub const GOING: u16 = 1001;
+pub const GOING_AWAY: u16 = 1001;
 pub const PROTOCOL: u16 = 1002;
 /// The connection ended without a close frame.
 pub const ABNORMAL: u16 = 1006;
@@ -18,7 +18,7 @@ pub const TOO_BIG: u16 = 1009;
 /// The server failed.
 pub const INTERNAL: u16 = 1011;
 /// The server is overloaded; try again later.
-pub const LATER: u16 = 1013;
+pub const TRY_AGAIN_LATER: u16 = 1013;
 /// A request, hello or name is malformed.
 pub const MALFORMED: u16 = 4400;
 /// Not authenticated, or the token was revoked.
@@ -27,7 +27,7 @@ pub const NOT_ALLOWED: u16 = 4403;
 /// There is no such session.
 pub const UNKNOWN: u16 = 4404;
 /// No hello arrived in time, or the client was silent for too long.
-pub const SILENT: u16 = 4408;
+pub const TIMED_OUT: u16 = 4408;
 /// The same client attached again on a newer connection.
 pub const SUPERSEDED: u16 = 4409;
 /// The session was forgotten.
@@ -41,7 +41,7 @@ pub const TOO_MANY: u16 = 4429;
 
 /// How a connection, or an attempt to make one, ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum ConnectionEnd {
     /// With a close code.
     Code {
         code: u16,
@@ -54,7 +54,7 @@ pub enum Closed {
     Refused {
         status: u16,
         /// The response has a `Bowline-Code` header, so it comes from a gateway and not from a proxy.
-        ours: bool,
+        from_gateway: bool,
         /// From the `Retry-After` header.
         retry_after: Option<Duration>,
     },
@@ -64,11 +64,11 @@ pub enum Closed {
 
 /// What the end of a connection means for reconnecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum CloseClass {
     /// The link ended normally.
     Ended,
     /// Another attempt would fail in the same way.
-    Permanent(Permanent),
+    Permanent(PermanentFailure),
     /// Another attempt fails until the user logs in again.
     NeedsLogin,
     /// A newer connection of the same client took over.
@@ -84,7 +84,7 @@ pub enum Class {
 
 /// A failure that another attempt cannot fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permanent {
+pub enum PermanentFailure {
     /// The client sent something malformed, or too much.
     Protocol,
     NotAllowed,
@@ -99,40 +99,40 @@ pub enum Permanent {
 }
 
 /// Classifies the end of a connection. The caller decides when to retry.
-pub fn classify(closed: &Closed) -> Class {
+pub fn classify(closed: &ConnectionEnd) -> CloseClass {
     match closed {
-        Closed::Code { code: NORMAL, done: true, .. } => Class::Ended,
-        Closed::Code { code, reason, .. } => match *code {
-            PROTOCOL | 1003 | 1007 | POLICY | TOO_BIG => Class::Permanent(Permanent::Protocol),
+        ConnectionEnd::Code { code: NORMAL, done: true, .. } => CloseClass::Ended,
+        ConnectionEnd::Code { code, reason, .. } => match *code {
+            PROTOCOL | 1003 | 1007 | POLICY | TOO_BIG => CloseClass::Permanent(PermanentFailure::Protocol),
             4400..=4499 => classify_status(*code - 4000, retry_after(reason)),
             _ => transient(None),
         },
-        Closed::Refused { status: status @ 400..=499, ours: true, retry_after } => {
+        ConnectionEnd::Refused { status: status @ 400..=499, from_gateway: true, retry_after } => {
             classify_status(*status, *retry_after)
         }
-        Closed::Refused { retry_after, .. } => transient(*retry_after),
-        Closed::Failed => transient(None),
+        ConnectionEnd::Refused { retry_after, .. } => transient(*retry_after),
+        ConnectionEnd::Failed => transient(None),
     }
 }
 
-fn classify_status(status: u16, not_before: Option<Duration>) -> Class {
+fn classify_status(status: u16, not_before: Option<Duration>) -> CloseClass {
     match status {
-        400 => Class::Permanent(Permanent::Protocol),
-        401 => Class::NeedsLogin,
-        403 => Class::Permanent(Permanent::NotAllowed),
-        404 => Class::Permanent(Permanent::Unknown),
+        400 => CloseClass::Permanent(PermanentFailure::Protocol),
+        401 => CloseClass::NeedsLogin,
+        403 => CloseClass::Permanent(PermanentFailure::NotAllowed),
+        404 => CloseClass::Permanent(PermanentFailure::Unknown),
         408 => transient(None),
-        409 => Class::Superseded,
-        410 => Class::Permanent(Permanent::Gone),
-        425 => Class::FetchTicket,
-        426 => Class::Permanent(Permanent::Version),
+        409 => CloseClass::Superseded,
+        410 => CloseClass::Permanent(PermanentFailure::Gone),
+        425 => CloseClass::FetchTicket,
+        426 => CloseClass::Permanent(PermanentFailure::Version),
         429 => transient(not_before),
-        _ => Class::Permanent(Permanent::Other),
+        _ => CloseClass::Permanent(PermanentFailure::Other),
     }
 }
 
-fn transient(not_before: Option<Duration>) -> Class {
-    Class::Transient { not_before: not_before.map(|wait| wait.min(MAX_RETRY_AFTER)) }
+fn transient(not_before: Option<Duration>) -> CloseClass {
+    CloseClass::Transient { not_before: not_before.map(|wait| wait.min(MAX_RETRY_AFTER)) }
 }
 
 /// Finds `retry_after=SECONDS` anywhere in a close reason.

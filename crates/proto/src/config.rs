@@ -16,7 +16,7 @@ pub const PACE: Duration = Duration::from_millis(500);
 /// How many windows a `skip` viewer may be behind the screen; past that it gets a `lagging` snapshot.
 pub const LAG_WINDOWS: u64 = 2;
 /// Up to this many viewers are sent each change of presence at once.
-pub const CROWD: usize = 16;
+pub const CROWD_THRESHOLD: usize = 16;
 /// With more viewers, changes of presence are collected for this long. Each list names every viewer, so sending one
 /// per change would cost quadratic time.
 pub const PRESENCE_EVERY: Duration = Duration::from_secs(1);

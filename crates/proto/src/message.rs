@@ -180,7 +180,7 @@ pub struct Attached {
     /// The offset of the next input byte that the server expects; null if it does not remember this client.
     pub input: Option<Offset>,
     /// What this viewer may do, and whether it owns the size.
-    pub you: You,
+    pub you: Permissions,
     /// Milliseconds of silence after which either side sends a ping.
     pub heartbeat: u64,
     /// The most bytes of output that may be unacknowledged.
@@ -253,7 +253,7 @@ pub struct SnapshotLength {
 /// What a viewer may do, and whether it owns the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-pub struct You {
+pub struct Permissions {
     /// May type, send commands and own the size.
     pub write: bool,
     /// Owns the size.
@@ -263,7 +263,7 @@ pub struct You {
 /// One attached client, as shown to the other clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-pub struct Present {
+pub struct PresenceEntry {
     pub client: ClientId,
     /// May type, send commands and own the size.
     pub write: bool,
@@ -322,7 +322,7 @@ pub enum ServerMessage {
     /// The attached clients changed.
     Presence {
         /// All attached clients, in the order in which they attached.
-        clients: Vec<Present>,
+        clients: Vec<PresenceEntry>,
     },
     /// The program ended. Sent after the last byte of output.
     Exit {

@@ -14,8 +14,8 @@ use crate::api::{
 use crate::board::{BoardClientMessage, BoardMessage};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
 use crate::message::{
-    Attached, ClientMessage, Cursor, Grant, Hello, Lag, Missed, Present, Reason, Scope, ServerMessage, SnapshotLength,
-    TerminalCommand, Theme, Verdict, You,
+    Attached, ClientMessage, Cursor, Grant, Hello, Lag, Missed, Permissions, PresenceEntry, Reason, Scope,
+    ServerMessage, SnapshotLength, TerminalCommand, Theme, Verdict,
 };
 use crate::problem::{Code, Problem, Retained};
 use crate::session::{Call, CallKind, ExitStatus, Kind, SessionInfo, State, TerminalInfo};
@@ -111,8 +111,8 @@ fn messages() -> String {
     declare::<Scope>(&mut out);
     declare::<Missed>(&mut out);
     declare::<SnapshotLength>(&mut out);
-    declare::<You>(&mut out);
-    declare::<Present>(&mut out);
+    declare::<Permissions>(&mut out);
+    declare::<PresenceEntry>(&mut out);
     declare::<ServerMessage>(&mut out);
     declare::<BoardMessage>(&mut out);
     declare::<BoardClientMessage>(&mut out);

@@ -8,7 +8,7 @@
 
 mod harness;
 
-use bowline_proto::config::{CROWD, PRESENCE_EVERY};
+use bowline_proto::config::{CROWD_THRESHOLD, PRESENCE_EVERY};
 use bowline_proto::link::{ConnId, Transmit};
 use bowline_proto::message::ServerMessage;
 use harness::{Harness, hello};
@@ -27,14 +27,14 @@ fn presence(harness: &mut Harness, conn: u64) -> Vec<usize> {
 #[test]
 fn r26_a_few_viewers_get_each_change_of_presence_at_once() {
     let mut harness = Harness::new();
-    for n in 1..=CROWD as u8 {
+    for n in 1..=CROWD_THRESHOLD as u8 {
         harness.open(n.into(), hello(n, n.into(), json!({})));
         for conn in 1..n {
             assert_eq!(presence(&mut harness, conn.into()), [usize::from(n)], "{conn} of {n}");
         }
     }
     harness.server.handle_closed(ConnId(1), harness.now);
-    assert_eq!(presence(&mut harness, 2), [CROWD - 1]);
+    assert_eq!(presence(&mut harness, 2), [CROWD_THRESHOLD - 1]);
 }
 
 #[test]
@@ -43,10 +43,10 @@ fn r26_many_viewers_get_changes_of_presence_together() {
     let mut harness = Harness::new();
     for n in 1..=COUNT {
         harness.open(n.into(), hello(n, n.into(), json!({})));
-        if usize::from(n) > CROWD {
+        if usize::from(n) > CROWD_THRESHOLD {
             for conn in 1..n {
                 let received = presence(&mut harness, conn.into());
-                assert!(received.is_empty() || usize::from(n) == CROWD + 1, "{conn} of {n}: {received:?}");
+                assert!(received.is_empty() || usize::from(n) == CROWD_THRESHOLD + 1, "{conn} of {n}: {received:?}");
             }
         }
     }

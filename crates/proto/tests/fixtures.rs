@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bowline_proto::backoff::Backoff;
 use bowline_proto::board::BoardMessage;
-use bowline_proto::close::{Class, Closed, Permanent, classify};
+use bowline_proto::close::{CloseClass, ConnectionEnd, PermanentFailure, classify};
 use bowline_proto::frame::{Binary, Frame, FrameError, put_binary, put_text};
 use bowline_proto::message::{ClientMessage, ServerMessage};
 use serde::Serialize;
@@ -107,13 +107,13 @@ fn messages_match_their_vectors() {
 fn r2_the_classifier_matches_its_vectors() {
     for case in load("policy/classifier.json")["cases"].as_array().unwrap() {
         let class = match classify(&vectors::closed(&case["closed"])) {
-            Class::Ended => json!({"class": "ended"}),
-            Class::NeedsLogin => json!({"class": "needs_login"}),
-            Class::Superseded => json!({"class": "superseded"}),
-            Class::FetchTicket => json!({"class": "fetch_ticket"}),
-            Class::Transient { not_before: None } => json!({"class": "transient"}),
-            Class::Transient { not_before: Some(at) } => json!({"class": "transient", "not_before": at.as_secs()}),
-            Class::Permanent(kind) => json!({"class": "permanent", "kind": vectors::permanent(kind)}),
+            CloseClass::Ended => json!({"class": "ended"}),
+            CloseClass::NeedsLogin => json!({"class": "needs_login"}),
+            CloseClass::Superseded => json!({"class": "superseded"}),
+            CloseClass::FetchTicket => json!({"class": "fetch_ticket"}),
+            CloseClass::Transient { not_before: None } => json!({"class": "transient"}),
+            CloseClass::Transient { not_before: Some(at) } => json!({"class": "transient", "not_before": at.as_secs()}),
+            CloseClass::Permanent(kind) => json!({"class": "permanent", "kind": vectors::permanent(kind)}),
         };
         let mut expected = case.as_object().unwrap().clone();
         expected.retain(|key, _| ["class", "kind", "not_before"].contains(&key.as_str()));
@@ -133,11 +133,11 @@ fn every_documented_close_code_is_in_the_vectors() {
     }
     // Every possible code has a class.
     for code in 0..=u16::MAX {
-        let class = classify(&Closed::Code { code, reason: String::new(), done: false });
-        let permanent = matches!(class, Class::Permanent(_) | Class::NeedsLogin | Class::Superseded);
+        let class = classify(&ConnectionEnd::Code { code, reason: String::new(), done: false });
+        let permanent = matches!(class, CloseClass::Permanent(_) | CloseClass::NeedsLogin | CloseClass::Superseded);
         let listed = matches!(code, 1002 | 1003 | 1007..=1009) || (4400..=4499).contains(&code);
         assert_eq!(permanent, listed && ![4408, 4425, 4429].contains(&code), "{code}");
-        assert_eq!(class == Class::Permanent(Permanent::Gone), code == 4410);
+        assert_eq!(class == CloseClass::Permanent(PermanentFailure::Gone), code == 4410);
     }
 }
 

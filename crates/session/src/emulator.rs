@@ -24,7 +24,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::screen::{self, Rgb, Screen, ScreenEvent};
 use bowline_host::files::write_whole;
-use bowline_host::log::{Log, Read};
+use bowline_host::log::{Log, ReadOutcome};
 
 /// The most that is parsed before checking for jobs.
 const SLICE: usize = 64 << 10;
@@ -292,13 +292,13 @@ impl Worker {
     fn parse(&mut self, buf: &mut [u8]) {
         let from = self.offset;
         match self.shared.log.read(from, buf) {
-            Ok(Read::Data(n)) => {
+            Ok(ReadOutcome::Data(n)) => {
                 self.guarded(|worker| worker.screen.advance(&buf[..n]));
                 self.advance_to(from + n as u64);
             }
             // Cannot happen while the PTY reader waits for this thread; if it does, continue with what is left.
-            Ok(Read::Trimmed { oldest }) => self.advance_to(oldest),
-            Ok(Read::CaughtUp | Read::Ahead { .. }) => {}
+            Ok(ReadOutcome::Trimmed { oldest }) => self.advance_to(oldest),
+            Ok(ReadOutcome::CaughtUp | ReadOutcome::Ahead { .. }) => {}
             Err(_) => self.advance_to(from + buf.len() as u64),
         }
     }

@@ -3,7 +3,7 @@
 
 mod screen_input;
 
-use bowline_host::saved::Saved;
+use bowline_host::saved::SavedScreen;
 use bowline_proto::ids::Epoch;
 use bowline_proto::message::Scope;
 use bowline_proto::size::Size;
@@ -147,7 +147,7 @@ fn r22_a_saved_screen_reads_back_as_written() {
     let mut screen = Screen::new(Size::default(), 100);
     screen.advance(b"one\r\n\x1b[31mtwo\x1b[m\r\n");
     let saved = screen.save(&Epoch::from_random([7; 4]), 42);
-    assert_eq!(Saved::decode(&saved.encode()), Ok(saved.clone()));
+    assert_eq!(SavedScreen::decode(&saved.encode()), Ok(saved.clone()));
     assert_eq!((saved.text.as_str(), saved.offset), ("one\ntwo\n", 42));
     assert_eq!(saved.ansi, "one\n\x1b[31mtwo\x1b[m\n");
 }

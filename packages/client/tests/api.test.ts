@@ -130,12 +130,12 @@ describe("errors", () => {
       json({ code: "unknown_session", title: "No", detail: "no session x" }, 404, headers),
     );
     expect(error).toMatchObject({ status: 404, code: "unknown_session", message: "no session x" });
-    expect(error.closed).toEqual({ kind: "refused", status: 404, ours: true, retryAfter: 3000 });
+    expect(error.closed).toEqual({ kind: "refused", status: 404, fromGateway: true, retryAfter: 3000 });
   });
 
-  test("of a proxy are not `ours`", async () => {
+  test("of a proxy are not `fromGateway`", async () => {
     const error = await errorOf(() => new Response("<h1>404</h1>", { status: 404 }));
-    expect(error).toMatchObject({ status: 404, code: "http", message: "HTTP status 404", ours: false });
+    expect(error).toMatchObject({ status: 404, code: "http", message: "HTTP status 404", fromGateway: false });
   });
 
   test("when no response comes, or an invalid one", async () => {
@@ -191,7 +191,7 @@ describe("targets", () => {
       url: "wss://host/sub/v1/sessions/x/attach",
       headers: { Authorization: "Bearer T" },
     });
-    expect(await target.explain!()).toMatchObject({ kind: "refused", status: 404, ours: true });
+    expect(await target.explain!()).toMatchObject({ kind: "refused", status: 404, fromGateway: true });
   });
 
   test("with tickets: a new ticket for each dial", async () => {
@@ -210,7 +210,7 @@ describe("targets", () => {
   test("without a login: the error says that one is needed", async () => {
     const { api: client } = api(() => json({}), { kind: "none" });
     await expect(client.attachTarget("x")(request)).rejects.toMatchObject({
-      closed: { kind: "refused", status: 401, ours: true },
+      closed: { kind: "refused", status: 401, fromGateway: true },
     });
   });
 });

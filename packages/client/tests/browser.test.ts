@@ -1,6 +1,6 @@
 /** The page: its lifecycle, storage that throws, ids without a secure context, and the clock. */
 import { describe, expect, test } from "vitest";
-import { openStore, pageLifecycle, type PageWindow, reloadedFrom } from "../src/browser/index.js";
+import { openStore, pageLifecycle, type PageWindow, previousClientId } from "../src/browser/index.js";
 import { isClientId, sleepAwareClock } from "../src/core/index.js";
 import { clampSize, newClientId, TerminalConnection } from "../src/index.js";
 import { World } from "./sim/world.js";
@@ -91,13 +91,13 @@ describe("storage", () => {
     expect(store.get("key")).toBeUndefined();
   });
 
-  test("R38: reloadedFrom returns the client id from before a reload, and ignores an invalid one", () => {
+  test("R38: previousClientId returns the client id from before a reload, and ignores an invalid one", () => {
     const store = openStore("session", refuse);
     const [first, second] = [newClientId(), newClientId()];
-    expect(reloadedFrom(first, store)).toBeUndefined();
-    expect(reloadedFrom(second, store)).toBe(first);
+    expect(previousClientId(first, store)).toBeUndefined();
+    expect(previousClientId(second, store)).toBe(first);
     store.set("bowline.client", "A DUPLICATE?");
-    expect(reloadedFrom(first, store)).toBeUndefined();
+    expect(previousClientId(first, store)).toBeUndefined();
   });
 });
 

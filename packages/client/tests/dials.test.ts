@@ -1,6 +1,6 @@
 /** When a connection dials again, when it gives up, and how it finds its target. */
 import { describe, expect, test, vi } from "vitest";
-import type { Closed, Target } from "../src/index.js";
+import type { ConnectionEnd, Target } from "../src/index.js";
 import { attached, CUT, closed } from "./sim/attached.js";
 import { Session } from "./sim/session.js";
 import { Viewer } from "./sim/viewer.js";
@@ -73,7 +73,7 @@ describe("reconnecting", () => {
 
   test("R7: the Retry-After of a proxy is limited to 5 minutes, and retry() dials at once", async () => {
     const { world, session, connection } = await attached();
-    session.refuse = { kind: "refused", status: 503, ours: false, retryAfter: 86_400_000 };
+    session.refuse = { kind: "refused", status: 503, fromGateway: false, retryAfter: 86_400_000 };
     world.live[0]!.cut(CUT);
     await world.advance(1_000);
     const dials = world.sockets.length;
@@ -144,7 +144,7 @@ describe("the target", () => {
 
   test("a refused ticket request counts like a refused dial", async () => {
     const world = new World();
-    const refusal = Object.assign(new Error("no"), { closed: { kind: "refused", status: 401, ours: true } });
+    const refusal = Object.assign(new Error("no"), { closed: { kind: "refused", status: 401, fromGateway: true } });
     const viewer = new Viewer(world, { target: () => Promise.reject(refusal) });
     await world.advance(100);
     expect(viewer.connection.state.name).toBe("needs-login");
@@ -170,7 +170,7 @@ describe("the target", () => {
     const world = new World();
     const session = new Session(world);
     session.refuse = CUT;
-    const explain = vi.fn(async (): Promise<Closed> => ({ kind: "refused", status: 404, ours: true }));
+    const explain = vi.fn(async (): Promise<ConnectionEnd> => ({ kind: "refused", status: 404, fromGateway: true }));
     const viewer = new Viewer(world, { target: () => ({ url: "ws://test/", protocols: [], explain }) });
     await world.advance(100);
     expect(viewer.connection.state).toMatchObject({ name: "gone", why: "unknown" });

@@ -66,13 +66,13 @@ describe.each([
   test.each(file.bad as any[])("bad: $why", (vector) => expect(() => read(vector.json)).toThrow());
 });
 
-function closedOf(value: any): core.Closed {
+function closedOf(value: any): core.ConnectionEnd {
   if (value === "failed" || (value.code === undefined && value.status === undefined)) return { kind: "failed" };
   if (value.code !== undefined) {
     return { kind: "code", code: value.code, reason: value.reason ?? "", done: value.done ?? false };
   }
   const retryAfter = value.retry_after == null ? undefined : value.retry_after * 1000;
-  return { kind: "refused", status: value.status, ours: value.bowline_code, retryAfter };
+  return { kind: "refused", status: value.status, fromGateway: value.bowline_code, retryAfter };
 }
 
 describe("policy", () => {

@@ -4,7 +4,7 @@
  * A failing seed is printed; `BOWLINE_SEED=N npm test` runs it alone, and `BOWLINE_SEEDS=N` sets the number of seeds.
  */
 import { describe, expect, test } from "vitest";
-import { BROWSER, type Closed, type Target } from "../src/index.js";
+import { BROWSER, type ConnectionEnd, type Target } from "../src/index.js";
 import { Rng } from "./sim/rng.js";
 import { Session } from "./sim/session.js";
 import { Viewer } from "./sim/viewer.js";
@@ -47,7 +47,7 @@ class Run {
   readonly trace: string[] = [];
   readonly #rng: Rng;
   /** For each socket, the client's `closed` callback, without the model's wrapper. */
-  readonly #closeCallbacks = new Map<FakeSocket, (closed: Closed) => void>();
+  readonly #closeCallbacks = new Map<FakeSocket, (closed: ConnectionEnd) => void>();
   #builder: "works" | "fails" | "hangs" = "works";
   #hung: ((target: Target) => void)[] = [];
   #dials: { at: number; turn: number }[] = [];
@@ -91,7 +91,7 @@ class Run {
           if (typeof data === "string" && data.includes('"attached"')) this.model.opened(this.world.now);
           received(data);
         },
-        closed: (end: Closed) => {
+        closed: (end: ConnectionEnd) => {
           this.#handleFailure();
           closed(end);
         },
@@ -331,7 +331,7 @@ function differsAt(prefix: number[], whole: number[]): number {
   return prefix.findIndex((byte, i) => byte !== whole[i]);
 }
 
-function code(code: number): Closed {
+function code(code: number): ConnectionEnd {
   return { kind: "code", code, reason: "", done: false };
 }
 

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { type Closed, plainEnvironment, type SocketFactory, standardSockets, wsSockets } from "../src/index.js";
+import { type ConnectionEnd, plainEnvironment, type SocketFactory, standardSockets, wsSockets } from "../src/index.js";
 
 let http: Server;
 let url: string;
@@ -39,7 +39,10 @@ afterEach(async () => {
 });
 
 /** Sends text and bytes, receives their echo, and says bye. */
-function exchange(factory: SocketFactory, path: string): Promise<{ received: (string | number[])[]; closed: Closed }> {
+function exchange(
+  factory: SocketFactory,
+  path: string,
+): Promise<{ received: (string | number[])[]; closed: ConnectionEnd }> {
   return new Promise((resolve) => {
     const received: (string | number[])[] = [];
     const target = { url: url + path, protocols: ["bowline.v1"], headers: { Authorization: "Bearer T" } };
@@ -77,7 +80,7 @@ describe.each([
 
   test("report a refused upgrade, with its status if the class knows it", async () => {
     const { closed } = await exchange(factory, "/refused");
-    if (name === "ws") expect(closed).toEqual({ kind: "refused", status: 404, ours: true, retryAfter: 2000 });
+    if (name === "ws") expect(closed).toEqual({ kind: "refused", status: 404, fromGateway: true, retryAfter: 2000 });
     else expect(closed).toMatchObject({ kind: "code", code: 1006 });
   });
 });

@@ -13,14 +13,14 @@ describe("typing", () => {
     session.refuse = CUT;
     world.live[0]!.cut(CUT);
     expect(connection.input("ls\n")).toBeUndefined();
-    expect(connection.waiting).toBe(3);
+    expect(connection.queuedBytes).toBe(3);
     await world.advance(20_000);
     session.refuse = undefined;
     world.signal("online");
     await world.advance(100);
     expect(Buffer.from(session.typed).toString()).toBe("ls\n");
     expect(viewer.unsent).toEqual([]);
-    expect(connection.waiting).toBe(0);
+    expect(connection.queuedBytes).toBe(0);
   });
 
   test("R16: after a longer absence they are unsent, until the user sends or discards them", async () => {
@@ -95,7 +95,7 @@ describe("typing", () => {
     session.refuse = CUT;
     world.live[0]!.cut(CUT);
     expect(connection.input(new Uint8Array(OUTBOX + 1))).toBe("full");
-    expect(connection.waiting).toBe(0);
+    expect(connection.queuedBytes).toBe(0);
     expect(connection.input(new Uint8Array(OUTBOX - 1))).toBeUndefined();
     expect(connection.input("xy")).toBe("full");
     expect(connection.input("x")).toBeUndefined();
@@ -103,7 +103,11 @@ describe("typing", () => {
     session.refuse = undefined;
     world.signal("online");
     await world.advance(100);
-    expect([connection.state.name, connection.waiting, connection.unsent?.bytes.length]).toEqual(["open", 0, OUTBOX]);
+    expect([connection.state.name, connection.queuedBytes, connection.unsent?.bytes.length]).toEqual([
+      "open",
+      0,
+      OUTBOX,
+    ]);
     expect(connection.input("x")).toBe("full");
     connection.discardUnsent();
     expect([connection.input("x"), connection.unsent]).toEqual([undefined, undefined]);
@@ -163,7 +167,7 @@ describe("typing", () => {
     session.refuse = CUT;
     const { connection } = new Viewer(world, { unsent: { bytes: Uint8Array.of(97), doubtful: 0 } });
     connection.sendUnsent();
-    expect([connection.waiting, connection.unsent]).toEqual([1, undefined]);
+    expect([connection.queuedBytes, connection.unsent]).toEqual([1, undefined]);
     await world.advance(40_000);
     session.refuse = undefined;
     world.signal("online");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bowline_gateway::is_path;
+use bowline_gateway::is_url_path;
 use bowline_gateway::settings::{ForwardAuth, Limits, SessionDefaults, Settings, TlsFiles};
 use bowline_host::launch::Launcher;
 use ipnet::IpNet;
@@ -114,7 +114,7 @@ impl GatewayConfig {
                 ));
             }
         }
-        if !is_path(&self.base()) {
+        if !is_url_path(&self.base()) {
             return Err(format!("base_path must be empty or a plain path such as /terminals, not {:?}", self.base()));
         }
         if self.tls.cert.is_some() != self.tls.key.is_some() {

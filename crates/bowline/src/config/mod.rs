@@ -118,7 +118,7 @@ pub(crate) fn parse_detach_key(text: &str) -> Result<Option<Prefix>, String> {
     if text == "none" {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|bad: bowline_client::keys::BadPrefix| bad.to_string())
+    text.parse().map(Some).map_err(|bad: bowline_client::keys::InvalidDetachKey| bad.to_string())
 }
 
 fn read_detach_key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Prefix>, D::Error> {

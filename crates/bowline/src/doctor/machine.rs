@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant, SystemTime};
 
 use bowline_gateway::WebApp;
-use bowline_gateway::descriptors::{self, MORE_OPEN_FILES};
-use bowline_gateway::running::Running;
+use bowline_gateway::descriptors::{self, OPEN_FILES_REMEDY};
+use bowline_gateway::running::RunningGateway;
 use bowline_gateway::settings::Limits;
 use bowline_host::home::Home;
 use rustix::process::{Resource, getrlimit};
@@ -32,7 +32,7 @@ pub(super) fn check(report: &mut Report, limits: &Limits) {
 /// Checks that the binary contains the web app.
 fn check_web_app(report: &mut Report) {
     const NAME: &str = "web app";
-    match WebApp::inside() {
+    match WebApp::embedded() {
         WebApp::Placeholder => {
             let remedy = "build with `cargo build --release` where Node 20.19 or newer is installed";
             report.warn(NAME, "not included: browsers see a page that explains how to build it", remedy);
@@ -44,8 +44,8 @@ fn check_web_app(report: &mut Report) {
 /// Checks the hard limit, because the gateway raises its limit to it.
 fn check_open_files(report: &mut Report, limits: &Limits) {
     let most = getrlimit(Resource::Nofile).maximum;
-    match (descriptors::too_few(most, limits), most) {
-        (Some(few), _) => report.warn("open files", few, MORE_OPEN_FILES),
+    match (descriptors::open_files_warning(most, limits), most) {
+        (Some(few), _) => report.warn("open files", few, OPEN_FILES_REMEDY),
         (None, Some(most)) => report.ok("open files", format_args!("up to {most}")),
         (None, None) => report.ok("open files", "no limit"),
     }
@@ -102,7 +102,7 @@ fn check_lingering(report: &mut Report) {
 
 /// Checks that the running gateway, if there is one, answers.
 pub(super) fn check_running(report: &mut Report, home: &Home) {
-    let Some(running) = Running::find(home) else {
+    let Some(running) = RunningGateway::find(home) else {
         return report.ok("gateway", "not running; `bowline serve` starts it");
     };
     let gateway = format!("process {} at {}", running.pid, running.url);
@@ -116,7 +116,7 @@ pub(super) fn check_running(report: &mut Report, home: &Home) {
 }
 
 /// Checks that the gateway accepts connections and, without TLS, that it is healthy.
-fn check_health(running: &Running) -> Result<(), String> {
+fn check_health(running: &RunningGateway) -> Result<(), String> {
     const TIMEOUT: Duration = Duration::from_secs(5);
     let mut address: SocketAddr =
         running.listen.parse().map_err(|_| format!("{} is not an address", running.listen))?;

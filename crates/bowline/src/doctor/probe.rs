@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use bowline_client::remote::call::Call;
-use bowline_client::remote::{Gateway, Remote};
-use bowline_client::transport::{Dial, Transport};
+use bowline_client::remote::{Gateway, RemoteDialer};
+use bowline_client::transport::{Dialer, Transport};
 use bowline_proto::api::{NewSession, NewTerminal};
-use bowline_proto::close::Closed;
+use bowline_proto::close::ConnectionEnd;
 use bowline_proto::config::ClientConfig;
 use bowline_proto::ids::{ClientId, SessionId};
 use bowline_proto::link::{Client, ClientEvent};
@@ -44,8 +44,9 @@ impl TestSession {
 
     /// Attaches and waits for the output of the session.
     pub(super) fn attach(&self) -> Result<Attachment, String> {
-        let transport =
-            Remote::new(self.gateway.clone(), &self.id).dial(false).map_err(|closed| describe_close(&closed, None))?;
+        let transport = RemoteDialer::new(self.gateway.clone(), &self.id)
+            .dial(false)
+            .map_err(|closed| describe_close(&closed, None))?;
         let mut random = [0; 16];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
             .map_err(|error| error.to_string())?;
@@ -132,14 +133,16 @@ impl Attachment {
     }
 }
 
-fn describe_close(closed: &Closed, refusal: Option<&str>) -> String {
+fn describe_close(closed: &ConnectionEnd, refusal: Option<&str>) -> String {
     match (closed, refusal) {
-        (Closed::Refused { status, ours: true, .. }, Some(detail)) => format!("refused with status {status}: {detail}"),
-        (Closed::Refused { status, ours: false, .. }, _) => {
+        (ConnectionEnd::Refused { status, from_gateway: true, .. }, Some(detail)) => {
+            format!("refused with status {status}: {detail}")
+        }
+        (ConnectionEnd::Refused { status, from_gateway: false, .. }, _) => {
             format!("a proxy or another program answered with status {status}")
         }
-        (Closed::Refused { status, .. }, None) => format!("refused with status {status}"),
-        (Closed::Code { code, reason, .. }, _) => format!("closed with {code} {reason}"),
+        (ConnectionEnd::Refused { status, .. }, None) => format!("refused with status {status}"),
+        (ConnectionEnd::Code { code, reason, .. }, _) => format!("closed with {code} {reason}"),
         (_, _) => "the connection was lost".into(),
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bowline_client::remote::call::{Answer, Call, CallError};
 use bowline_client::remote::{Address, Gateway};
-use bowline_gateway::running::Running;
+use bowline_gateway::running::RunningGateway;
 use bowline_host::home::Home;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
@@ -30,7 +30,7 @@ pub(super) fn check(report: &mut Report, home: Option<&Home>, url: &str, quick: 
             return report.fail("url", error, "use the URL in the browser's address bar, without the part from # on");
         }
     };
-    if address.is_clear() {
+    if address.is_unencrypted() {
         let message = format!("{address} is not encrypted; others on the network can read everything you type");
         report.warn("encryption", message, "use ssh -L, Tailscale, Caddy or nginx; docs/REACHING.md has recipes");
     }
@@ -38,7 +38,7 @@ pub(super) fn check(report: &mut Report, home: Option<&Home>, url: &str, quick: 
         return;
     }
     let is_own = |home: &&Home| {
-        Running::find(home).is_some_and(|running| running.url.trim_end_matches('/') == address.to_string())
+        RunningGateway::find(home).is_some_and(|running| running.url.trim_end_matches('/') == address.to_string())
     };
     let env_token = std::env::var("BOWLINE_TOKEN").ok().filter(|token| !token.is_empty());
     // A token of this machine is sent only to the gateway of this machine.
@@ -93,11 +93,13 @@ fn check_health(report: &mut Report, address: &Address) -> bool {
                     "start the gateway with --public-url, or let the proxy forward the Host header and add it to `hosts`"
                 }
                 Some(CallError::Untrusted { .. }) => TRUST_CERTIFICATE,
-                Some(CallError::NotOurs { status: 502..=504, .. }) => {
+                Some(CallError::NotBowline { status: 502..=504, .. }) => {
                     "the proxy cannot reach the gateway: check that the gateway runs and that the proxy connects to its \
                      `listen` address"
                 }
-                Some(CallError::NotOurs { .. }) => "another program answers: check the host, port and path of the URL",
+                Some(CallError::NotBowline { .. }) => {
+                    "another program answers: check the host, port and path of the URL"
+                }
                 _ => "check the name, the port, the firewall, and that `bowline serve` is running there",
             };
             report.fail(NAME, format_args!("{error:#}"), remedy);

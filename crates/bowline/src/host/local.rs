@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use bowline_client::local::Local;
-use bowline_client::transport::Dial;
+use bowline_client::local::LocalDialer;
+use bowline_client::transport::Dialer;
 use bowline_host::archive::{self, ArchiveError, LogFile};
 use bowline_host::control::{Control, ControlError, STATUS_DEADLINE};
 use bowline_host::home::{Home, SessionDir};
@@ -92,7 +92,7 @@ impl Host for LocalHost {
         let request = Request::Command { id: id.to_owned(), command: command.clone() };
         let send = || Control::connect(&dir)?.request(&request, DEADLINE);
         let reply = match send() {
-            Err(ControlError::Silent | ControlError::Unreachable(_)) => send()?,
+            Err(ControlError::TimedOut | ControlError::Unreachable(_)) => send()?,
             other => other?,
         };
         let Reply::Accepted { id, seq, duplicate } = reply else { return Err(ControlError::Unexpected.into()) };
@@ -124,7 +124,7 @@ impl Host for LocalHost {
         let log = LogFile::open(&dir)?;
         let in_memory = match Control::status(&dir, DEADLINE) {
             Ok(info) => info.degraded,
-            Err(ControlError::Silent) => {
+            Err(ControlError::TimedOut) => {
                 eprintln!("bowline: the session process does not answer; printing its log file, which may be behind");
                 false
             }
@@ -139,8 +139,8 @@ impl Host for LocalHost {
         }))
     }
 
-    fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dial>> {
-        Ok(Box::new(Local::new(self.entry(session)?.dir)))
+    fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dialer>> {
+        Ok(Box::new(LocalDialer::new(self.entry(session)?.dir)))
     }
 
     fn prune(&self, verb: &args::Prune, config: &Config) -> anyhow::Result<PruneOutcome> {

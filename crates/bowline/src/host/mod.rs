@@ -7,7 +7,7 @@ mod select;
 
 use std::time::Duration;
 
-use bowline_client::transport::Dial;
+use bowline_client::transport::Dialer;
 use bowline_proto::api::CommandAccepted;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::{SessionId, SessionName};
@@ -69,7 +69,7 @@ pub(crate) trait Host: Sync {
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String>;
     fn log(&self, session: &Session, config: &Config) -> anyhow::Result<Box<dyn Log>>;
     /// Returns what opens connections for an attach.
-    fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dial>>;
+    fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dialer>>;
     /// Forgets ended sessions that are past the limits.
     fn prune(&self, verb: &args::Prune, config: &Config) -> anyhow::Result<PruneOutcome>;
 }

@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use bowline_client::remote::call::Call;
-use bowline_client::remote::{CallError, Gateway, Remote};
-use bowline_client::transport::Dial;
+use bowline_client::remote::{CallError, Gateway, RemoteDialer};
+use bowline_client::transport::Dialer;
 use bowline_proto::backoff::Backoff;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::{SessionId, SessionName};
@@ -51,7 +51,7 @@ fn retry<T>(backoff: Backoff, call: impl Fn() -> Result<T, CallError>) -> Result
     let mut tries = 0;
     loop {
         let result = call();
-        let may_succeed_later = result.as_ref().is_err_and(CallError::is_passing);
+        let may_succeed_later = result.as_ref().is_err_and(CallError::is_transient);
         match backoff.delay(tries, 0.0).filter(|_| may_succeed_later) {
             Some(delay) => std::thread::sleep(delay),
             None => return result,
@@ -150,8 +150,8 @@ impl Host for RemoteHost {
         Ok(Box::new(RemoteLog { gateway: self.gateway.clone(), path: path(session, ""), backoff: config.backoff() }))
     }
 
-    fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dial>> {
-        Ok(Box::new(Remote::new(self.gateway.clone(), &session.info.id)))
+    fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dialer>> {
+        Ok(Box::new(RemoteDialer::new(self.gateway.clone(), &session.info.id)))
     }
 
     fn prune(&self, _verb: &args::Prune, _config: &Config) -> anyhow::Result<PruneOutcome> {
@@ -244,7 +244,7 @@ impl Log for RemoteLog {
 fn oldest_kept(error: &CallError) -> Option<u64> {
     match error {
         CallError::Refused { oldest, .. } => *oldest,
-        CallError::Unreachable { .. } | CallError::Untrusted { .. } | CallError::NotOurs { .. } => None,
+        CallError::Unreachable { .. } | CallError::Untrusted { .. } | CallError::NotBowline { .. } => None,
     }
 }
 

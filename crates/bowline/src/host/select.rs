@@ -23,7 +23,7 @@ pub(crate) fn gateway_client(url: &str) -> anyhow::Result<Gateway> {
     if token.is_empty() {
         return Err(Failure::new(Code::Usage, format!("no token for {address}"), GET_TOKEN).into());
     }
-    if address.is_clear() {
+    if address.is_unencrypted() {
         eprintln!(
             "bowline: warning: the connection to {address} is not encrypted; others on the network can read the token \
              and everything you type"

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use bowline_gateway::auth::{self, Auth, CODE_LIFE};
+use bowline_gateway::auth::{self, Auth, CODE_TTL};
 use bowline_gateway::settings::Settings;
 
 use super::forward;
@@ -58,7 +58,7 @@ pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow:
         {
             writeln!(out, "\n{code}")?;
         }
-        let lifetime = units::format_duration(CODE_LIFE);
+        let lifetime = units::format_duration(CODE_TTL);
         writeln!(
             out,
             "The link works once, within {lifetime}; `bowline login-link` prints another.\n\

@@ -7,7 +7,7 @@ pub(crate) mod forward;
 use std::process::ExitCode;
 
 use bowline_gateway::auth::Auth;
-use bowline_gateway::running::Running;
+use bowline_gateway::running::RunningGateway;
 use bowline_gateway::{Gateway, ServeError};
 use bowline_host::home::Home;
 use bowline_host::timestamp::timestamp;
@@ -111,8 +111,8 @@ struct Registration(Option<std::sync::Arc<(bowline_host::lock::Lock, Home)>>);
 
 impl Registration {
     fn claim(home: &Home, urls: &announce::Urls) -> anyhow::Result<Registration> {
-        let Some(lock) = Running::claim(home)? else {
-            let details = Running::find(home)
+        let Some(lock) = RunningGateway::claim(home)? else {
+            let details = RunningGateway::find(home)
                 .map_or_else(String::new, |other| format!(" (process {}, {})", other.pid, other.url));
             eprintln!(
                 "Another gateway{details} already serves these sessions. Both work, but `bowline login-link` and \
@@ -120,7 +120,7 @@ impl Registration {
             );
             return Ok(Registration(None));
         };
-        let running = Running {
+        let running = RunningGateway {
             pid: std::process::id(),
             url: urls.link_base.clone(),
             listen: urls.address.to_string(),
@@ -132,7 +132,7 @@ impl Registration {
 
     fn remove(&self) {
         if let Some(registration) = &self.0
-            && let Err(error) = Running::remove(&registration.1)
+            && let Err(error) = RunningGateway::remove(&registration.1)
             && error.kind() != std::io::ErrorKind::NotFound
         {
             tracing::warn!(%error, "cannot remove gateway.json; it is harmless");
@@ -185,7 +185,7 @@ impl Signals {
 fn explain(error: ServeError, home: &Home) -> anyhow::Error {
     use std::io::ErrorKind;
     let ServeError::Listen { address, source } = &error else { return error.into() };
-    let other = Running::find(home).filter(|other| other.listen == address.to_string());
+    let other = RunningGateway::find(home).filter(|other| other.listen == address.to_string());
     let hint = match (source.kind(), other) {
         (ErrorKind::AddrInUse, Some(other)) => format!(
             "a bowline gateway is already running there (process {}); `bowline login-link` prints a link for it, and \

@@ -57,7 +57,7 @@ fn r28_a_start_that_hangs_delays_no_other_name() {
     world.run(&["kill", "--keep", &old]);
     let pid_file = world.path().join("pid");
     let stops = format!("#!/bin/sh\necho $$ > {0}.new; mv {0}.new {0}; kill -STOP $$\n", pid_file.display());
-    let hangs = Launcher::new(executable(&world, "hangs", &stops)).with_silence(Duration::from_secs(3600));
+    let hangs = Launcher::new(executable(&world, "hangs", &stops)).with_report_timeout(Duration::from_secs(3600));
     std::thread::scope(|scope| {
         let hung = scope.spawn(|| start::start(&world.home(), &hangs, spec(&world, "hung"), &Retention::default()));
         let pid: i32 = wait_until("the session process hangs", || {
@@ -79,14 +79,14 @@ fn r28_a_start_that_stays_silent_is_ended_and_its_files_are_removed() {
     let world = World::new();
     let pid_file = world.path().join("pid");
     let stops = format!("#!/bin/sh\necho $$ > {0}.new; mv {0}.new {0}; kill -STOP $$\n", pid_file.display());
-    let hangs = Launcher::new(executable(&world, "hangs", &stops)).with_silence(Duration::ZERO);
+    let hangs = Launcher::new(executable(&world, "hangs", &stops)).with_report_timeout(Duration::ZERO);
     let id = SessionId::from_random([7; 12]);
     let dir = world.home().session(&id);
     std::fs::create_dir_all(dir.path()).unwrap();
     std::fs::write(dir.log(), "incomplete").unwrap();
     let spec = Spec { id: Some(id), ..spec(&world, "hung") };
     let why = start::start(&world.home(), &hangs, spec, &Retention::default()).expect_err("no session was started");
-    assert!(matches!(why, StartError::Silent(_)), "{why}");
+    assert!(matches!(why, StartError::TimedOut(_)), "{why}");
     assert_eq!(why.code(), Code::Unreachable);
     assert!(!dir.path().exists(), "files are left");
     if let Ok(pid) = std::fs::read_to_string(&pid_file) {

@@ -11,7 +11,7 @@ pub struct Prefix(char);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid detach key {0:?}: use ctrl- followed by a letter or one of @ \\ ] ^ _, or none")]
-pub struct BadPrefix(pub String);
+pub struct InvalidDetachKey(pub String);
 
 impl Prefix {
     pub(super) fn key(self) -> Key {
@@ -26,16 +26,16 @@ impl Default for Prefix {
 }
 
 impl FromStr for Prefix {
-    type Err = BadPrefix;
+    type Err = InvalidDetachKey;
 
-    fn from_str(text: &str) -> Result<Prefix, BadPrefix> {
+    fn from_str(text: &str) -> Result<Prefix, InvalidDetachKey> {
         let lower = text.to_ascii_lowercase();
         let key = ["ctrl-", "ctrl+", "c-", "^"].iter().find_map(|start| lower.strip_prefix(start));
         let mut letters = key.unwrap_or_default().chars();
         match (letters.next(), letters.next()) {
             // Ctrl-[ is Escape, which starts the sequences of other keys.
             (Some(c @ ('a'..='z' | '@' | '\\' | ']' | '^' | '_')), None) => Ok(Prefix(c)),
-            _ => Err(BadPrefix(text.to_owned())),
+            _ => Err(InvalidDetachKey(text.to_owned())),
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct Address {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadAddress {
+pub enum InvalidAddress {
     #[error("invalid server URL {0:?}: expected https://HOST, optionally with :PORT and a path")]
     Malformed(String),
     #[error("unsupported server URL scheme {0}://: use http:// or https://")]
@@ -35,7 +35,7 @@ pub enum BadAddress {
 
 impl Address {
     /// Whether traffic crosses a network unencrypted.
-    pub fn is_clear(&self) -> bool {
+    pub fn is_unencrypted(&self) -> bool {
         !self.secure && !self.is_loopback()
     }
 
@@ -70,23 +70,23 @@ impl Address {
 }
 
 impl FromStr for Address {
-    type Err = BadAddress;
+    type Err = InvalidAddress;
 
-    fn from_str(text: &str) -> Result<Address, BadAddress> {
+    fn from_str(text: &str) -> Result<Address, InvalidAddress> {
         // Checked first, because the other errors repeat the URL and must not show a password.
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
         if rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
-            return Err(BadAddress::Credentials);
+            return Err(InvalidAddress::Credentials);
         }
-        let malformed = || BadAddress::Malformed(text.to_owned());
+        let malformed = || InvalidAddress::Malformed(text.to_owned());
         let secure = match scheme.to_ascii_lowercase().as_str() {
             "https" => true,
             "http" => false,
             "" => return Err(malformed()),
-            other => return Err(BadAddress::Scheme(other.to_owned())),
+            other => return Err(InvalidAddress::Scheme(other.to_owned())),
         };
         if text.contains(['?', '#']) {
-            return Err(BadAddress::Tail);
+            return Err(InvalidAddress::Tail);
         }
         let uri: Uri = text.parse().map_err(|_| malformed())?;
         let authority = uri.authority().ok_or_else(malformed)?;
@@ -136,20 +136,20 @@ mod tests {
     #[test]
     fn invalid_urls_get_precise_errors() {
         let error = |text: &str| text.parse::<Address>().unwrap_err();
-        assert_eq!(error("https://me:secret@host"), BadAddress::Credentials);
-        assert_eq!(error("ftp://me:secret@host"), BadAddress::Credentials);
-        assert_eq!(error("me:secret@host"), BadAddress::Credentials);
-        assert_eq!(error("ssh://host"), BadAddress::Scheme("ssh".to_owned()));
-        assert_eq!(error("https://host/#code=x"), BadAddress::Tail);
-        assert_eq!(error("https://host/?token=x"), BadAddress::Tail);
+        assert_eq!(error("https://me:secret@host"), InvalidAddress::Credentials);
+        assert_eq!(error("ftp://me:secret@host"), InvalidAddress::Credentials);
+        assert_eq!(error("me:secret@host"), InvalidAddress::Credentials);
+        assert_eq!(error("ssh://host"), InvalidAddress::Scheme("ssh".to_owned()));
+        assert_eq!(error("https://host/#code=x"), InvalidAddress::Tail);
+        assert_eq!(error("https://host/?token=x"), InvalidAddress::Tail);
         for bad in ["", "host", "localhost:7433", "https://", "https://a b", "http://host:99999", "http://host:"] {
-            assert_eq!(error(bad), BadAddress::Malformed(bad.to_owned()), "{bad}");
+            assert_eq!(error(bad), InvalidAddress::Malformed(bad.to_owned()), "{bad}");
         }
     }
 
     #[test]
     fn r53_only_unencrypted_traffic_to_other_machines_is_clear() {
-        let clear = |text: &str| text.parse::<Address>().unwrap().is_clear();
+        let clear = |text: &str| text.parse::<Address>().unwrap().is_unencrypted();
         assert!(clear("http://host") && clear("http://192.168.1.2:7433") && clear("http://[fe80::1]"));
         for private in ["https://host", "http://localhost:1", "http://127.0.0.2", "http://[::1]:7433"] {
             assert!(!clear(private), "{private}");

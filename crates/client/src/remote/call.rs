@@ -34,17 +34,17 @@ pub enum CallError {
     },
     /// A proxy or another program responded.
     #[error("the server at {address} is not Bowline, or a proxy that cannot reach it (HTTP status {status})")]
-    NotOurs { address: String, status: u16 },
+    NotBowline { address: String, status: u16 },
 }
 
 impl CallError {
     /// Whether the same request may succeed a moment later.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             CallError::Unreachable { .. } => true,
             CallError::Refused { code, .. } => matches!(code, Code::Unreachable | Code::TooMany),
             CallError::Untrusted { .. } => false,
-            CallError::NotOurs { status, .. } => matches!(status, 408 | 425 | 429 | 502..=504),
+            CallError::NotBowline { status, .. } => matches!(status, 408 | 425 | 429 | 502..=504),
         }
     }
 
@@ -52,7 +52,7 @@ impl CallError {
     pub fn code(&self) -> Option<Code> {
         match self {
             CallError::Refused { code, .. } => Some(*code),
-            CallError::Unreachable { .. } | CallError::Untrusted { .. } | CallError::NotOurs { .. } => None,
+            CallError::Unreachable { .. } | CallError::Untrusted { .. } | CallError::NotBowline { .. } => None,
         }
     }
 }
@@ -184,7 +184,7 @@ impl Answer {
     /// Reads the whole body and parses it as JSON.
     pub fn json<T: DeserializeOwned>(self) -> Result<T, CallError> {
         let (address, status) = (self.address.clone(), self.status);
-        serde_json::from_slice(&self.bytes()?).map_err(|_| CallError::NotOurs { address, status })
+        serde_json::from_slice(&self.bytes()?).map_err(|_| CallError::NotBowline { address, status })
     }
 
     /// Reads the whole body.
@@ -222,7 +222,7 @@ impl Answer {
         let (address, status) = (self.address.clone(), self.status);
         // Only this header marks an error as the gateway's own. (A success is recognised by the shape of its body.)
         let Some(name) = self.header("Bowline-Code").map(str::to_owned) else {
-            return CallError::NotOurs { address, status };
+            return CallError::NotBowline { address, status };
         };
         let mut body = Vec::new();
         let read = self.reader().take(MAX_PROBLEM).read_to_end(&mut body);

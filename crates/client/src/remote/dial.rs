@@ -1,19 +1,19 @@
 //! Dials a session on another machine, through its gateway.
 //!
-//! [`Dial::has_ended`] keeps its default: a gateway that is up reports the end of a session itself, with `exit` or a
+//! [`Dialer::has_ended`] keeps its default: a gateway that is up reports the end of a session itself, with `exit` or a
 //! close code, and a gateway that is down cannot be queried without blocking.
 
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Duration;
 
-use bowline_proto::close::Closed;
+use bowline_proto::close::ConnectionEnd;
 use bowline_proto::ids::SessionId;
 use serde_json::Value;
 
 use super::call::Call;
 use super::gateway::Gateway;
 use super::websocket::WebSocketTransport;
-use crate::transport::{Dial, Transport};
+use crate::transport::{Dialer, Transport};
 
 /// How long fetching a screen may take. It runs on a thread, so keys are not delayed.
 const SCREEN: Duration = Duration::from_secs(5);
@@ -22,16 +22,16 @@ const LAST_SCREEN: Duration = Duration::from_secs(2);
 
 /// Dials one session through a gateway.
 #[derive(Debug)]
-pub struct Remote {
+pub struct RemoteDialer {
     gateway: Gateway,
     path: String,
     /// Receives the requested screen.
     pending: Option<Receiver<Option<Value>>>,
 }
 
-impl Remote {
-    pub fn new(gateway: Gateway, id: &SessionId) -> Remote {
-        Remote { gateway, path: format!("/v1/sessions/{id}"), pending: None }
+impl RemoteDialer {
+    pub fn new(gateway: Gateway, id: &SessionId) -> RemoteDialer {
+        RemoteDialer { gateway, path: format!("/v1/sessions/{id}"), pending: None }
     }
 
     /// Fetches the screen on a new thread.
@@ -45,10 +45,10 @@ impl Remote {
     }
 }
 
-impl Dial for Remote {
-    fn dial(&mut self, _fresh_ticket: bool) -> Result<Box<dyn Transport>, Closed> {
+impl Dialer for RemoteDialer {
+    fn dial(&mut self, _fresh_ticket: bool) -> Result<Box<dyn Transport>, ConnectionEnd> {
         let transport = WebSocketTransport::dial(&self.gateway, &format!("{}/attach", self.path));
-        Ok(Box::new(transport.map_err(|_| Closed::Failed)?))
+        Ok(Box::new(transport.map_err(|_| ConnectionEnd::Failed)?))
     }
 
     fn request_screen(&mut self) {

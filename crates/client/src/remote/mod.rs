@@ -15,7 +15,7 @@ mod trust;
 pub mod websocket;
 mod wire;
 
-pub use address::{Address, BadAddress};
+pub use address::{Address, InvalidAddress};
 pub use call::{Answer, CallError};
-pub use dial::Remote;
+pub use dial::RemoteDialer;
 pub use gateway::{Gateway, GatewayError};

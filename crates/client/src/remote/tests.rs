@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bowline_proto::close::{Class, Closed, Permanent, classify};
+use bowline_proto::close::{CloseClass, ConnectionEnd, PermanentFailure, classify};
 use bowline_proto::frame::{Binary, Frame, MAX_PAYLOAD};
 use bowline_proto::link::ClientTransmit;
 use bowline_proto::message::ClientMessage;
@@ -22,8 +22,8 @@ use tungstenite::{Message, WebSocket};
 use super::call::{Call, CallError};
 use super::gateway::Gateway;
 use super::trust::TrustedRoots;
-use super::{Address, Remote};
-use crate::transport::{Dial, Transport};
+use super::{Address, RemoteDialer};
+use crate::transport::{Dialer, Transport};
 
 /// Longer than any wait should take, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -71,18 +71,18 @@ fn accept<S: Read + Write>(stream: S) -> WebSocket<S> {
 }
 
 fn dial(gateway: &Gateway) -> Box<dyn Transport> {
-    Remote::new(gateway.clone(), &"aaaaaaaaaaaa".parse().unwrap()).dial(false).unwrap()
+    RemoteDialer::new(gateway.clone(), &"aaaaaaaaaaaa".parse().unwrap()).dial(false).unwrap()
 }
 
 /// The frames of a connection, and how it ended.
-struct ConnectionEnd {
+struct Transcript {
     frames: Vec<String>,
-    closed: Closed,
+    closed: ConnectionEnd,
     refusal: Option<String>,
 }
 
 /// Reads as the viewer does until the connection ends, or until `done`.
-fn read(transport: &mut dyn Transport, done: impl Fn(&[String], &dyn Transport) -> bool) -> Option<ConnectionEnd> {
+fn read(transport: &mut dyn Transport, done: impl Fn(&[String], &dyn Transport) -> bool) -> Option<Transcript> {
     let deadline = Instant::now() + PATIENCE;
     let mut frames = Vec::new();
     while !done(&frames, transport) {
@@ -91,7 +91,7 @@ fn read(transport: &mut dyn Transport, done: impl Fn(&[String], &dyn Transport) 
         let _ = poll(&mut [PollFd::new(&transport.fd(), flags)], Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
         let got = transport.receive(&mut |frame| frames.push(describe(frame)));
         if let Err(closed) = got.and_then(|()| transport.flush()) {
-            return Some(ConnectionEnd { frames, closed, refusal: transport.refusal().map(str::to_owned) });
+            return Some(Transcript { frames, closed, refusal: transport.refusal().map(str::to_owned) });
         }
     }
     None
@@ -104,7 +104,7 @@ fn describe(frame: Frame<'_>) -> String {
     }
 }
 
-fn read_to_end(gateway: &Gateway) -> ConnectionEnd {
+fn read_to_end(gateway: &Gateway) -> Transcript {
     read(&mut *dial(gateway), |_, _| false).unwrap()
 }
 
@@ -123,13 +123,16 @@ fn r1_a_refused_upgrade_reports_its_status_its_origin_and_when_to_retry() {
         ("302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n", 302, false, None),
         ("502 Bad Gateway\r\nContent-Length: 5\r\n\r\n<html", 502, false, None),
     ];
-    for (text, status, ours, after) in refusals {
+    for (text, status, from_gateway, after) in refusals {
         let (gateway, thread) = serve(respond(&format!("HTTP/1.1 {text}")));
         let ended = read_to_end(&gateway);
-        assert_eq!(ended.closed, Closed::Refused { status, ours, retry_after: after.map(Duration::from_secs) });
-        assert_eq!(ended.refusal.as_deref(), (status == 404 && ours).then_some("not there"));
-        let permanent = matches!(classify(&ended.closed), Class::Permanent(Permanent::Unknown));
-        assert_eq!(permanent, status == 404 && ours, "{text}");
+        assert_eq!(
+            ended.closed,
+            ConnectionEnd::Refused { status, from_gateway, retry_after: after.map(Duration::from_secs) }
+        );
+        assert_eq!(ended.refusal.as_deref(), (status == 404 && from_gateway).then_some("not there"));
+        let permanent = matches!(classify(&ended.closed), CloseClass::Permanent(PermanentFailure::Unknown));
+        assert_eq!(permanent, status == 404 && from_gateway, "{text}");
         thread.join().unwrap();
     }
 }
@@ -172,7 +175,7 @@ fn close_codes_arrive_with_their_reason_after_earlier_messages() {
         });
         let ended = read_to_end(&gateway);
         assert_eq!(ended.frames, ["last message"]);
-        assert_eq!(ended.closed, Closed::Code { code, reason: reason.to_owned(), done: false });
+        assert_eq!(ended.closed, ConnectionEnd::Code { code, reason: reason.to_owned(), done: false });
         thread.join().unwrap();
     }
     let (gateway, thread) = serve(|stream| {
@@ -180,7 +183,7 @@ fn close_codes_arrive_with_their_reason_after_earlier_messages() {
         socket.close(None).unwrap();
         while socket.read().is_ok() {}
     });
-    assert_eq!(read_to_end(&gateway).closed, Closed::Code { code: 1005, reason: String::new(), done: false });
+    assert_eq!(read_to_end(&gateway).closed, ConnectionEnd::Code { code: 1005, reason: String::new(), done: false });
     thread.join().unwrap();
 }
 
@@ -192,7 +195,7 @@ fn r9_a_cut_inside_a_frame_yields_the_whole_frames_before_it_and_no_more() {
             socket.get_mut().write_all(frame).unwrap();
         });
         let ended = read_to_end(&gateway);
-        assert_eq!((ended.frames, ended.closed), (vec!["whole".to_owned()], Closed::Failed));
+        assert_eq!((ended.frames, ended.closed), (vec!["whole".to_owned()], ConnectionEnd::Failed));
         thread.join().unwrap();
     }
 }
@@ -205,7 +208,7 @@ fn r52_a_message_over_the_limit_ends_the_connection() {
         while socket.read().is_ok() {}
     });
     let ended = read_to_end(&gateway);
-    assert_eq!((ended.frames.len(), ended.closed), (0, Closed::Failed));
+    assert_eq!((ended.frames.len(), ended.closed), (0, ConnectionEnd::Failed));
     thread.join().unwrap();
 }
 
@@ -254,7 +257,7 @@ fn r50_tls_requires_a_certificate_that_the_machine_trusts() {
         let mut transport = dial(&gateway);
         let ended = read(&mut *transport, |frames, _| frames.len() == 20);
         if let Some(ended) = ended {
-            assert_eq!((trusted, ended.closed), (false, Closed::Failed));
+            assert_eq!((trusted, ended.closed), (false, ConnectionEnd::Failed));
         } else {
             transport.send(&ClientTransmit::Text(ClientMessage::Repaint));
             transport.flush().unwrap();
@@ -280,7 +283,7 @@ fn a_gateways_refusal_a_proxys_page_and_no_response_are_different_errors() {
     {
         let (gateway, thread) = serve(respond(page));
         let error = get(&gateway).unwrap_err();
-        assert!(matches!(error, CallError::NotOurs { .. }), "{error}");
+        assert!(matches!(error, CallError::NotBowline { .. }), "{error}");
         assert!(error.to_string().contains("is not Bowline"), "{error}");
         thread.join().unwrap();
     }
@@ -288,7 +291,7 @@ fn a_gateways_refusal_a_proxys_page_and_no_response_are_different_errors() {
     assert!(matches!(get(&gateway), Err(CallError::Unreachable { .. })));
     thread.join().unwrap();
     let refused = get(&gateway).unwrap_err();
-    assert!(refused.is_passing() && refused.to_string().contains("refused"), "{refused}");
+    assert!(refused.is_transient() && refused.to_string().contains("refused"), "{refused}");
 }
 
 #[test]

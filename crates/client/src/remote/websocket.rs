@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
-use bowline_proto::close::Closed;
+use bowline_proto::close::ConnectionEnd;
 use bowline_proto::config::DIAL_WITHIN;
 use bowline_proto::frame::{Binary, Frame, MAX_PAYLOAD};
 use bowline_proto::link::ClientTransmit;
@@ -48,7 +48,7 @@ enum Stage {
 
 /// A failed attempt to connect.
 struct Refusal {
-    closed: Closed,
+    closed: ConnectionEnd,
     /// The server's message.
     message: Option<String>,
 }
@@ -67,7 +67,7 @@ impl WebSocketTransport {
     }
 
     /// Takes the thread's result, if it is done.
-    fn take_result(&mut self) -> Result<(), Closed> {
+    fn take_result(&mut self) -> Result<(), ConnectionEnd> {
         let Stage::Dialling { result, .. } = &self.stage else { return Ok(()) };
         match result.try_recv() {
             Ok(Ok(socket)) => self.stage = Stage::Open(Box::new(socket)),
@@ -76,7 +76,7 @@ impl WebSocketTransport {
                 return Err(refusal.closed);
             }
             Err(TryRecvError::Empty) => {}
-            Err(TryRecvError::Disconnected) => return Err(Closed::Failed),
+            Err(TryRecvError::Disconnected) => return Err(ConnectionEnd::Failed),
         }
         Ok(())
     }
@@ -122,16 +122,16 @@ impl Transport for WebSocketTransport {
         };
     }
 
-    fn flush(&mut self) -> Result<(), Closed> {
+    fn flush(&mut self) -> Result<(), ConnectionEnd> {
         let Stage::Open(socket) = &mut self.stage else { return Ok(()) };
         match socket.flush() {
             Ok(()) | Err(Error::ConnectionClosed | Error::AlreadyClosed) => Ok(()),
             Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => Ok(()),
-            Err(_) => Err(Closed::Failed),
+            Err(_) => Err(ConnectionEnd::Failed),
         }
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), Closed> {
+    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> Result<(), ConnectionEnd> {
         self.take_result()?;
         let Stage::Open(socket) = &mut self.stage else { return Ok(()) };
         let filled = socket.get_mut().fill();
@@ -146,11 +146,11 @@ impl Transport for WebSocketTransport {
                 Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
                 Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => break,
                 // Cut off, too long, or invalid: the next connection resumes.
-                Err(_) => return Err(Closed::Failed),
+                Err(_) => return Err(ConnectionEnd::Failed),
             }
         }
         match filled {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(Closed::Failed),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(ConnectionEnd::Failed),
             _ => Ok(()),
         }
     }
@@ -161,9 +161,9 @@ impl Transport for WebSocketTransport {
 }
 
 /// Converts a close frame; one without a code counts as 1005.
-fn closed(frame: Option<CloseFrame>) -> Closed {
+fn closed(frame: Option<CloseFrame>) -> ConnectionEnd {
     let (code, reason) = frame.map_or((1005, String::new()), |frame| (frame.code.into(), frame.reason.to_string()));
-    Closed::Code { code, reason, done: false }
+    ConnectionEnd::Code { code, reason, done: false }
 }
 
 /// Connects. Blocks; runs on the thread.
@@ -189,14 +189,14 @@ fn connect(gateway: &Gateway, path: &str) -> Result<WebSocket<Wire>, Refusal> {
 }
 
 impl Refusal {
-    const FAILED: Refusal = Refusal { closed: Closed::Failed, message: None };
+    const FAILED: Refusal = Refusal { closed: ConnectionEnd::Failed, message: None };
 }
 
 fn refused(response: &Response<Option<Vec<u8>>>) -> Refusal {
     let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-    let closed = Closed::Refused {
+    let closed = ConnectionEnd::Refused {
         status: response.status().as_u16(),
-        ours: header("Bowline-Code").is_some(),
+        from_gateway: header("Bowline-Code").is_some(),
         retry_after: header("Retry-After").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs),
     };
     Refusal { closed, message: response.body().as_deref().and_then(call::problem_message) }

@@ -24,8 +24,8 @@ pub use caller::{Caller, PendingLogin};
 pub use error::{AuthError, LoginError};
 pub use rate::LoginRate;
 pub(crate) use rate::network;
-pub use records::{CODE_LIFE, LOGIN_IDLE};
-pub use ticket::TICKET_LIFE;
+pub use records::{CODE_TTL, LOGIN_IDLE};
+pub use ticket::TICKET_TTL;
 
 use std::fmt;
 use std::io;
@@ -132,7 +132,7 @@ impl Auth {
     pub fn issue_ticket(&self, caller: &Caller) -> Result<TicketReply, AuthError> {
         let ticket = random_secret()?;
         self.tickets().add(&ticket, caller, Instant::now());
-        Ok(TicketReply { ticket, expires: rfc3339(self.now() + TICKET_LIFE) })
+        Ok(TicketReply { ticket, expires: rfc3339(self.now() + TICKET_TTL) })
     }
 
     /// Uses up a ticket. Returns the caller that it was issued to.
@@ -146,7 +146,7 @@ impl Auth {
     /// Creates a login code, which works once and for ten minutes. Any process of the owner can create one for
     /// the running gateway.
     pub fn new_code(&self) -> Result<CodeReply, AuthError> {
-        let (code, expires) = (random_secret()?, self.now() + CODE_LIFE);
+        let (code, expires) = (random_secret()?, self.now() + CODE_TTL);
         let record = CodeRecord { digest: Digest::of(code.reveal()), expires };
         self.change(|records| {
             records.add_code(record);

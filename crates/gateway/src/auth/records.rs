@@ -19,7 +19,7 @@ pub(super) const MAX_CODES: usize = 16;
 /// How long an unused browser login stays valid.
 pub const LOGIN_IDLE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How long a login code is valid.
-pub const CODE_LIFE: Duration = Duration::from_secs(10 * 60);
+pub const CODE_TTL: Duration = Duration::from_secs(10 * 60);
 /// How much newer a last-use time must be than the one in the file to be written.
 pub(super) const USE_WRITE_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 /// The version of the file format.

@@ -129,7 +129,7 @@ fn r48_a_code_is_valid_for_ten_minutes() {
     let world = World::new();
     let auth = world.open();
     let (early, late) = (auth.new_code().unwrap(), auth.new_code().unwrap());
-    world.advance(CODE_LIFE - Duration::from_secs(1));
+    world.advance(CODE_TTL - Duration::from_secs(1));
     assert!(auth.login(early.code.reveal(), "").is_ok());
     world.advance(Duration::from_secs(1));
     assert!(matches!(auth.login(late.code.reveal(), ""), Err(LoginError::BadCode)));

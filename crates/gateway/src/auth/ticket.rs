@@ -8,7 +8,7 @@ use super::caller::Caller;
 use super::secret::Digest;
 
 /// How long a ticket is valid.
-pub const TICKET_LIFE: Duration = Duration::from_secs(30);
+pub const TICKET_TTL: Duration = Duration::from_secs(30);
 /// Unused tickets of one caller; one more drops the caller's oldest.
 const MAX_PER_CALLER: usize = 64;
 /// Unused tickets of all callers; one more drops the oldest.
@@ -36,7 +36,7 @@ impl Tickets {
         };
         excess.map(|oldest| self.0.remove(oldest));
         let digest = Digest::of(secret.reveal());
-        self.0.push_back(Ticket { digest, caller: caller.clone(), expires: now + TICKET_LIFE });
+        self.0.push_back(Ticket { digest, caller: caller.clone(), expires: now + TICKET_TTL });
     }
 
     /// Uses up a ticket. Returns the caller that it was issued to.
@@ -71,9 +71,9 @@ mod tests {
         assert!(tickets.take("", now).is_none());
         assert_eq!(tickets.take(secrets[1].reveal(), now).unwrap().id(), "user:ann");
         assert!(tickets.take(secrets[1].reveal(), now).is_none(), "used up");
-        let late = now + TICKET_LIFE - Duration::from_millis(1);
+        let late = now + TICKET_TTL - Duration::from_millis(1);
         assert!(tickets.take(secrets[0].reveal(), late).is_some());
-        assert!(tickets.take(secrets[2].reveal(), now + TICKET_LIFE).is_none(), "expired");
+        assert!(tickets.take(secrets[2].reveal(), now + TICKET_TTL).is_none(), "expired");
         assert!(tickets.0.is_empty());
     }
 

@@ -42,7 +42,7 @@ pub(super) async fn track(shared: Arc<Shared>, dir: SessionDir, nudge: Arc<Notif
             }
         };
         match entry {
-            Some(entry) if entry.here && entry.info.state == State::Running => {
+            Some(entry) if entry.is_local && entry.info.state == State::Running => {
                 permit = permit.or_else(|| shared.followers.try_acquire().ok());
                 if permit.is_none() {
                     poll(&shared, &entry).await;
@@ -113,7 +113,7 @@ async fn follow(shared: &Shared, entry: &Entry, nudge: &Notify) -> bool {
     let mut silent_at = Some(Instant::now() + STATUS_TIMEOUT);
     let connected = tokio::select! {
         connected = connect => connected,
-        () = sleep(STATUS_TIMEOUT) => Err(ControlError::Silent),
+        () = sleep(STATUS_TIMEOUT) => Err(ControlError::TimedOut),
     };
     let Ok(mut connection) = connected else {
         describe(shared, entry);

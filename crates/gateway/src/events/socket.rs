@@ -55,7 +55,7 @@ pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission) {
 }
 
 fn stopping() -> Ending {
-    Ending::Close(close::GOING, "the gateway is stopping".to_owned())
+    Ending::Close(close::GOING_AWAY, "the gateway is stopping".to_owned())
 }
 
 /// Completes the admission: a browser that sent only a cookie must send its key first.
@@ -64,7 +64,7 @@ async fn receive_hello(app: &App, socket: &mut Socket, admission: Admission) -> 
         Admission::Admitted(subscriber) => return Ok(subscriber),
         Admission::NeedsKey(login, request) => (login, request),
     };
-    let silent = |_| Ending::Close(close::SILENT, "no hello arrived in time".to_owned());
+    let silent = |_| Ending::Close(close::TIMED_OUT, "no hello arrived in time".to_owned());
     let received = tokio::time::timeout(app.settings.limits.hello_within, next_message(socket)).await;
     let BoardClientMessage::Hello { key } = received.map_err(silent)?? else {
         let detail = "the first message must be hello, with the login's key";
@@ -100,7 +100,7 @@ async fn up(
     let timeout = heartbeat * 9 / 4;
     loop {
         let Ok(message) = tokio::time::timeout(timeout, stream.next()).await else {
-            return Ending::Close(close::SILENT, "the client was silent for too long".to_owned());
+            return Ending::Close(close::TIMED_OUT, "the client was silent for too long".to_owned());
         };
         if is_ping(&message) {
             pongs.queued().await;

@@ -19,11 +19,11 @@ pub use self::event::{ClientEvent, ClientState, ClientTransmit};
 use self::liveness::{Context, Liveness};
 use self::output_acks::OutputAcks;
 use self::position::Position;
-use super::outbox::{NotTaken, Outbox};
+use super::outbox::{Outbox, SubmitError};
 use crate::Offset;
 use crate::close;
 use crate::config::ClientConfig;
-use crate::message::{Cursor, Lag, You};
+use crate::message::{Cursor, Lag, Permissions};
 use crate::size::Size;
 
 /// A viewer's end of its link, across all its connections.
@@ -38,7 +38,7 @@ pub struct Client {
     outbox: Outbox,
     commands: Commands,
     events: Events,
-    you: You,
+    you: Permissions,
     /// Since when input could not reach the server. Includes a sleep, even if the loss is noticed only afterwards.
     offline_since: Option<Duration>,
     hello_pending: bool,
@@ -60,7 +60,7 @@ impl Client {
             outbox: Outbox::new(config.outbox),
             commands: Commands::default(),
             events: Events::default(),
-            you: You { write: !config.observe, size: false },
+            you: Permissions { write: !config.observe, size: false },
             config,
             state: ClientState::Detached,
             dials: 0,
@@ -113,22 +113,22 @@ impl Client {
 
     /// The user typed. The bytes are kept until the server has written them; they are accepted all together or not at
     /// all.
-    pub fn handle_input(&mut self, bytes: &[u8], now: Duration) -> Result<(), NotTaken> {
+    pub fn handle_input(&mut self, bytes: &[u8], now: Duration) -> Result<(), SubmitError> {
         self.tick(now);
         if self.state == ClientState::Ended {
-            return Err(NotTaken::Ended);
+            return Err(SubmitError::Ended);
         }
         if !self.you.write {
-            return Err(NotTaken::ReadOnly);
+            return Err(SubmitError::ReadOnly);
         }
         if self.state != ClientState::Attached && self.outbox.is_empty() {
             self.offline_since.get_or_insert(now);
         }
-        if self.outbox.push(bytes) { Ok(()) } else { Err(NotTaken::Full) }
+        if self.outbox.push(bytes) { Ok(()) } else { Err(SubmitError::Full) }
     }
 
     /// The number of typed bytes that the server has not confirmed as written; unsent bytes do not count.
-    pub fn input_waiting(&self) -> usize {
+    pub fn unconfirmed_input(&self) -> usize {
         self.outbox.len()
     }
 
@@ -164,13 +164,13 @@ impl Client {
     }
 
     /// Sends a command. It is repeated on each new connection until it is answered.
-    pub fn command(&mut self, id: String, command: Value, now: Duration) -> Result<(), NotTaken> {
+    pub fn command(&mut self, id: String, command: Value, now: Duration) -> Result<(), SubmitError> {
         self.tick(now);
         if self.state == ClientState::Ended {
-            return Err(NotTaken::Ended);
+            return Err(SubmitError::Ended);
         }
         if !self.commands.push(id, command) {
-            return Err(NotTaken::Full);
+            return Err(SubmitError::Full);
         }
         if self.state != ClientState::Attached {
             self.offline_since.get_or_insert(self.now);
@@ -209,7 +209,7 @@ impl Client {
         if !self.inactive
             && let Some(reason) = self.liveness.handle_wake(slept, self.now)
         {
-            self.close_connection(close::SILENT, reason);
+            self.close_connection(close::TIMED_OUT, reason);
         }
     }
 
@@ -219,7 +219,7 @@ impl Client {
         if !self.inactive
             && let Some(reason) = self.liveness.handle_timeout(self.now, self.liveness_context())
         {
-            self.close_connection(close::SILENT, reason);
+            self.close_connection(close::TIMED_OUT, reason);
         }
     }
 
@@ -282,7 +282,7 @@ impl Client {
     }
 
     /// What this viewer may do, and whether it owns the size, according to the server's last message.
-    pub fn you(&self) -> You {
+    pub fn permissions(&self) -> Permissions {
         self.you
     }
 

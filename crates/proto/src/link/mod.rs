@@ -10,7 +10,7 @@ mod reconnect;
 mod server;
 
 pub use client::{Client, ClientEvent, ClientState, ClientTransmit};
-pub use outbox::{NotTaken, Unsent};
+pub use outbox::{SubmitError, Unsent};
 pub use reconnect::{Action, Reconnector, Status};
 pub use server::{ConnId, InputFull, Server, ServerEvent, Snapshot, Transmit};
 

@@ -12,7 +12,7 @@ use crate::config::{INPUT_FRAME, INPUT_WINDOW};
 
 /// Why input or a command was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
+pub enum SubmitError {
     /// There is no room until the server confirms earlier bytes or commands, or the user decides about unsent bytes.
     #[error("too much input is waiting to be sent")]
     Full,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::close::{Class, Closed, Permanent, classify};
+use crate::close::{CloseClass, ConnectionEnd, PermanentFailure, classify};
 use crate::config::{DIAL_WITHIN, GOOD_AFTER, HIDDEN_EVERY};
 
 /// The state of the connection, as shown to the user.
@@ -27,7 +27,7 @@ pub enum Status {
     /// The user must log in again, then call [`redial`](Reconnector::redial).
     NeedsLogin,
     /// Another attempt cannot succeed.
-    Gone(Permanent),
+    Gone(PermanentFailure),
 }
 
 /// What the driver must do.
@@ -120,7 +120,7 @@ impl Reconnector {
     }
 
     /// The dial failed, or its connection ended. `jitter` is in [-1, 1].
-    pub fn handle_closed(&mut self, generation: u64, closed: &Closed, jitter: f64, now: Duration) {
+    pub fn handle_closed(&mut self, generation: u64, closed: &ConnectionEnd, jitter: f64, now: Duration) {
         if generation != self.generation || !self.phase.is_active() {
             return;
         }
@@ -130,17 +130,17 @@ impl Reconnector {
         }
         self.phase = Phase::Idle;
         match classify(closed) {
-            Class::Ended | Class::Superseded => self.show(Status::Ended),
-            Class::Permanent(failure) => self.show(Status::Gone(failure)),
-            Class::NeedsLogin => self.show(Status::NeedsLogin),
-            Class::FetchTicket => {
+            CloseClass::Ended | CloseClass::Superseded => self.show(Status::Ended),
+            CloseClass::Permanent(failure) => self.show(Status::Gone(failure)),
+            CloseClass::NeedsLogin => self.show(Status::NeedsLogin),
+            CloseClass::FetchTicket => {
                 self.fresh_ticket = true;
                 self.retry(None, jitter, now);
             }
-            Class::Transient { not_before } => {
+            CloseClass::Transient { not_before } => {
                 self.retry(not_before, jitter, now);
                 // A proxy does not know when the server is back, so the user may try earlier.
-                if matches!(closed, Closed::Refused { ours: false, .. }) {
+                if matches!(closed, ConnectionEnd::Refused { from_gateway: false, .. }) {
                     self.not_before = now;
                 }
             }
@@ -218,7 +218,7 @@ impl Reconnector {
             Phase::Waiting(at) if at <= now => self.dial(now),
             Phase::Dialling(since) if since + DIAL_WITHIN <= now => {
                 self.actions.push_back(Action::Drop { generation: self.generation });
-                self.handle_closed(self.generation, &Closed::Failed, jitter, now);
+                self.handle_closed(self.generation, &ConnectionEnd::Failed, jitter, now);
             }
             Phase::Idle | Phase::Waiting(_) | Phase::Dialling(_) | Phase::Opened | Phase::Attached(_) => {}
         }

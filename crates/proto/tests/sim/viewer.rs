@@ -6,8 +6,8 @@ use std::time::Duration;
 use bowline_proto::backoff::Backoff;
 use bowline_proto::config::{RENDERED_EVERY, UNSENT_AFTER};
 use bowline_proto::ids::{ClientId, Epoch};
-use bowline_proto::link::{Client, ClientConfig, ClientEvent, ClientState, NotTaken, Reconnector, Unsent};
-use bowline_proto::message::{Lag, Missed, Present, Reason, Scope, ServerMessage, Verdict};
+use bowline_proto::link::{Client, ClientConfig, ClientEvent, ClientState, Reconnector, SubmitError, Unsent};
+use bowline_proto::message::{Lag, Missed, PresenceEntry, Reason, Scope, ServerMessage, Verdict};
 use bowline_proto::size::Size;
 
 use super::input_check::InputCheck;
@@ -46,7 +46,7 @@ pub(crate) struct Viewer {
     /// How often the user sent what was unsent.
     pub(crate) resent: u32,
     pub(crate) title: Option<String>,
-    pub(crate) present: Vec<Present>,
+    pub(crate) present: Vec<PresenceEntry>,
     pub(crate) exited: bool,
     /// The user detached.
     pub(crate) left: bool,
@@ -273,11 +273,11 @@ impl Viewer {
                 assert!(!self.observe);
                 self.input_check.handle_accepted(&keys);
             }
-            Err(NotTaken::Full) => {
+            Err(SubmitError::Full) => {
                 assert!(room < keys.len(), "input is refused only if it does not fit");
                 self.refused += 1;
             }
-            Err(NotTaken::ReadOnly | NotTaken::Ended) => assert!(self.observe || self.has_ended()),
+            Err(SubmitError::ReadOnly | SubmitError::Ended) => assert!(self.observe || self.has_ended()),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use bowline_proto::close::Closed;
+use bowline_proto::close::ConnectionEnd;
 use bowline_proto::frame::{self, Binary, Frame};
 use bowline_proto::link::{Action, ClientEvent, ClientState, ClientTransmit, ConnId, ServerEvent, Status, Transmit};
 use bowline_proto::message::{ClientMessage, Lag, ServerMessage, Verdict};
@@ -146,7 +146,7 @@ impl World {
         }
         if !self.network_up {
             let jitter = self.rng.jitter();
-            viewer.reconnector.handle_closed(wire.generation, &Closed::Failed, jitter, self.now);
+            viewer.reconnector.handle_closed(wire.generation, &ConnectionEnd::Failed, jitter, self.now);
             return true;
         }
         (wire.open_at_server, wire.open_at_client) = (true, true);
@@ -200,7 +200,7 @@ impl World {
                 if std::mem::take(&mut wire.open_at_client) {
                     let code = wire.code.unwrap_or(1006);
                     let done = viewer.client.state() == ClientState::Ended;
-                    let closed = Closed::Code { code, reason: String::new(), done };
+                    let closed = ConnectionEnd::Code { code, reason: String::new(), done };
                     let generation = wire.generation;
                     wire.up.finish(self.now);
                     viewer.client.handle_disconnected(self.now);
@@ -391,7 +391,7 @@ impl World {
                 let viewer = &mut self.viewers[wire.viewer];
                 viewer.client.handle_disconnected(self.now);
                 let jitter = self.rng.jitter();
-                viewer.reconnector.handle_closed(generation, &Closed::Failed, jitter, self.now);
+                viewer.reconnector.handle_closed(generation, &ConnectionEnd::Failed, jitter, self.now);
                 return;
             }
         }
@@ -452,7 +452,7 @@ impl World {
         if present.len() != attached.len() || !complete || owners > 1 {
             return Some(format!("presence is {:?}", viewer.present));
         }
-        if viewer.client.you().size && session.model.size != viewer.window {
+        if viewer.client.permissions().size && session.model.size != viewer.window {
             return Some("it owns the size, but the terminal has another size".to_owned());
         }
         None

@@ -7,7 +7,7 @@ pub(crate) mod reconnect;
 use std::fs;
 use std::time::Duration;
 
-use bowline_proto::close::{Closed, Permanent};
+use bowline_proto::close::{ConnectionEnd, PermanentFailure};
 use serde_json::Value;
 
 fn path(name: &str) -> String {
@@ -32,27 +32,29 @@ pub(crate) fn ms(value: &Value) -> Duration {
     Duration::from_millis(value.as_u64().unwrap())
 }
 
-pub(crate) fn closed(value: &Value) -> Closed {
+pub(crate) fn closed(value: &Value) -> ConnectionEnd {
     let retry_after = value["retry_after"].as_u64().map(Duration::from_secs);
     let number = |key: &str| value[key].as_u64().map(|n| n as u16);
     match (number("code"), number("status")) {
         (Some(code), _) => {
             let reason = value["reason"].as_str().unwrap_or_default().to_owned();
-            Closed::Code { code, reason, done: value["done"].as_bool().unwrap_or_default() }
+            ConnectionEnd::Code { code, reason, done: value["done"].as_bool().unwrap_or_default() }
         }
-        (_, Some(status)) => Closed::Refused { status, ours: value["bowline_code"].as_bool().unwrap(), retry_after },
-        _ => Closed::Failed,
+        (_, Some(status)) => {
+            ConnectionEnd::Refused { status, from_gateway: value["bowline_code"].as_bool().unwrap(), retry_after }
+        }
+        _ => ConnectionEnd::Failed,
     }
 }
 
-pub(crate) fn permanent(kind: Permanent) -> &'static str {
+pub(crate) fn permanent(kind: PermanentFailure) -> &'static str {
     match kind {
-        Permanent::Protocol => "protocol",
-        Permanent::NotAllowed => "not_allowed",
-        Permanent::Unknown => "unknown",
-        Permanent::Gone => "gone",
-        Permanent::Version => "version",
-        Permanent::Other => "other",
+        PermanentFailure::Protocol => "protocol",
+        PermanentFailure::NotAllowed => "not_allowed",
+        PermanentFailure::Unknown => "unknown",
+        PermanentFailure::Gone => "gone",
+        PermanentFailure::Version => "version",
+        PermanentFailure::Other => "other",
     }
 }
 

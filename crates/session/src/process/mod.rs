@@ -25,8 +25,8 @@ use std::sync::Arc;
 use bowline_host::home::{Home, HomeError, SessionDir};
 use bowline_host::lock::Lock;
 use bowline_host::meta::Meta;
-use bowline_host::newborn::Report;
-use bowline_host::start::Order;
+use bowline_host::start::StartRequest;
+use bowline_host::starting::Report;
 use bowline_proto::ids::Epoch;
 use bowline_proto::problem::Code;
 use bowline_proto::session::{Kind, SessionInfo, State};
@@ -48,7 +48,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug, thiserror::Error)]
 enum StartError {
     #[error("the session process cannot read its order: {0}")]
-    Order(#[source] io::Error),
+    StartRequest(#[source] io::Error),
     #[error(transparent)]
     Home(#[from] HomeError),
     #[error("another process is already running this session")]
@@ -82,7 +82,7 @@ impl StartError {
             StartError::Exists => Code::IdReused,
             StartError::Forgotten => Code::UnknownSession,
             StartError::Kind => Code::NoVersion,
-            StartError::Order(_) => Code::BadRequest,
+            StartError::StartRequest(_) => Code::BadRequest,
             StartError::Home(_)
             | StartError::Files { .. }
             | StartError::Cancelled
@@ -156,10 +156,10 @@ fn report(report: &Report) -> io::Result<()> {
     io::stdout().flush()
 }
 
-fn read_order() -> Result<Order, StartError> {
+fn read_order() -> Result<StartRequest, StartError> {
     let mut order = Vec::new();
-    io::stdin().lock().take(MAX_ORDER).read_until(b'\n', &mut order).map_err(StartError::Order)?;
-    serde_json::from_slice(&order).map_err(|error| StartError::Order(error.into()))
+    io::stdin().lock().take(MAX_ORDER).read_until(b'\n', &mut order).map_err(StartError::StartRequest)?;
+    serde_json::from_slice(&order).map_err(|error| StartError::StartRequest(error.into()))
 }
 
 /// Reports that everything but the program is ready, and waits for a byte from the starter, which may first
@@ -173,7 +173,7 @@ fn wait_for_go_ahead() -> Result<(), StartError> {
 }
 
 /// Creates the files and starts the program. If that fails, the folder of a new session is removed again.
-fn start(order: &Order, umask: Mode) -> Result<Session, StartError> {
+fn start(order: &StartRequest, umask: Mode) -> Result<Session, StartError> {
     let home = Home::new(order.state.as_os(), order.runtime.as_os())?;
     let dir = home.session(&order.meta.id);
     let files = |source: io::Error| match source.kind() {

@@ -17,7 +17,7 @@ use bowline_host::lock::Lock;
 use bowline_host::meta::Meta;
 use bowline_host::watch::Watcher;
 use bowline_proto::close;
-use bowline_proto::config::CROWD;
+use bowline_proto::config::CROWD_THRESHOLD;
 use bowline_proto::session::SessionInfo;
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 
@@ -29,7 +29,7 @@ use super::socket::Socket;
 
 /// The most bytes that are read from a connection before others get their turn.
 const CONN_READ: usize = 32 << 10;
-/// More than [`CROWD`] connections are served together, at most this often. Otherwise each message from one
+/// More than [`CROWD_THRESHOLD`] connections are served together, at most this often. Otherwise each message from one
 /// of them would make the loop go through all the others.
 const CROWD_EVERY: Duration = Duration::from_millis(2);
 
@@ -189,11 +189,11 @@ impl Session {
         }
     }
 
-    /// Whether to serve the viewers now: always for up to [`CROWD`] connections, at most every
+    /// Whether to serve the viewers now: always for up to [`CROWD_THRESHOLD`] connections, at most every
     /// [`CROWD_EVERY`] for more.
     fn should_serve_now(&mut self) -> bool {
         let next = self.last_served + CROWD_EVERY;
-        let wait = self.conns.len() > CROWD && self.phase == Phase::Running && Instant::now() < next;
+        let wait = self.conns.len() > CROWD_THRESHOLD && self.phase == Phase::Running && Instant::now() < next;
         self.serve_due = wait.then_some(next);
         !wait
     }

@@ -32,7 +32,7 @@ mod url_reader;
 use std::fmt;
 
 use alacritty_terminal::vte::{Parser, Perform};
-use bowline_host::saved::Saved;
+use bowline_host::saved::SavedScreen;
 use bowline_proto::ids::Epoch;
 use bowline_proto::size::Size;
 
@@ -140,8 +140,8 @@ impl Screen {
 
     /// The contents of the file that holds a session's last screen. Old history is left out if the file
     /// would otherwise be larger than [`limits::SAVED_MAX`].
-    pub fn save(&mut self, epoch: &Epoch, offset: u64) -> Saved {
-        let mut saved = Saved {
+    pub fn save(&mut self, epoch: &Epoch, offset: u64) -> SavedScreen {
+        let mut saved = SavedScreen {
             offset,
             epoch: epoch.clone(),
             size: self.size(),

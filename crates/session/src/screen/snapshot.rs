@@ -4,7 +4,7 @@ use alacritty_terminal::grid::{Cursor, Dimensions, Grid};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{CharsetIndex, StandardCharset};
-use bowline_host::saved::FRESH;
+use bowline_host::saved::RESET;
 use bowline_proto::message::Scope;
 
 use super::modes::Modes;
@@ -26,7 +26,7 @@ impl State {
     pub(super) fn snapshot(&mut self, scope: Scope, scrollback: usize) -> Vec<u8> {
         let mut painter = Painter::default();
         match scope {
-            Scope::All => painter.text(FRESH),
+            Scope::All => painter.text(RESET),
             Scope::Screen => {
                 painter.text(RESET_SCREEN);
                 painter.out.extend_from_slice(Modes::RESET);

@@ -178,7 +178,7 @@ export class Api {
         case "ticket":
           return { url: this.#http.socketUrl(path, { ...query, ticket: await this.ticket() }), protocols };
         case "none":
-          throw new ApiError(401, "not_authenticated", "not logged in", { ours: true });
+          throw new ApiError(401, "not_authenticated", "not logged in", { fromGateway: true });
       }
     };
   }

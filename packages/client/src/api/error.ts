@@ -1,5 +1,5 @@
 /** The error of every failed API request. */
-import type { Closed } from "../core/close.js";
+import type { ConnectionEnd } from "../core/close.js";
 import type { Code } from "../core/wire.js";
 
 /** A request that failed: the server refused it (an RFC 9457 problem), or no response came (`status` 0). */
@@ -13,7 +13,7 @@ export class ApiError extends Error {
    */
   readonly code: Code;
   /** Whether Bowline itself refused (the response has a `Bowline-Code` header), not a proxy in between. */
-  readonly ours: boolean;
+  readonly fromGateway: boolean;
   /** The `Retry-After` header, in milliseconds. */
   readonly retryAfter: number | undefined;
 
@@ -21,18 +21,18 @@ export class ApiError extends Error {
     status: number,
     code: Code,
     message: string,
-    more: { ours?: boolean; retryAfter?: number | undefined; cause?: unknown } = {},
+    more: { fromGateway?: boolean; retryAfter?: number | undefined; cause?: unknown } = {},
   ) {
     super(message, { cause: more.cause });
     this.status = status;
     this.code = code;
-    this.ours = more.ours ?? false;
+    this.fromGateway = more.fromGateway ?? false;
     this.retryAfter = more.retryAfter;
   }
 
   /** The same failure, as the end of a connection. */
-  get closed(): Closed {
+  get closed(): ConnectionEnd {
     if (this.status === 0) return { kind: "failed" };
-    return { kind: "refused", status: this.status, ours: this.ours, retryAfter: this.retryAfter };
+    return { kind: "refused", status: this.status, fromGateway: this.fromGateway, retryAfter: this.retryAfter };
   }
 }

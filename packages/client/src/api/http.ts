@@ -113,5 +113,5 @@ async function errorOf(response: FetchResponse): Promise<ApiError> {
   const code = header ?? (typeof problem.code === "string" ? problem.code : "http");
   const text = [problem.detail, problem.title].find((field) => typeof field === "string");
   const message = text ?? `HTTP status ${response.status}`;
-  return new ApiError(response.status, code, message, { ours: header !== null, retryAfter });
+  return new ApiError(response.status, code, message, { fromGateway: header !== null, retryAfter });
 }

@@ -55,7 +55,7 @@ const CLIENT = "bowline.client";
  * A duplicated tab inherits the stored id, too, and so also asks for the size ownership of the first tab. The session grants
  * that only once the first tab is gone.
  */
-export function reloadedFrom(client: ClientId, store: Store = openStore("session")): ClientId | undefined {
+export function previousClientId(client: ClientId, store: Store = openStore("session")): ClientId | undefined {
   const before = store.get(CLIENT);
   store.set(CLIENT, client);
   return before !== undefined && isClientId(before) && before !== client ? before : undefined;

@@ -3,7 +3,7 @@
  * what to send. The driver does the IO for them, and owns the socket, the timer and the listeners.
  */
 import { type Backoff, BROWSER } from "../core/backoff.js";
-import { ABNORMAL, type Closed, NORMAL } from "../core/close.js";
+import { ABNORMAL, type ConnectionEnd, NORMAL } from "../core/close.js";
 import { LATE, PROBE_WITHIN } from "../core/config.js";
 import type { Protocol } from "../core/link/protocol.js";
 import { Reconnector, type Status } from "../core/link/reconnect.js";
@@ -38,7 +38,7 @@ interface Dial {
   /** Nothing was received since the last wake. If this dial turns out to be dead, the wake causes another at once. */
   suspect: boolean;
   /** The close code that the server announced in a message. */
-  closing?: Closed;
+  closing?: ConnectionEnd;
 }
 
 /** Connects, reconnects, and moves frames and events for one protocol. */
@@ -212,7 +212,7 @@ export class Driver {
     }
   }
 
-  #handleSocketClosed(dial: Dial, closed: Closed, ifCurrent: (then: () => void) => void): void {
+  #handleSocketClosed(dial: Dial, closed: ConnectionEnd, ifCurrent: (then: () => void) => void): void {
     const hasNoReason = closed.kind === "failed" || (closed.kind === "code" && closed.code === ABNORMAL);
     const explain = dial.target?.explain;
     if (dial.opened || !hasNoReason || !explain) return this.#handleClosed(dial, dial.closing ?? closed);
@@ -223,7 +223,7 @@ export class Driver {
   }
 
   /** The dial failed, or its connection ended. */
-  #handleClosed(dial: Dial, closed: Closed): void {
+  #handleClosed(dial: Dial, closed: ConnectionEnd): void {
     this.#dial = undefined;
     this.#reason = closed.kind === "code" ? closed.reason : "";
     this.#protocol.handleDisconnected(this.now());
@@ -368,8 +368,8 @@ function stateOf(status: Status, reason: string, now: number): ConnectionState {
 }
 
 /** How a dial failed whose target builder threw: a refused request for a ticket says why, any other error does not. */
-function closedBy(cause: unknown): Closed {
-  const closed = (cause as { closed?: Closed } | undefined)?.closed;
+function closedBy(cause: unknown): ConnectionEnd {
+  const closed = (cause as { closed?: ConnectionEnd } | undefined)?.closed;
   return closed?.kind === "refused" ? closed : { kind: "failed" };
 }
 

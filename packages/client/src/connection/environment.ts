@@ -2,7 +2,7 @@
  * What a connection uses from outside: sockets, time, randomness and page visibility. All of it is passed in, so that tests
  * can control it.
  */
-import type { Closed } from "../core/close.js";
+import type { ConnectionEnd } from "../core/close.js";
 
 /** What a connection uses from outside. `browserEnvironment()` and `plainEnvironment()` return one. */
 export interface Environment {
@@ -34,7 +34,7 @@ export interface Target {
    * Finds out why connecting failed. It is called when the WebSocket does not report the HTTP status of a refused upgrade;
    * most classes do not. Resolves to `undefined` if the reason stays unknown.
    */
-  readonly explain?: () => Promise<Closed | undefined>;
+  readonly explain?: () => Promise<ConnectionEnd | undefined>;
 }
 
 /**
@@ -56,7 +56,7 @@ export interface Socket {
 export interface SocketEvents {
   opened(): void;
   received(data: string | Uint8Array): void;
-  closed(closed: Closed): void;
+  closed(closed: ConnectionEnd): void;
 }
 
 /**

@@ -72,7 +72,7 @@ export function wsSockets(WebSocketClass: WsWebSocketClass): SocketFactory {
       events.closed({
         kind: "refused",
         status: response.statusCode ?? 0,
-        ours: response.headers["bowline-code"] !== undefined,
+        fromGateway: response.headers["bowline-code"] !== undefined,
         retryAfter: Number.isFinite(seconds) ? seconds * 1000 : undefined,
       });
       request.destroy();

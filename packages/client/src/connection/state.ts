@@ -1,5 +1,5 @@
 /** The state of a connection, and the errors it reports. */
-import type { Permanent } from "../core/close.js";
+import type { PermanentFailure } from "../core/close.js";
 import type { SessionId } from "../core/wire.js";
 
 /**
@@ -23,7 +23,7 @@ export type ConnectionState =
   | { readonly name: "offline" }
   | { readonly name: "needs-login"; readonly reason: string }
   | { readonly name: "ended"; readonly reason: string }
-  | { readonly name: "gone"; readonly why: Permanent; readonly reason: string };
+  | { readonly name: "gone"; readonly why: PermanentFailure; readonly reason: string };
 
 export type ConnectionStateName = ConnectionState["name"];
 

@@ -1,7 +1,7 @@
 /** A terminal attached to one session, over as many connections as it takes. */
 import type { Backoff } from "../core/backoff.js";
 import { clampSize, newClientId } from "../core/ids.js";
-import { Client, type NotTaken } from "../core/link/client.js";
+import { Client, type SubmitError } from "../core/link/client.js";
 import type { ClientEvent, Notice } from "../core/link/event.js";
 import type { Unsent } from "../core/link/outbox.js";
 import type {
@@ -11,12 +11,12 @@ import type {
   ExitStatus,
   Lag,
   Missed,
-  Present,
+  PresenceEntry,
   Reason,
   Scope,
   Size,
   Theme,
-  You,
+  Permissions,
 } from "../core/wire.js";
 import { safely } from "./callback.js";
 import { Driver } from "./driver.js";
@@ -58,7 +58,7 @@ export interface TerminalCallbacks {
   url?(url: string, open: boolean): void;
   bell?(): void;
   /** The attached clients changed. `you` is what this viewer may do, and whether it owns the size. */
-  presence?(clients: readonly Present[], you: You): void;
+  presence?(clients: readonly PresenceEntry[], you: Permissions): void;
   /**
    * The result of a command: accepted, rejected, or `unsent`. The latter was not repeated, because the connection was lost for
    * too long or the session was restarted; it may have been accepted all the same.
@@ -155,7 +155,7 @@ export class TerminalConnection {
   }
 
   /** Whether this viewer may type, and whether it owns the terminal size, as of the session's last message about it. */
-  get you(): You {
+  get you(): Permissions {
     return this.#link.you;
   }
 
@@ -165,8 +165,8 @@ export class TerminalConnection {
   }
 
   /** The number of typed bytes that the session has not accepted yet. */
-  get waiting(): number {
-    return this.#link.waiting;
+  get queuedBytes(): number {
+    return this.#link.queuedBytes;
   }
 
   /**
@@ -182,7 +182,7 @@ export class TerminalConnection {
    * disconnected. Returns a reason if nothing was kept: `full` if the bytes do not fit in the 8 MiB that may wait,
    * `read-only`, or `ended`.
    */
-  input(data: Uint8Array | string): NotTaken | undefined {
+  input(data: Uint8Array | string): SubmitError | undefined {
     const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
     return this.#update(() => this.#link.handleInput(bytes, this.#driver.now()));
   }
@@ -206,7 +206,7 @@ export class TerminalConnection {
    * Sends a command, which the session executes once even if it has to be repeated. Returns its id, or the reason why it was
    * not accepted here. The result is reported to `on.command`.
    */
-  command(command: unknown, id: string = newClientId()): { id: string } | NotTaken {
+  command(command: unknown, id: string = newClientId()): { id: string } | SubmitError {
     return this.#update(() => this.#link.command(id, command, this.#driver.now())) ?? { id };
   }
 

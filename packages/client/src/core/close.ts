@@ -8,36 +8,36 @@ export const ABNORMAL = 1006;
 /** A malformed request, hello or name. */
 export const MALFORMED = 4400;
 /** No hello in time, or no message for too long. */
-export const SILENT = 4408;
+export const TIMED_OUT = 4408;
 /** The same client attached again on a newer connection. */
 export const SUPERSEDED = 4409;
 
 /** How a connection, or the attempt to make one, ended. */
-export type Closed =
+export type ConnectionEnd =
   /** Closed with a code. `done` if `exit` was received or the client left: only then does code 1000 mean the end. */
   | { readonly kind: "code"; readonly code: number; readonly reason: string; readonly done: boolean }
   /**
-   * The upgrade was refused with an HTTP status. `ours` if the response has a `Bowline-Code` header, so that it is not from a
+   * The upgrade was refused with an HTTP status. `fromGateway` if the response has a `Bowline-Code` header, so that it is not from a
    * proxy. `retryAfter` is in milliseconds.
    */
   | {
       readonly kind: "refused";
       readonly status: number;
-      readonly ours: boolean;
+      readonly fromGateway: boolean;
       readonly retryAfter?: number | undefined;
     }
   /** The transport failed without a code or status. */
   | { readonly kind: "failed" };
 
 /** Why connecting can never succeed. `unknown`: there is no such session. `gone`: it was forgotten. */
-export type Permanent = "protocol" | "not_allowed" | "unknown" | "gone" | "version" | "other";
+export type PermanentFailure = "protocol" | "not_allowed" | "unknown" | "gone" | "version" | "other";
 
 /** What the end of a connection means for reconnecting. */
-export type Class =
+export type CloseClass =
   /** The session exited, or the client left. */
   | { readonly class: "ended" }
   /** Another attempt would fail, too. */
-  | { readonly class: "permanent"; readonly kind: Permanent }
+  | { readonly class: "permanent"; readonly kind: PermanentFailure }
   /** Every attempt fails until the user logs in. */
   | { readonly class: "needs_login" }
   /** A newer connection of the same client took over. */
@@ -48,12 +48,12 @@ export type Class =
   | { readonly class: "transient"; readonly notBefore?: number | undefined };
 
 /** Says what the end of a connection means. When to retry is up to the caller. */
-export function classify(closed: Closed): Class {
+export function classify(closed: ConnectionEnd): CloseClass {
   switch (closed.kind) {
     case "failed":
       return { class: "transient" };
     case "refused":
-      if (closed.ours && closed.status >= 400 && closed.status <= 499)
+      if (closed.fromGateway && closed.status >= 400 && closed.status <= 499)
         return classifyStatus(closed.status, closed.retryAfter);
       return transient(closed.retryAfter);
     case "code":
@@ -61,14 +61,14 @@ export function classify(closed: Closed): Class {
   }
 }
 
-function classifyCode(code: number, reason: string, done: boolean): Class {
+function classifyCode(code: number, reason: string, done: boolean): CloseClass {
   if (code === NORMAL && done) return { class: "ended" };
   if (code === 1002 || code === 1003 || (code >= 1007 && code <= 1009)) return { class: "permanent", kind: "protocol" };
   if (code >= 4400 && code <= 4499) return classifyStatus(code - 4000, retryAfter(reason));
   return { class: "transient" };
 }
 
-function classifyStatus(status: number, notBefore: number | undefined): Class {
+function classifyStatus(status: number, notBefore: number | undefined): CloseClass {
   switch (status) {
     case 400:
       return { class: "permanent", kind: "protocol" };
@@ -95,7 +95,7 @@ function classifyStatus(status: number, notBefore: number | undefined): Class {
   }
 }
 
-function transient(notBefore: number | undefined): Class {
+function transient(notBefore: number | undefined): CloseClass {
   return { class: "transient", notBefore: notBefore === undefined ? undefined : Math.min(notBefore, MAX_RETRY_AFTER) };
 }
 

@@ -37,7 +37,7 @@ import type {
   Grant,
   Hello,
   Missed,
-  Present,
+  PresenceEntry,
   SessionId,
   SessionInfo,
   ServerMessage,
@@ -45,7 +45,7 @@ import type {
   SnapshotLength,
   TerminalInfo,
   Theme,
-  You,
+  Permissions,
 } from "./wire.js";
 
 /** The protocol version that this code implements. */
@@ -134,7 +134,7 @@ const attached: Fields<Attached> = {
   snapshot: optional(object<SnapshotLength>({ bytes: count })),
   size,
   input: nullable(count),
-  you: object<You>({ write: flag, size: flag }),
+  you: object<Permissions>({ write: flag, size: flag }),
   heartbeat: count,
   window: count,
 };
@@ -172,7 +172,7 @@ export const readServerMessage = tagged<ServerMessage>({
   notify: { title: text, body: text },
   url: { url: text, open: flag },
   bell: {},
-  presence: { clients: list(object<Present>({ client: clientId, write: flag, size: flag })) },
+  presence: { clients: list(object<PresenceEntry>({ client: clientId, write: flag, size: flag })) },
   exit: { code: exitCode, signal: nullable(text), offset: count },
   event: { seq: count, at: text, event: anything },
   accepted: { id: text, seq: count, duplicate: flag },

@@ -185,7 +185,7 @@ export type Attached = {
   /** The offset of the next input byte that the server expects; null if it does not remember this client. */
   input: number | null,
   /** What this viewer may do, and whether it owns the size. */
-  you: You,
+  you: Permissions,
   /** Milliseconds of silence after which either side sends a ping. */
   heartbeat: number,
   /** The most bytes of output that may be unacknowledged. */
@@ -215,7 +215,7 @@ export type SnapshotLength = {
 };
 
 /** What a viewer may do, and whether it owns the size. */
-export type You = {
+export type Permissions = {
   /** May type, send commands and own the size. */
   write: boolean,
   /** Owns the size. */
@@ -223,7 +223,7 @@ export type You = {
 };
 
 /** One attached client, as shown to the other clients. */
-export type Present = {
+export type PresenceEntry = {
   client: ClientId,
   /** May type, send commands and own the size. */
   write: boolean,
@@ -261,7 +261,7 @@ export type ServerMessage = { "type": "attached" } & Attached | { "type": "resiz
   open: boolean,
 } | { "type": "bell" } | { "type": "presence",
   /** All attached clients, in the order in which they attached. */
-  clients: Array<Present>,
+  clients: Array<PresenceEntry>,
 } | { "type": "exit",
   /** Null if a signal ended the program, or if the session was lost. */
   code: number | null,

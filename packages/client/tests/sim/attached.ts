@@ -1,15 +1,15 @@
 /** The start of most connection tests: a viewer attached to a session that has printed something. */
 import { expect } from "vitest";
-import type { Closed } from "../../src/index.js";
+import type { ConnectionEnd } from "../../src/index.js";
 import { Session } from "./session.js";
 import { Viewer } from "./viewer.js";
 import { World } from "./world.js";
 
 /** The connection breaks without a close frame. */
-export const CUT: Closed = { kind: "code", code: 1006, reason: "", done: false };
+export const CUT: ConnectionEnd = { kind: "code", code: 1006, reason: "", done: false };
 
 /** The server closes the connection with this code. */
-export function closed(code: number, reason = ""): Closed {
+export function closed(code: number, reason = ""): ConnectionEnd {
   return { kind: "code", code, reason, done: false };
 }
 

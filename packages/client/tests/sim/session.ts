@@ -1,6 +1,6 @@
 /** The other end of the tests' connections: a minimal but correct session and gateway. */
 import { decodeBinary, encodeBinary, readClientMessage } from "../../src/core/index.js";
-import type { Closed, ServerMessage, SessionInfo, Size } from "../../src/index.js";
+import type { ConnectionEnd, ServerMessage, SessionInfo, Size } from "../../src/index.js";
 import type { FakeSocket, Peer, World } from "./world.js";
 
 const CHUNK = 64;
@@ -24,7 +24,7 @@ export class Session implements Peer {
   window = 256;
   exit: { code: number } | undefined;
   /** If set, dials end like this instead of attaching. */
-  refuse: Closed | undefined;
+  refuse: ConnectionEnd | undefined;
   /** Whether the next attach gets a snapshot although its cursor could be resumed. */
   lagging = false;
   /** Whether dials stay unanswered. */

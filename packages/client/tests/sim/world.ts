@@ -1,5 +1,13 @@
 /** An environment under the control of a test: clock, timers, page and network. */
-import type { Closed, Environment, Lifecycle, LifecycleSignal, Socket, SocketEvents, Target } from "../../src/index.js";
+import type {
+  ConnectionEnd,
+  Environment,
+  Lifecycle,
+  LifecycleSignal,
+  Socket,
+  SocketEvents,
+  Target,
+} from "../../src/index.js";
 
 interface Task {
   readonly at: number;
@@ -61,7 +69,7 @@ export class FakeSocket implements Socket {
   }
 
   /** Server side or network: ends the connection. */
-  cut(closed: Closed): void {
+  cut(closed: ConnectionEnd): void {
     if (this.state === "closed") return;
     this.state = "closed";
     this.events.closed(closed);

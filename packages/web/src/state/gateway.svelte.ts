@@ -72,8 +72,9 @@ class Gateway {
         await this.api.sessions();
       } catch (error) {
         // Only the gateway knows whether a login is needed. While it is unreachable, the event stream retries.
-        if (error instanceof ApiError && error.ours && error.status === 401) return this.loggedOut("");
-        if (error instanceof ApiError && error.ours && error.status === 403) return this.loggedOut(error.message);
+        if (error instanceof ApiError && error.fromGateway && error.status === 401) return this.loggedOut("");
+        if (error instanceof ApiError && error.fromGateway && error.status === 403)
+          return this.loggedOut(error.message);
       }
     }
     this.#handleLogin();
@@ -265,7 +266,7 @@ class Gateway {
 
 function loginErrorMessage(error: unknown): string {
   if (!(error instanceof ApiError)) return String(error);
-  if (!error.ours) return "Cannot reach the gateway. Check that it is running.";
+  if (!error.fromGateway) return "Cannot reach the gateway. Check that it is running.";
   if (error.code === "too_many") return "Too many login attempts. Wait a minute, then try again.";
   return "This login code is invalid, expired or already used. Run bowline login-link to get a new one.";
 }
@@ -274,6 +275,6 @@ export const gateway = new Gateway();
 
 /** The message to show for a failed request. If the login was refused, this also leads to the login page. */
 export function errorMessage(error: unknown): string {
-  if (error instanceof ApiError && error.ours && error.status === 401) gateway.requestRefused();
+  if (error instanceof ApiError && error.fromGateway && error.status === 401) gateway.requestRefused();
   return error instanceof Error ? error.message : String(error);
 }

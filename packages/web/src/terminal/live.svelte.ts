@@ -3,14 +3,14 @@ import {
   type ConnectionState,
   type ExitStatus,
   newClientId,
-  type NotTaken,
+  type SubmitError,
   type SessionInfo,
   type Size,
   TerminalConnection,
   type Unsent,
-  type You,
+  type Permissions,
 } from "@bowline/client";
-import { browserEnvironment, reloadedFrom } from "@bowline/client/browser";
+import { browserEnvironment, previousClientId } from "@bowline/client/browser";
 import { OUTBOX } from "@bowline/client/core";
 import { clampFont, saveSettings, settings } from "../state/device.svelte.ts";
 import { gateway } from "../state/gateway.svelte.ts";
@@ -40,7 +40,7 @@ export class LiveTerminal {
   cwd = $state("");
   /** The number of other viewers. */
   others = $state(0);
-  you: You = $state.raw({ write: true, size: false });
+  you: Permissions = $state.raw({ write: true, size: false });
   exit: ExitStatus | undefined = $state.raw();
   unsent: Unsent | undefined = $state.raw();
   /** Bytes of input that the session has not taken; 0 while connected. */
@@ -96,7 +96,7 @@ export class LiveTerminal {
     this.#updateCounts();
   }
 
-  #keepEarlyInput(data: string | Uint8Array): NotTaken | undefined {
+  #keepEarlyInput(data: string | Uint8Array): SubmitError | undefined {
     const length = this.#earlyInput.reduce((sum, { length }) => sum + length, data.length);
     if (length > EARLY_LIMIT) return "full";
     this.#earlyInput.push(data);
@@ -176,7 +176,7 @@ export class LiveTerminal {
 
   #start(): void {
     if (this.#disposed) return;
-    this.#connection ??= this.#connect(reloadedFrom(this.#client));
+    this.#connection ??= this.#connect(previousClientId(this.#client));
     for (const data of this.#earlyInput.splice(0)) this.type(data);
   }
 
@@ -262,7 +262,7 @@ export class LiveTerminal {
     this.skippedBytes = 0;
     this.state = { name: "connecting" };
     // The user still decides about the unsent input.
-    this.#connection = this.#connect(reloadedFrom(this.#client), this.#connection?.unsent);
+    this.#connection = this.#connect(previousClientId(this.#client), this.#connection?.unsent);
     this.#updateCounts();
   }
 
@@ -272,7 +272,7 @@ export class LiveTerminal {
     this.#updateCounts();
   }
 
-  #setRights(you: You): void {
+  #setRights(you: Permissions): void {
     this.you = you;
     this.screen.framed = !you.size;
   }
@@ -309,10 +309,10 @@ export class LiveTerminal {
 
   #updateCounts(): void {
     this.unsent = this.#connection?.unsent;
-    this.queuedBytes = this.state.name === "open" ? 0 : (this.#connection?.waiting ?? 0);
+    this.queuedBytes = this.state.name === "open" ? 0 : (this.#connection?.queuedBytes ?? 0);
   }
 
-  #reportRefused(refusal: NotTaken): void {
+  #reportRefused(refusal: SubmitError): void {
     this.#refusals++;
     if (this.#disposed) return;
     const limit = this.#connection ? `${OUTBOX >> 20} MB` : `${EARLY_LIMIT >> 10} KB`;

@@ -22,7 +22,7 @@ use self::output_index::OutputIndex;
 use self::owner::SizeOwner;
 use crate::Offset;
 use crate::close;
-use crate::config::{ACK_DELAY, CROWD, PRESENCE_EVERY, ServerConfig};
+use crate::config::{ACK_DELAY, CROWD_THRESHOLD, PRESENCE_EVERY, ServerConfig};
 use crate::message::{Scope, ServerMessage, Theme};
 use crate::session::{ExitStatus, SessionInfo};
 use crate::size::Size;
@@ -224,7 +224,7 @@ impl Server {
     }
 
     /// Queues input that is not part of a client's stream, such as the text of a command.
-    pub fn handle_typed(&mut self, bytes: &[u8]) -> Result<(), InputFull> {
+    pub fn handle_command_input(&mut self, bytes: &[u8]) -> Result<(), InputFull> {
         if self.input.push_other(bytes) { Ok(()) } else { Err(InputFull) }
     }
 
@@ -254,9 +254,9 @@ impl Server {
             let snapshot_deadline = conn.viewer.as_ref().and_then(|viewer| viewer.stream.snapshot_deadline(within));
             if conn.expires_at(heartbeat, hello) <= now {
                 let reason = if conn.viewer.is_some() { "no message for too long" } else { "no hello in time" };
-                expired.push((*id, close::SILENT, reason));
+                expired.push((*id, close::TIMED_OUT, reason));
             } else if snapshot_deadline.is_some_and(|at| at <= now) {
-                expired.push((*id, close::LATER, "no snapshot in time"));
+                expired.push((*id, close::TRY_AGAIN_LATER, "no snapshot in time"));
             }
         }
         for (id, code, reason) in expired {
@@ -300,9 +300,9 @@ impl Server {
 
     /// Whether a viewer can continue only after the next [`Server::handle_screen`]. The emulator needs to wake the
     /// driver only then.
-    pub fn waits_for_screen(&self) -> bool {
+    pub fn has_viewer_awaiting_screen(&self) -> bool {
         let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
-        viewers.into_iter().any(|viewer| viewer.stream.waits_for_screen(&self.output))
+        viewers.into_iter().any(|viewer| viewer.stream.has_viewer_awaiting_screen(&self.output))
     }
 
     pub fn clients(&self) -> u32 {
@@ -347,7 +347,7 @@ impl Server {
     /// The attached clients or the size owner changed.
     fn presence_changed(&mut self) {
         let count = self.clients();
-        let at = if count as usize > CROWD { self.now + PRESENCE_EVERY } else { self.now };
+        let at = if count as usize > CROWD_THRESHOLD { self.now + PRESENCE_EVERY } else { self.now };
         for viewer in self.conns.values_mut().filter_map(|conn| conn.viewer.as_mut()) {
             viewer.pending.presence = Some(viewer.pending.presence.map_or(at, |due| due.min(at)));
         }

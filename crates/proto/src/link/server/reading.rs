@@ -186,7 +186,7 @@ impl Server {
             InputResult::QueueFull => {
                 self.refuse(
                     id,
-                    close::LATER,
+                    close::TRY_AGAIN_LATER,
                     Code::TooMany,
                     "the program does not read its input, and the queue is full".to_owned(),
                 );

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::stream::{Announcement, Step};
 use super::{ConnId, Server, ServerEvent, Transmit};
 use crate::close;
-use crate::message::{Attached, Present, ServerMessage, SnapshotLength, Verdict, You};
+use crate::message::{Attached, Permissions, PresenceEntry, ServerMessage, SnapshotLength, Verdict};
 use crate::session::SessionInfo;
 
 impl Server {
@@ -104,7 +104,7 @@ impl Server {
             snapshot: (at.verdict == Verdict::Snapshot).then_some(SnapshotLength { bytes: at.bytes }),
             size: at.size,
             input: viewer.input,
-            you: You { write: viewer.write, size: self.owner.is(&viewer.client) },
+            you: Permissions { write: viewer.write, size: self.owner.is(&viewer.client) },
             heartbeat: self.config.heartbeat.as_millis() as u64,
             window: self.config.window,
         })))
@@ -122,7 +122,7 @@ impl Server {
     fn presence(&self) -> ServerMessage {
         let mut viewers: Vec<_> = self.conns.values().filter_map(|conn| conn.viewer.as_ref()).collect();
         viewers.sort_by_key(|viewer| viewer.rank);
-        let present = viewers.iter().map(|viewer| Present {
+        let present = viewers.iter().map(|viewer| PresenceEntry {
             client: viewer.client.clone(),
             write: viewer.write,
             size: self.owner.is(&viewer.client),

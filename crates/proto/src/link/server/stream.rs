@@ -188,7 +188,7 @@ impl Stream {
     /// Whether the stream can continue only after the next [`Server::handle_screen`].
     ///
     /// [`Server::handle_screen`]: super::Server::handle_screen
-    pub(super) fn waits_for_screen(&self, output: &OutputIndex) -> bool {
+    pub(super) fn has_viewer_awaiting_screen(&self, output: &OutputIndex) -> bool {
         let waits = match (&self.phase, &self.repaint) {
             (Phase::AwaitingSnapshot(required), _) => required.request.pending.is_none(),
             (Phase::SendingOutput, Repaint::Due(..)) => true,

@@ -30,7 +30,7 @@ use bowline_host::history::History;
 use bowline_host::log::Log;
 use bowline_host::summary::CHECKPOINT_EVERY;
 use bowline_host::timestamp::{timestamp, timestamp_of};
-use bowline_host::wire::{self, Put};
+use bowline_host::wire::{self, PutOutcome};
 use bowline_proto::Offset;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Transmit};
@@ -158,7 +158,7 @@ impl Terminal {
 
     pub(super) fn after_serving(&mut self, core: &mut Core) -> bool {
         self.log_latest(core);
-        let awaited = self.link.waits_for_screen();
+        let awaited = self.link.has_viewer_awaiting_screen();
         self.notify_emulator(awaited);
         let caught_up = awaited && !self.emulator.wake_when_caught_up();
         if caught_up {
@@ -177,7 +177,7 @@ impl Terminal {
                 self.log_latest(core);
             }
             // If the log cannot be read, the connection is closed; the client reconnects and tries again.
-            if wire::put(frames, transmit, &self.log, |from, len| self.latest.get(from, len)) != Put::Queued {
+            if wire::put(frames, transmit, &self.log, |from, len| self.latest.get(from, len)) != PutOutcome::Queued {
                 return true;
             }
         }

@@ -2,7 +2,7 @@
 
 use bowline_host::digest::fnv1a;
 use bowline_host::events::Event;
-use bowline_host::log::Read;
+use bowline_host::log::ReadOutcome;
 use bowline_host::signal;
 use bowline_proto::Offset;
 use bowline_proto::config::COMMAND_ID;
@@ -66,8 +66,8 @@ impl Terminal {
         let (start, end) = (self.log.start(), self.log.end());
         let mut bytes = vec![0; MAX_LOG_REPLY.min(max as usize)];
         let read = match self.log.read(from.unwrap_or(start), &mut bytes) {
-            Ok(Read::Data(n)) => n,
-            Ok(Read::CaughtUp | Read::Trimmed { .. } | Read::Ahead { .. }) => 0,
+            Ok(ReadOutcome::Data(n)) => n,
+            Ok(ReadOutcome::CaughtUp | ReadOutcome::Trimmed { .. } | ReadOutcome::Ahead { .. }) => 0,
             Err(why) => return error(Code::Internal, &format!("cannot read the log: {why}")),
         };
         Reply::Log { start, end, bytes: control::bytes_to_text(&bytes[..read]) }
@@ -111,7 +111,9 @@ impl Terminal {
                     return Err(refuse(Code::TooMany, message.into()));
                 }
                 let seq = self.record_command(core, id, digest)?;
-                self.link.handle_typed(text.as_bytes()).map_err(|full| refuse(Code::TooMany, full.to_string()))?;
+                self.link
+                    .handle_command_input(text.as_bytes())
+                    .map_err(|full| refuse(Code::TooMany, full.to_string()))?;
                 Ok((seq, false))
             }
             TerminalCommand::Signal { name } => {

@@ -1,9 +1,9 @@
 /** A viewer's end of the link: its position in the output, its input, and what it has to send. */
-import { MALFORMED, SILENT } from "../close.js";
+import { MALFORMED, TIMED_OUT } from "../close.js";
 import { OUTBOX, RENDERED_EVERY, UNPOLLED, UNSENT_AFTER } from "../config.js";
 import { decodeBinary, encodeBinary, type Frame } from "../frame.js";
 import { readServerMessage } from "../message.js";
-import type { Attached, ClientMessage, Cursor, Lag, ServerMessage, Size, You } from "../wire.js";
+import type { Attached, ClientMessage, Cursor, Lag, ServerMessage, Size, Permissions } from "../wire.js";
 import { Commands } from "./commands.js";
 import type { Protocol, Transmit } from "./protocol.js";
 import { byteLength, type ClientEvent, type ClientState, isReplayed } from "./event.js";
@@ -13,7 +13,7 @@ import { Outbox, type Unsent } from "./outbox.js";
 import { OutputAcks } from "./output_acks.js";
 
 /** Why input or a command was refused: too much is waiting already, the viewer may not type, or the link has ended. */
-export type NotTaken = "full" | "read-only" | "ended";
+export type SubmitError = "full" | "read-only" | "ended";
 
 /** A viewer's end of the link, over all its connections. */
 export class Client implements Protocol {
@@ -35,7 +35,7 @@ export class Client implements Protocol {
   #next = 0;
   /** The snapshot that is being received, with the number of bytes that remain. */
   #incoming: { offset: number; remaining: number } | undefined;
-  #you: You;
+  #you: Permissions;
   #acks: OutputAcks;
   /** Since when input cannot be sent. Includes a sleep, also if the loss is noticed only afterwards. */
   #offlineSince: number | undefined;
@@ -77,12 +77,12 @@ export class Client implements Protocol {
   }
 
   /** Whether this viewer may type and owns the size, as of the server's last message about it. */
-  get you(): You {
+  get you(): Permissions {
     return this.#you;
   }
 
   /** The number of typed bytes that the server has not acknowledged. */
-  get waiting(): number {
+  get queuedBytes(): number {
     return this.#outbox.length;
   }
 
@@ -136,7 +136,7 @@ export class Client implements Protocol {
   }
 
   /** Queues typed bytes until the server acknowledges them: all of them, or none and returns the reason. */
-  handleInput(bytes: Uint8Array, now: number): NotTaken | undefined {
+  handleInput(bytes: Uint8Array, now: number): SubmitError | undefined {
     this.#tick(now);
     if (this.#state === "ended") return "ended";
     if (!this.#you.write) return "read-only";
@@ -168,7 +168,7 @@ export class Client implements Protocol {
   }
 
   /** Queues a command. It is repeated on each new connection until it is answered. Returns the reason if it is refused. */
-  command(id: string, command: unknown, now: number): NotTaken | undefined {
+  command(id: string, command: unknown, now: number): SubmitError | undefined {
     this.#tick(now);
     if (this.#state === "ended") return "ended";
     if (!this.#commands.push({ id, command })) return "full";
@@ -199,14 +199,14 @@ export class Client implements Protocol {
     this.#tick(now);
     if (!this.#active) return;
     const why = this.#liveness.handleWake(slept, this.#now);
-    if (why !== undefined) this.#abort(SILENT, why);
+    if (why !== undefined) this.#abort(TIMED_OUT, why);
   }
 
   handleTimeout(now: number): void {
     this.#tick(now);
     if (!this.#active) return;
     const why = this.#liveness.handleTimeout(this.#now, this.#livenessContext());
-    if (why !== undefined) this.#abort(SILENT, why);
+    if (why !== undefined) this.#abort(TIMED_OUT, why);
   }
 
   pollTimeout(): number | undefined {

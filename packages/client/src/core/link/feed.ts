@@ -1,5 +1,5 @@
 /** The client's end of the event stream. It needs no cursor, because each connection starts with the whole board. */
-import { MALFORMED, SILENT } from "../close.js";
+import { MALFORMED, TIMED_OUT } from "../close.js";
 import type { Frame } from "../frame.js";
 import { boardReader, UnreadableSession } from "../message.js";
 import type { BoardClientMessage, BoardMessage } from "../wire.js";
@@ -94,14 +94,14 @@ export class Feed implements Protocol {
     this.#tick(now);
     if (!this.#active) return;
     const why = this.#liveness.handleWake(slept, this.#now);
-    if (why !== undefined) this.#abort(SILENT, why);
+    if (why !== undefined) this.#abort(TIMED_OUT, why);
   }
 
   handleTimeout(now: number): void {
     this.#tick(now);
     if (!this.#active) return;
     const why = this.#liveness.handleTimeout(this.#now, { greeting: this.#state === "greeting" });
-    if (why !== undefined) this.#abort(SILENT, why);
+    if (why !== undefined) this.#abort(TIMED_OUT, why);
   }
 
   pollTimeout(): number | undefined {

@@ -1,6 +1,6 @@
 /** Decides when to dial. No other code opens or reopens connections. */
 import { type Backoff, delay } from "../backoff.js";
-import { classify, type Closed, type Permanent } from "../close.js";
+import { classify, type ConnectionEnd, type PermanentFailure } from "../close.js";
 import { DIAL_WITHIN, GOOD_AFTER, HIDDEN_EVERY } from "../config.js";
 
 /** The connection's state as the user sees it. */
@@ -12,7 +12,7 @@ export type Status =
   | { readonly name: "offline" }
   | { readonly name: "ended" }
   | { readonly name: "needs-login" }
-  | { readonly name: "gone"; readonly why: Permanent };
+  | { readonly name: "gone"; readonly why: PermanentFailure };
 
 /** What the driver must do. */
 export type Action =
@@ -73,7 +73,7 @@ export class Reconnector {
   }
 
   /** A dial failed, or its connection ended. `jitter` is in [-1, 1]. */
-  handleClosed(generation: number, closed: Closed, jitter: number, now: number): void {
+  handleClosed(generation: number, closed: ConnectionEnd, jitter: number, now: number): void {
     if (generation !== this.#generation || !this.#isLive()) return;
     // A server that accepts and soon closes again does not reset the count.
     if (this.#phase.name === "attached" && now - this.#phase.since >= GOOD_AFTER) this.#failures = 0;
@@ -93,7 +93,7 @@ export class Reconnector {
       case "transient":
         this.#retry(outcome.notBefore ?? 0, jitter, now);
         // A proxy does not know when the server is back; the user may, so a wake need not wait.
-        if (closed.kind === "refused" && !closed.ours) this.#notBefore = now;
+        if (closed.kind === "refused" && !closed.fromGateway) this.#notBefore = now;
         return;
     }
   }

@@ -12,7 +12,7 @@ use crate::lock::Lock;
 const WITHIN: Duration = Duration::from_secs(15);
 
 #[derive(Debug, thiserror::Error)]
-pub enum HoldError {
+pub enum ChangeLockError {
     #[error("{0} is in use by another start or rename; try again")]
     Busy(String),
     #[error("cannot use {path}: {source}")]
@@ -20,21 +20,21 @@ pub enum HoldError {
 }
 
 /// Locks a name while it is being taken, until the running session that has it can be found.
-pub(crate) fn lock_name(home: &Home, name: &SessionName) -> Result<Lock, HoldError> {
+pub(crate) fn lock_name(home: &Home, name: &SessionName) -> Result<Lock, ChangeLockError> {
     lock(home, &format!("the name {name}"))
 }
 
 /// Locks a session while it is changed from outside its process. To lock a name as well, lock it after the session:
 /// the fixed order avoids deadlocks.
-pub(crate) fn lock_session(home: &Home, id: &SessionId) -> Result<Lock, HoldError> {
+pub(crate) fn lock_session(home: &Home, id: &SessionId) -> Result<Lock, ChangeLockError> {
     lock(home, &format!("the session {id}"))
 }
 
-fn lock(home: &Home, key: &str) -> Result<Lock, HoldError> {
+fn lock(home: &Home, key: &str) -> Result<Lock, ChangeLockError> {
     let path = home.names_lock();
     match Lock::wait_for_key(&path, key, WITHIN) {
         Ok(Some(lock)) => Ok(lock),
-        Ok(None) => Err(HoldError::Busy(key.to_owned())),
-        Err(source) => Err(HoldError::Io { path, source }),
+        Ok(None) => Err(ChangeLockError::Busy(key.to_owned())),
+        Err(source) => Err(ChangeLockError::Io { path, source }),
     }
 }
