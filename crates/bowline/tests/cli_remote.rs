@@ -235,18 +235,18 @@ fn r16_without_a_detach_key_the_next_key_discards_unsent_input() {
     terminal.wait_for("here");
     proxy.cut();
     terminal.wait_for("connection lost");
-    terminal.press(b"of another life");
+    terminal.press(b"typed before the restart");
     server.ok(&["kill", "--keep", "--grace", "0s", "w"]);
     server.ok(&["restart", "w"]);
     server.wait_for_screen("w", "here");
     proxy.restore();
-    terminal.wait_for("[bowline: not sent: \"of another life\" (the next key discards it)]");
+    terminal.wait_for("[bowline: not sent: \"typed before the restart\" (the next key discards it)]");
     terminal.press(b"z");
     server.wait_for_screen("w", "z");
     // The notice about unsent input is gone, or it would hide this one, which must not mention a detach key.
     let _owner = Terminal::run(&server, &["attach", "w", "--claim-size"], 100, 30);
     terminal.wait_for("[bowline: size 100x30 set by another viewer]");
-    assert!(!server.screen("w").contains("another life"));
+    assert!(!server.screen("w").contains("before the restart"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub struct Backoff {
     pub base: Duration,
     /// The longest delay, before jitter.
     pub cap: Duration,
-    /// Consecutive failures after which to give up; `None` to retry for ever.
+    /// Consecutive failures after which to give up; `None` to retry forever.
     pub tries: Option<u32>,
 }
 

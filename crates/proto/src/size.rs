@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The emulator would loop for ever on a wide character in a single column.
+/// The emulator would loop forever on a wide character in a single column.
 pub const MIN_COLS: u16 = 2;
 /// With [`MAX_ROWS`], limits how much memory one resize can allocate.
 pub const MAX_COLS: u16 = 1000;

@@ -210,7 +210,7 @@ fn r23_the_size_has_one_owner() {
         harness.send(3, &json!({"type": "pong", "n": 1}));
     }
     assert_eq!(harness.open(4, hello(2, 2, sized(100)))[0], "exact at 0 input 0 owner 100");
-    // ...but not for ever: then the writer that has been attached longest gets it.
+    // ...but not forever: then the writer that has been attached longest gets it.
     harness.server.handle_closed(ConnId(4), harness.now);
     for _ in 0..6 {
         harness.send(3, &json!({"type": "pong", "n": 1}));

@@ -249,7 +249,7 @@ fn r28_a_name_identifies_a_session() {
     assert_eq!(ttl(&world, "third"), 700);
     check_problem(&call("PATCH", "third", &json!({"name": "a b"})), 400, "bad_name");
     check_problem(&call("PATCH", "third", &json!({"detached_ttl": u64::MAX})), 400, "bad_request");
-    check_problem(&call("PATCH", "nobody", &json!({"name": "x"})), 404, "unknown_session");
+    check_problem(&call("PATCH", "missing", &json!({"name": "x"})), 404, "unknown_session");
     assert_eq!(call("PATCH", "third", &json!({})).status, 200);
     assert_eq!(call("DELETE", "third?keep=true&grace=0", &Value::Null).status, 204);
     assert_eq!(info(&world, "third")["state"], "exited");

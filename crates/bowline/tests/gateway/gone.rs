@@ -127,7 +127,7 @@ fn r1_a_running_session_with_a_damaged_file_is_not_gone() {
         std::fs::write(&path, content).unwrap();
         assert_eq!(world.call("GET", "/v1/sessions/whole", &Value::Null).json()["state"], "running");
     }
-    check_problem(&world.call("GET", "/v1/sessions/nobody", &Value::Null), 404, "unknown_session");
+    check_problem(&world.call("GET", "/v1/sessions/missing", &Value::Null), 404, "unknown_session");
     // An ended session with a damaged `meta.json` has no name any more. Its id is still known.
     let meta = world.session_dir(&id).join("meta.json");
     let content = std::fs::read(&meta).unwrap();

@@ -33,7 +33,7 @@ fn r46_metrics_count_sessions_attaches_and_refusals() {
     wait_until("the viewer is gone", || (metric(&world, "bowline_attachments") == 0.0).then_some(()));
     viewer.dial(Duration::from_secs(30)).unwrap();
     viewer.until("the viewer is attached again", |viewer| viewer.verdicts.len() == 2);
-    check_problem(&world.call("GET", "/v1/sessions/nobody", &Value::Null), 404, "unknown_session");
+    check_problem(&world.call("GET", "/v1/sessions/missing", &Value::Null), 404, "unknown_session");
     wait_until("one session has ended", || {
         let info = world.call("GET", &format!("/v1/sessions/{ended}"), &Value::Null).json();
         (info["state"] == "exited").then_some(())

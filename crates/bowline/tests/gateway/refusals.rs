@@ -92,7 +92,7 @@ fn r1_r3_an_unknown_session_is_404_and_a_bad_name_is_400() {
     let world = World::new();
     let bearer = world.bearer();
     let auth = [("Authorization", bearer.as_str())];
-    for unknown in ["aaaaaaaaaaaa", "nobody", "No-Body_0.1"] {
+    for unknown in ["aaaaaaaaaaaa", "missing", "No-Body_0.1"] {
         check_both(&world, &attach_path(unknown), &auth, 404, "unknown_session");
     }
     for bad in ["..", "%2e%2e%2f%2e%2e", "a%20b", "%00", "%ff", "-x", &"x".repeat(65), "sock%2f..%2f"] {

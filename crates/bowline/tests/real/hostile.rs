@@ -141,12 +141,12 @@ fn r55_errors_say_what_failed_and_what_to_do() {
         (&["new", "--nmae", "x", "--", "ls"], 2, "--name"),
         (&["new", "-d", "--size", "1x1"], 2, "columns"),
         (&["new", "-d", "--log-size", "1K"], 2, "the log size must be 256 KiB"),
-        (&["screen", "nobody"], 3, "no session is called \"nobody\""),
-        (&["kill", "nobody"], 3, "no session is called"),
-        (&["send", "nobody", "x"], 3, "no session is called"),
-        (&["log", "nobody"], 3, "no session is called"),
-        (&["restart", "nobody"], 3, "no session is called"),
-        (&["attach", "nobody"], 3, "no session is called"),
+        (&["screen", "missing"], 3, "no session is called \"missing\""),
+        (&["kill", "missing"], 3, "no session is called"),
+        (&["send", "missing", "x"], 3, "no session is called"),
+        (&["log", "missing"], 3, "no session is called"),
+        (&["restart", "missing"], 3, "no session is called"),
+        (&["attach", "missing"], 3, "no session is called"),
         (&["new", "--", "true"], 2, "must be a terminal"),
     ] {
         let output = world.try_run(args);

@@ -150,10 +150,10 @@ fn r31_leftovers_of_an_earlier_removal_do_not_prevent_another() {
 fn r55_a_kill_of_several_ends_those_it_can_and_reports_the_others() {
     let world = World::new();
     let id = world.shell("exec cat");
-    let output = world.try_run(&["kill", "--json", "--grace", "0s", "nobody", &id, "none"]);
+    let output = world.try_run(&["kill", "--json", "--grace", "0s", "missing", &id, "none"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("\"nobody\"") && said.contains("\"none\""), "{said}");
+    assert!(said.contains("\"missing\"") && said.contains("\"none\""), "{said}");
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), json!({"ended": [id]}).to_string());
     assert_eq!(world.info(&id), json!(null));
 }
