@@ -7,7 +7,7 @@ use bowline_proto::control::{Reply, Request};
 use serde_json::{Value, json};
 
 use super::viewer::{Viewer, contains, hello};
-use super::world::{World, wait_until};
+use super::world::{World, signal, wait_until};
 
 /// A terminal query gets one reply, without viewers as well as with two of them.
 #[test]
@@ -51,6 +51,36 @@ fn r23_the_size_has_one_owner_and_can_be_claimed() {
     world.wait_for_info(&id, "two clients and the claimed size", |info| {
         info["size"] == size(62, 22) && info["clients"] == 2
     });
+}
+
+/// Output that was read but not logged yet used to be recorded as printed after the resize.
+#[test]
+fn r23_a_resize_is_recorded_after_the_output_before_it() {
+    let world = World::new();
+    let (go, printed) = (world.path().join("go"), world.path().join("printed"));
+    let script = format!(
+        "echo ready; until [ -e {} ]; do sleep 0.01; done; printf '%060d' 0; touch {}; exec cat",
+        go.display(),
+        printed.display()
+    );
+    let id = world.shell(&script);
+    world.wait_for_screen(&id, "ready");
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({"size": {"cols": 80, "rows": 24}})));
+    // While the session process is stopped, the program prints and the viewer resizes: the process then handles both
+    // at once.
+    let process = world.pid(&id);
+    signal(process, "STOP");
+    std::fs::write(&go, "").unwrap();
+    wait_until("the program has printed", || printed.exists().then_some(()));
+    viewer.send(&json!({"type": "resize", "cols": 40, "rows": 24}));
+    signal(process, "CONT");
+    viewer.until_output(&"0".repeat(60));
+    let resized = wait_until("the resize is recorded", || {
+        let events = std::fs::read_to_string(world.dir(&id).events()).unwrap();
+        let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone());
+        events.filter(|event| event["type"] == "resized" && event["size"]["cols"] == 40).last()
+    });
+    assert_eq!(resized["offset"], viewer.offset);
 }
 
 /// After a detach, the next viewer owns the size at once. A dropped connection keeps it for a while.
