@@ -162,15 +162,14 @@ fn last_run(entry: &Entry, size: Size, history: &History, log: &Log) -> LastRun 
     let run_start = started.map_or(0, |started| started.offset);
     let is_of_run = |saved: &SavedScreen| started.is_none_or(|started| saved.epoch == started.epoch);
     let (start, end) = (log.start().max(run_start), log.end().max(run_start));
-    let Some(mut screen) = read_screen(&entry.dir).ok().filter(is_of_run) else {
+    let Some(screen) = read_screen(&entry.dir).ok().filter(is_of_run) else {
         return LastRun { screen: SavedScreen::blank(&entry.info.epoch, start, size), start, end };
     };
     if screen.offset > end {
         // The log file could not be written at the end, so its newest bytes were lost with the process.
         return LastRun { start: screen.offset, end: screen.offset, screen };
     }
-    // If the log no longer reaches back to the last saved screen, that screen is still the closest one.
-    screen.offset = screen.offset.max(start);
+    // If the log no longer reaches back to this screen, the link reports the bytes in between as missed.
     LastRun { screen, start, end }
 }
 

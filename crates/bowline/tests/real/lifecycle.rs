@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use bowline_host::saved::SavedScreen;
 use serde_json::json;
 
 use super::viewer::{Viewer, contains, hello};
@@ -89,6 +90,29 @@ fn r21_a_killed_session_process_leaves_screen_and_log_and_can_be_restarted() {
     assert_ne!(before["epoch"], after["epoch"]);
     world.wait_for_screen("job", "before the end");
     assert!(after["offset"].as_u64() >= before["offset"].as_u64());
+}
+
+/// The bytes between the last saved screen and the start of the log used to be skipped silently.
+#[test]
+fn r21_the_bytes_between_an_old_screen_and_the_log_are_reported_as_missed() {
+    let world = World::new();
+    let script = "echo first; read line; seq 100000; echo last; exec cat";
+    let id = world.run(&["new", "--detach", "--log-size", "256K", "--", "sh", "-c", script]);
+    let screen_file = world.dir(&id).screen();
+    let old_screen =
+        wait_until("the screen file", || std::fs::read(&screen_file).ok().filter(|file| contains(file, "first")));
+    let old_offset = SavedScreen::decode(&old_screen).unwrap().offset;
+    world.run(&["send", &id, "--enter", "go"]);
+    world.wait_for_screen(&id, "last");
+    signal(world.pid(&id), "KILL");
+    world.wait_for_state(&id, "lost");
+    // As if the process had been killed before it saved another screen.
+    std::fs::write(&screen_file, &old_screen).unwrap();
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({})));
+    assert_eq!(viewer.attached["missed"], json!({"from": old_offset, "to": viewer.offset}), "{}", viewer.attached);
+    assert!(contains(&viewer.snapshot, "first"));
+    viewer.finish();
+    assert!(contains(&viewer.output, "last"));
 }
 
 /// A power cut may destroy the content of one file. The others must still be usable.
