@@ -76,11 +76,11 @@ pub(crate) async fn request(dir: &SessionDir, request: &Request, timeout: Durati
 
 /// Sends a request to a running session. Returns `None` if the session has ended, before or during the request.
 pub(crate) async fn request_running(entry: &Entry, request: &Request) -> Result<Option<Reply>, Problem> {
-    if entry.info.state != State::Running {
-        return Ok(None);
-    }
     if !entry.is_local {
         return Err(wrong_machine(entry));
+    }
+    if entry.info.state != State::Running {
+        return Ok(None);
     }
     match self::request(&entry.dir, request, REQUEST_TIMEOUT).await {
         Ok(reply) => Ok(Some(reply)),

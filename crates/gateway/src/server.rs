@@ -99,7 +99,9 @@ async fn refuse(mut stream: TcpStream) {
 fn over_limit_response() -> String {
     let code = Code::TooMany;
     let detail = "the gateway has too many open sockets; try again later";
-    let body = format!(r#"{{"status":503,"code":"{code}","detail":"{detail}"}}"#);
+    let body = format!(
+        r#"{{"type":"about:blank","title":"Service Unavailable","status":503,"code":"{code}","detail":"{detail}"}}"#
+    );
     format!(
         "HTTP/1.1 503 Service Unavailable\r\nBowline-Code: {code}\r\nRetry-After: 5\r\nConnection: close\r\n\
          Content-Type: application/problem+json\r\nContent-Length: {}\r\n\r\n{body}",

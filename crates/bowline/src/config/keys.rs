@@ -56,10 +56,10 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "reconnect_tries",
         "",
-        "failed connection attempts after which `attach` waits for a key before it tries again; `\"never\"` to keep trying",
+        "failed connection attempts after which `attach` waits for Enter before it tries again; `\"never\"` to keep trying",
     ),
-    key("retention.exited_days", "", "days after which an ended session is forgotten"),
-    key("retention.total_size", "", "disk space that ended sessions may take; beyond it the oldest are forgotten"),
+    key("retention.exited_days", "", "days after which an exited session is forgotten"),
+    key("retention.total_size", "", "disk space that exited sessions may take; beyond it the oldest are forgotten"),
     key("gateway.listen", "serve --listen", "address and port to listen on; port 0 picks a free one"),
     key(
         "gateway.public_url",
@@ -106,7 +106,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "gateway.limits.attach_rate",
         "",
-        "attach attempts per second from one address, with bursts of ten seconds' worth; more get 4429 / 429 `too_many`",
+        "attempts to attach or to open an event stream, per second from one address, with bursts of ten seconds' worth; more get 4429 / 429 `too_many`",
     ),
     key("gateway.limits.login_rate", "", "login attempts per minute from one address; more get 429 `too_many`"),
     key("gateway.limits.body", "", "size of a request body; a larger one gets 413 `too_large`"),
@@ -115,7 +115,11 @@ pub(crate) const KEYS: &[Key] = &[
         "",
         "size of a WebSocket message, 128K to 1M; a larger one closes the connection with 1009",
     ),
-    key("gateway.limits.head_within", "", "time to send the head of a request; after it the socket is closed"),
+    key(
+        "gateway.limits.head_within",
+        "",
+        "time for the TLS handshake and the head of a request; after it the socket is closed",
+    ),
     key(
         "gateway.limits.body_within",
         "",
