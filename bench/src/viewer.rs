@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use bowline_proto::config::RENDERED_EVERY;
+use bowline_proto::config::ACK_BYTES;
 use bowline_proto::frame::{Binary, Frame};
 use bowline_proto::ids::{ClientId, Epoch};
 use bowline_proto::message::{ClientMessage, Cursor, Hello, Lag, ServerMessage, VERSION, Verdict};
@@ -161,7 +161,7 @@ impl Viewer {
         if self.received.len() - self.filled < READ / 2 {
             self.received.resize(self.received.len() + READ, 0);
         }
-        if self.offset - self.acked >= RENDERED_EVERY {
+        if self.offset - self.acked >= ACK_BYTES {
             self.acknowledge()?;
         }
         Ok(())

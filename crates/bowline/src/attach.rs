@@ -122,7 +122,7 @@ fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
             Err(Failure::new(Code::Other, message, format!("`bowline restart {label}` starts it again")).into())
         }
         Outcome::Refused { why, reason } => {
-            let message = if reason.is_empty() { format!("{label} cannot be attached to") } else { reason };
+            let message = if reason.is_empty() { format!("cannot attach to {label}") } else { reason };
             let (code, hint) = match why {
                 PermanentFailure::Unknown | PermanentFailure::Gone => (Code::NotFound, LIST_SESSIONS),
                 PermanentFailure::NotAllowed => (Code::Other, MORE_SCOPE),

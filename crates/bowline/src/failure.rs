@@ -4,7 +4,7 @@ use bowline_proto::problem;
 use std::fmt;
 use std::process::ExitCode;
 
-use bowline_client::remote::{CallError, GatewayError, InvalidAddress};
+use bowline_client::remote::{ApiError, GatewayError, InvalidAddress};
 use bowline_gateway::auth::AuthError;
 use bowline_host::control::ControlError;
 use bowline_host::home::HomeError;
@@ -24,10 +24,10 @@ pub(crate) const TRUST_CERTIFICATE: &str = "the certificate must be valid for th
 /// For a missing token, or one that the server does not accept.
 pub(crate) const GET_TOKEN: &str =
     "set BOWLINE_TOKEN; `bowline token create --name laptop --scope write` on the server prints a token";
-/// For a token whose scope is too small.
+/// For a token whose scope is not sufficient.
 pub(crate) const MORE_SCOPE: &str = "this token does not allow that; `bowline token create --name laptop --scope write` \
      on the server prints one that does";
-/// For a token whose scope is too small for tokens and logins.
+/// For a token whose scope is not sufficient for tokens and logins.
 const ADMIN_SCOPE: &str = "tokens and logins need a token with `--scope admin`; \
      `bowline token create --name admin --scope admin` on the server prints one";
 
@@ -43,7 +43,7 @@ pub(crate) enum Code {
     /// No such session or token.
     NotFound = 3,
     NameTaken = 4,
-    /// The program, the directory or the disk space does not allow a start.
+    /// The session cannot start: its program, its directory or the disk space.
     CannotStart = 5,
     /// The session process or the server does not answer.
     Unreachable = 6,
@@ -117,7 +117,7 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
         let other = (Code::CannotStart, matches!(error, StartError::Home(_)).then_some(SET_STATE_DIR));
         return Some(advise_on_start(error.code()).unwrap_or(other));
     }
-    if let Some(error) = error.downcast_ref::<CallError>() {
+    if let Some(error) = error.downcast_ref::<ApiError>() {
         return Some(advise_on_call(error));
     }
     if error.is::<InvalidAddress>() {
@@ -170,12 +170,12 @@ pub(crate) fn problem_code(error: &anyhow::Error) -> Option<problem::Code> {
     error.chain().find_map(|cause| match cause.downcast_ref::<ControlError>() {
         Some(ControlError::Refused { code, .. }) => Some(*code),
         Some(ControlError::Unreachable(_) | ControlError::TimedOut | ControlError::Unexpected) => None,
-        None => cause.downcast_ref::<CallError>()?.code(),
+        None => cause.downcast_ref::<ApiError>()?.code(),
     })
 }
 
 /// Converts the error of a call that needs the scope `admin`, with a hint about it.
-pub(crate) fn explain_admin_call(error: CallError) -> anyhow::Error {
+pub(crate) fn explain_admin_call(error: ApiError) -> anyhow::Error {
     match error.code() {
         Some(problem::Code::NotAllowed) => Failure::new(Code::Other, error.to_string(), ADMIN_SCOPE).into(),
         _ => error.into(),
@@ -201,14 +201,14 @@ fn advise_on_start(code: problem::Code) -> Option<Advice> {
 }
 
 /// The exit code and hint for a failed call to a gateway.
-fn advise_on_call(error: &CallError) -> Advice {
+fn advise_on_call(error: &ApiError) -> Advice {
     match error {
-        CallError::Unreachable { .. } => {
+        ApiError::Unreachable { .. } => {
             (Code::Unreachable, Some("check the URL, and that `bowline serve` is running there"))
         }
-        CallError::Untrusted { .. } => (Code::Unreachable, Some(TRUST_CERTIFICATE)),
-        CallError::NotBowline { .. } => (Code::Other, Some("check the URL, its path, and any proxy in between")),
-        CallError::Refused { code, .. } => match *code {
+        ApiError::Untrusted { .. } => (Code::Unreachable, Some(TRUST_CERTIFICATE)),
+        ApiError::NotBowline { .. } => (Code::Other, Some("check the URL, its path, and any proxy in between")),
+        ApiError::Refused { code, .. } => match *code {
             problem::Code::UnknownSession | problem::Code::SessionGone => (Code::NotFound, Some(LIST_SESSIONS)),
             problem::Code::NotAuthenticated => (Code::Other, Some(GET_TOKEN)),
             problem::Code::NotAllowed => (Code::Other, Some(MORE_SCOPE)),

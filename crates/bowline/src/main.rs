@@ -45,7 +45,7 @@ use crate::failure::{Code, Failure};
 const BROKEN_PIPE: u8 = 128 + 13;
 
 fn main() -> ExitCode {
-    // Started by `new` and `restart`, with the command on a pipe; the id in the arguments is only for `ps`. This skips clap,
+    // Started by `new` and `restart`, with the start request on a pipe; the id in the arguments is only for `ps`. This skips clap,
     // because its memory would stay allocated in every session process.
     if std::env::args_os().nth(1).is_some_and(|verb| verb == "session-process") {
         return bowline_session::process::run();

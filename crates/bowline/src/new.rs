@@ -24,7 +24,7 @@ pub(crate) fn run(verb: args::New, host: &dyn Host, config: &Config) -> anyhow::
     attach::attach_started(host, &started, config)
 }
 
-/// Prints the id of a new session, or all about it as JSON.
+/// Prints the id of a new session, or its description as JSON.
 pub(crate) fn report(started: &Session, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         println!("{}", serde_json::to_string(started)?);
@@ -63,7 +63,7 @@ pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
             env,
             size: verb.size.or_else(terminal_size).unwrap_or_default(),
             log_size: verb.log_size.unwrap_or(config.log_size),
-            history: verb.scrollback.unwrap_or(config.scrollback),
+            scrollback: verb.scrollback.unwrap_or(config.scrollback),
         }),
     })
 }

@@ -56,7 +56,7 @@ fn r55_errors_about_tokens_say_what_is_wrong() {
     let world = World::new();
     for (args, expected) in [
         (&["token", "create", "--name", "x", "--scope", "root"][..], "read, write or admin"),
-        (&["token", "create", "--name", "a b", "--scope", "read"], "a name is"),
+        (&["token", "create", "--name", "a b", "--scope", "read"], "a name must have"),
         (&["token", "create", "--name", "x", "--scope", "read", "--ttl", "0s"], "at least one second"),
         (&["login-link", "--url", "box.example"], "http://"),
     ] {

@@ -423,7 +423,8 @@ fn r48_tokens_and_login_links_with_server_belong_to_the_server() {
         assert!(expect_failure(phone.run(args), 1).contains("--scope admin"), "{args:?}");
     }
     assert!(
-        expect_failure(admin.run(&["token", "create", "--name", "a b", "--scope", "read"]), 2).contains("a name is")
+        expect_failure(admin.run(&["token", "create", "--name", "a b", "--scope", "read"]), 2)
+            .contains("a name must have")
     );
 
     let link = admin.ok(&["login-link"]);

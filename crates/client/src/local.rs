@@ -18,10 +18,10 @@ use crate::transport::{Dialer, Transport};
 use crate::unix::UnixTransport;
 
 /// How long a session process may take to exit after it has closed its connections.
-const ENDING: Duration = Duration::from_millis(200);
+const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How long a session may take to send its screen; the viewer blocks meanwhile.
-const SCREEN: Duration = Duration::from_millis(500);
+const SCREEN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Dials one session on this machine.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ impl LocalDialer {
     }
 
     fn screen(&self) -> Option<Value> {
-        Control::screen(&self.dir, ScreenFormat::Json, 0, SCREEN).ok()
+        Control::screen(&self.dir, ScreenFormat::Json, 0, SCREEN_TIMEOUT).ok()
     }
 }
 
@@ -59,7 +59,7 @@ impl Dialer for LocalDialer {
 
     /// A session process that ends closes its connections first and releases its lock last, a moment later.
     fn has_ended(&mut self) -> bool {
-        let until = Instant::now() + ENDING;
+        let until = Instant::now() + EXIT_TIMEOUT;
         loop {
             match registry::try_read(self.dir.clone()) {
                 Ok(Some(entry)) if entry.info.state == State::Running => {}
@@ -69,7 +69,7 @@ impl Dialer for LocalDialer {
             if Instant::now() >= until {
                 return false;
             }
-            std::thread::sleep(ENDING / 20);
+            std::thread::sleep(EXIT_TIMEOUT / 20);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Paints the session's screen into a window of another size: the part around the cursor that fits.
 //!
 //! Output made for one width cannot be replayed at another: lines wrap elsewhere, and cursor positions are wrong. So
-//! while another viewer's size rules, the whole screen is fetched as cells, cropped or padded, and painted with
+//! while another viewer owns the size, the whole screen is fetched as cells, cropped or padded, and painted with
 //! absolute positions above a status line. Nothing scrolls, so nothing enters the terminal's own scrollback.
 
 use std::fmt::Write;

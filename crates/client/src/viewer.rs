@@ -49,7 +49,7 @@ pub(crate) struct Viewer<'a> {
     pub(crate) signals: Signals,
     /// A snapshot has been painted.
     pub(crate) painted: bool,
-    /// Set while another viewer's size rules and differs from the window's.
+    /// Set while another viewer owns the size and it differs from the window's.
     pub(crate) mirror: Option<Mirror>,
     /// The session has ended, and the current dial only fetches its exit status.
     pub(crate) awaiting_exit: bool,
@@ -302,7 +302,7 @@ impl<'a> Viewer<'a> {
         let mut closed = None;
         while connection.transport.has_room() && closed.is_none() {
             match self.link.poll_transmit(now) {
-                // The link received nonsense, or nothing for too long: the next connection resumes.
+                // The link received an invalid message, or nothing for too long: the next connection resumes.
                 Some(ClientTransmit::Close { .. }) => closed = Some(ConnectionEnd::Failed),
                 Some(transmit) => connection.transport.send(&transmit),
                 None => break,

@@ -281,7 +281,7 @@ fn read_ended(dir: &SessionDir, refused: &io::Error) -> Result<Entry, Problem> {
     let entry = registry::try_read(dir.clone()).map_err(|error| unreachable(error.to_string()))?;
     let entry = entry.ok_or_else(|| Problem::new(Code::SessionGone, "the session was forgotten"))?;
     if entry.info.state == SessionState::Running {
-        return Err(unreachable(format!("the session process cannot be reached: {refused}")));
+        return Err(unreachable(format!("cannot reach the session process: {refused}")));
     }
     Ok(entry)
 }

@@ -4,7 +4,7 @@ use bowline_proto::problem::Code;
 use std::io;
 use std::time::Duration;
 
-use bowline_host::control::{self, ControlError, STATUS_DEADLINE};
+use bowline_host::control::{self, ControlError, STATUS_TIMEOUT};
 use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
 use bowline_proto::control::{Reply, Request};
@@ -103,7 +103,7 @@ pub(crate) fn wrong_machine(entry: &Entry) -> Problem {
 
 /// Describes a session by its process, or by its files if the process does not answer in time.
 pub(crate) async fn describe(entry: Entry) -> SessionInfo {
-    describe_within(entry, STATUS_DEADLINE).await
+    describe_within(entry, STATUS_TIMEOUT).await
 }
 
 /// Like [`describe`], with a timeout for the process.

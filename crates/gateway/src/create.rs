@@ -159,7 +159,7 @@ async fn spec(app: &App, request: NewTerminal) -> Result<Spec, Problem> {
             env,
             size: size.unwrap_or_default(),
             log_size: request.log_size.unwrap_or(defaults.log_size),
-            history: request.scrollback.unwrap_or(defaults.history),
+            scrollback: request.scrollback.unwrap_or(defaults.scrollback),
         }),
     })
 }

@@ -76,7 +76,7 @@ pub struct SessionDefaults {
     /// Bytes of output that the log retains.
     pub log_size: u64,
     /// Lines of scrollback above the screen.
-    pub history: u32,
+    pub scrollback: u32,
     /// How long, and up to which total size, ended sessions are kept.
     pub retention: Retention,
 }

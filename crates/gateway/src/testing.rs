@@ -25,7 +25,7 @@ pub(crate) fn home(temp: &Path) -> Home {
 /// A gateway's state, after `change` has adjusted the settings. It cannot start sessions.
 pub(crate) fn app(temp: &Path, change: impl FnOnce(&mut Settings)) -> App {
     let retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
-    let sessions = SessionDefaults { shell: None, log_size: 1 << 20, history: 0, retention };
+    let sessions = SessionDefaults { shell: None, log_size: 1 << 20, scrollback: 0, retention };
     let mut settings = Settings::new(([127, 0, 0, 1], 7433).into(), sessions, Launcher::new("/nonexistent"));
     change(&mut settings);
     let home = home(temp);

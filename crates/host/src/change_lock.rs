@@ -9,11 +9,11 @@ use crate::home::Home;
 use crate::lock::Lock;
 
 /// How long to wait for another process that holds the lock.
-const WITHIN: Duration = Duration::from_secs(15);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeLockError {
-    #[error("{0} is in use by another start or rename; try again")]
+    #[error("{0} is locked by another start or rename; try again")]
     Busy(String),
     #[error("cannot use {path}: {source}")]
     Io { path: std::path::PathBuf, source: io::Error },
@@ -32,7 +32,7 @@ pub(crate) fn lock_session(home: &Home, id: &SessionId) -> Result<Lock, ChangeLo
 
 fn lock(home: &Home, key: &str) -> Result<Lock, ChangeLockError> {
     let path = home.names_lock();
-    match Lock::wait_for_key(&path, key, WITHIN) {
+    match Lock::wait_for_key(&path, key, LOCK_TIMEOUT) {
         Ok(Some(lock)) => Ok(lock),
         Ok(None) => Err(ChangeLockError::Busy(key.to_owned())),
         Err(source) => Err(ChangeLockError::Io { path, source }),

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::home::SessionDir;
 
 /// How long a list waits for the status of one session, so that a hung process does not hang `ls`.
-pub const STATUS_DEADLINE: Duration = Duration::from_millis(250);
+pub const STATUS_TIMEOUT: Duration = Duration::from_millis(250);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {

@@ -24,7 +24,7 @@ pub fn write_durable(path: &Path, content: &[u8]) -> io::Result<()> {
     path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
-/// Like [`write_whole`], for a file that several processes may write at once: the last one wins, whole.
+/// Like [`write_whole`], for a file that several processes may write at once: the last write wins.
 pub fn write_shared(path: &Path, content: &[u8]) -> io::Result<()> {
     static WRITES: AtomicU64 = AtomicU64::new(0);
     let count = WRITES.fetch_add(1, Ordering::Relaxed);

@@ -55,7 +55,7 @@ impl Launcher {
         self.scopes.then(|| Launcher { scopes: false, ..self.clone() })
     }
 
-    /// Spawns a session process, which reads its order from one pipe and writes its reports to another.
+    /// Spawns a session process, which reads its start request from one pipe and writes its reports to another.
     pub(crate) fn spawn(&self, id: &SessionId) -> io::Result<Child> {
         self.command(id).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
     }

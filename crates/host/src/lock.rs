@@ -23,12 +23,12 @@ const RETRY_EVERY: Duration = Duration::from_millis(5);
 pub struct Lock(File);
 
 impl Lock {
-    /// Takes the lock; `None` if it is held elsewhere.
+    /// Takes the lock; `None` if it is already held.
     pub fn take(path: &Path) -> io::Result<Option<Lock>> {
         Lock::set(path, &whole_file(libc::F_WRLCK))
     }
 
-    /// Takes the lock; `None` if it is not free within this time, because its holder may be stopped or hang.
+    /// Takes the lock; `None` if it is held for all of this time; its holder may be stopped or hang.
     pub fn wait(path: &Path, within: Duration) -> io::Result<Option<Lock>> {
         Lock::retry(path, &whole_file(libc::F_WRLCK), within)
     }

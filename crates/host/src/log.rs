@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_name_every_outcome() {
+    fn a_read_reports_each_outcome() {
         let (_dir, _path, log) = temp_log(MIN_SIZE);
         let mut buf = [0; 8];
         assert_eq!(log.read(0, &mut buf).unwrap(), ReadOutcome::CaughtUp);

@@ -54,7 +54,8 @@ pub struct TerminalMeta {
     /// Bytes of output that the log keeps.
     pub log_size: u64,
     /// Lines of scrollback that the screen keeps.
-    pub history: u32,
+    #[serde(rename = "history")]
+    pub scrollback: u32,
 }
 
 impl Meta {

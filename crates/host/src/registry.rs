@@ -7,7 +7,7 @@ use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::session::{Kind, SessionInfo, State, TerminalInfo};
 
 use crate::archive;
-use crate::control::{Control, STATUS_DEADLINE};
+use crate::control::{Control, STATUS_TIMEOUT};
 use crate::home::{Home, SessionDir};
 use crate::lock::Lock;
 use crate::log::Log;
@@ -38,11 +38,11 @@ pub enum RegistryError {
 }
 
 /// Lists all sessions, oldest first. Running ones are queried for what their files do not tell, such as the number of
-/// viewers; one that does not answer within [`STATUS_DEADLINE`] is described from its files.
+/// viewers; one that does not answer within [`STATUS_TIMEOUT`] is described from its files.
 pub fn list(home: &Home) -> Result<Vec<Entry>, RegistryError> {
     let mut entries = list_files(home)?;
     for entry in entries.iter_mut().filter(|entry| entry.is_local && entry.info.state == State::Running) {
-        if let Ok(info) = Control::status(&entry.dir, STATUS_DEADLINE) {
+        if let Ok(info) = Control::status(&entry.dir, STATUS_TIMEOUT) {
             entry.info = info;
         }
     }

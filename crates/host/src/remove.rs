@@ -287,7 +287,7 @@ mod tests {
                 env: Vec::new(),
                 size,
                 log_size: 1 << 20,
-                history: 0,
+                scrollback: 0,
             }),
         };
         meta.write(&dir.meta()).unwrap();

@@ -14,7 +14,7 @@ use crate::meta::Meta;
 use crate::registry::{self, Entry, RegistryError};
 
 /// How long the session process may take to write its new name.
-const DEADLINE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 pub enum RenameError {
@@ -51,7 +51,7 @@ pub fn rename(home: &Home, entry: &Entry, name: &SessionName, detached_ttl: Opti
     }
     if entry.info.state == State::Running {
         let request = Request::Set { name: Some(name.clone()), detached_ttl };
-        return match Control::connect(&entry.dir)?.request(&request, DEADLINE)? {
+        return match Control::connect(&entry.dir)?.request(&request, TIMEOUT)? {
             Reply::Done => Ok(()),
             _ => Err(ControlError::Unexpected.into()),
         };

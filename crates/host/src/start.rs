@@ -1,6 +1,6 @@
 //! Starts and restarts sessions: runs a detached session process, and waits until it is ready or has failed.
 //!
-//! The order is sent over a pipe, never in the arguments; the reports arrive over another.
+//! The start request is sent over a pipe, never in the arguments; the reports arrive over another.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -27,9 +27,9 @@ use crate::starting::{Report, StartingProcess};
 use crate::timestamp::timestamp;
 
 /// Lines of scrollback unless configured. The emulator allocates a thousand at a time, about 2 MB at 80 columns.
-pub const DEFAULT_HISTORY: u32 = 1000;
+pub const DEFAULT_SCROLLBACK: u32 = 1000;
 /// The most lines of scrollback; at 200 columns they take about 480 MB.
-pub const MAX_HISTORY: u32 = 100_000;
+pub const MAX_SCROLLBACK: u32 = 100_000;
 /// The longest time without a viewer, in seconds: ten years.
 pub const MAX_TTL: u64 = 10 * 366 * 24 * 3600;
 
@@ -86,7 +86,7 @@ pub struct TerminalSpec {
     /// Bytes of output that the log keeps.
     pub log_size: u64,
     /// Lines of scrollback.
-    pub history: u32,
+    pub scrollback: u32,
 }
 
 /// The result of [`start`].
@@ -108,7 +108,9 @@ pub enum StartError {
     #[error("a session called {name} ({id}) is already running {command:?} in {cwd:?}")]
     NameTaken { name: SessionName, id: SessionId, command: String, cwd: String },
     /// The session is of a kind added by a newer version.
-    #[error("this version of bowline cannot run a session of this kind; use the version that made it, or a newer one")]
+    #[error(
+        "this version of bowline cannot run a session of this kind; use the version that created it, or a newer one"
+    )]
     Kind,
     /// A setting is out of range.
     #[error("{0}")]
@@ -154,7 +156,7 @@ impl StartError {
     }
 }
 
-/// The order that a session process reads from its pipe.
+/// The request that a session process reads from its pipe.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StartRequest {
     /// The state directory.
@@ -188,7 +190,7 @@ pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention
     }
     let dir = home.session(&meta.id);
     // End the old session only when everything for the new one is ready, and remove its files only when the new one
-    // runs. So a mistake in the spec leaves the old session running, and any other failure leaves its screen and log.
+    // runs. So an invalid spec leaves the old session running, and any other failure leaves its screen and log.
     let make_room = || replaced.as_ref().map_or(Ok(()), |old| remove::end(old, remove::DEFAULT_GRACE, true));
     run(home, launcher, meta, false, &make_room)?;
     if let Some(old) = replaced
@@ -258,8 +260,8 @@ fn check_limits(spec: &Spec) -> Result<(), StartError> {
         let (min, max, bytes) = (log::MIN_SIZE >> 10, log::MAX_SIZE >> 30, terminal.log_size);
         return Err(StartError::Limit(format!("the log size must be {min} KiB to {max} GiB, not {bytes} bytes")));
     }
-    if terminal.history > MAX_HISTORY {
-        return Err(StartError::Limit(format!("the scrollback must be at most {MAX_HISTORY} lines")));
+    if terminal.scrollback > MAX_SCROLLBACK {
+        return Err(StartError::Limit(format!("the scrollback must be at most {MAX_SCROLLBACK} lines")));
     }
     if spec.detached_ttl > MAX_TTL {
         return Err(StartError::Limit("the detached TTL must be at most ten years; 0 means no limit".into()));
@@ -270,7 +272,7 @@ fn check_limits(spec: &Spec) -> Result<(), StartError> {
 fn meta(spec: Spec) -> io::Result<Meta> {
     let mut random = [0; 12];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    let BodySpec::Terminal(TerminalSpec { argv, env, size, log_size, history }) = spec.body;
+    let BodySpec::Terminal(TerminalSpec { argv, env, size, log_size, scrollback }) = spec.body;
     let (argv, arg0) = if argv.is_empty() { login_shell(&env) } else { (argv, None) };
     let terminal = TerminalMeta {
         argv: argv.into_iter().map(OsText::from).collect(),
@@ -278,7 +280,7 @@ fn meta(spec: Spec) -> io::Result<Meta> {
         env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         size,
         log_size,
-        history,
+        scrollback,
     };
     Ok(Meta {
         id: spec.id.unwrap_or_else(|| SessionId::from_random(random)),
@@ -313,22 +315,22 @@ fn run(
     make_room: &dyn Fn() -> Result<(), EndError>,
 ) -> Result<(), StartError> {
     let id = meta.id.clone();
-    let order = StartRequest {
+    let request = StartRequest {
         state: home.state().as_os_str().to_owned().into(),
         runtime: home.runtime().as_os_str().to_owned().into(),
         meta,
         restart,
     };
-    let mut order = serde_json::to_vec(&order).map_err(|error| StartError::Process(error.into()))?;
-    order.push(b'\n');
-    let result = match (run_once(launcher, &id, &order, make_room), launcher.without_scopes()) {
+    let mut request = serde_json::to_vec(&request).map_err(|error| StartError::Process(error.into()))?;
+    request.push(b'\n');
+    let result = match (run_once(launcher, &id, &request, make_room), launcher.without_scopes()) {
         (Err(StartError::Process(error)), Some(plain)) => {
             tracing::warn!(
                 %error, session = %id,
-                "no systemd scope for a session, so stopping this service may end it; \
+                "cannot create a systemd scope for the session, so stopping this service may end it; \
                  check that `systemd-run --user --scope true` succeeds"
             );
-            run_once(&plain, &id, &order, make_room)
+            run_once(&plain, &id, &request, make_room)
         }
         (result, _) => result,
     };
@@ -342,11 +344,11 @@ fn run(
 fn run_once(
     launcher: &Launcher,
     id: &SessionId,
-    order: &[u8],
+    request: &[u8],
     make_room: &dyn Fn() -> Result<(), EndError>,
 ) -> Result<(), StartError> {
     let mut process = StartingProcess::spawn(launcher, id).map_err(StartError::Process)?;
-    match exchange(&mut process, order, make_room) {
+    match exchange(&mut process, request, make_room) {
         Ok(Report::Ready) => {
             process.detach();
             Ok(())
@@ -374,13 +376,13 @@ fn run_once(
     }
 }
 
-/// Sends the order to a session process, and returns its final report.
+/// Sends the start request to a session process, and returns its final report.
 fn exchange(
     process: &mut StartingProcess,
-    order: &[u8],
+    request: &[u8],
     make_room: &dyn Fn() -> Result<(), EndError>,
 ) -> Result<Report, StartError> {
-    process.send(order).map_err(StartError::Process)?;
+    process.send(request).map_err(StartError::Process)?;
     let first = process.receive().map_err(StartError::Process)?;
     let Report::Prepared = first else { return Ok(first) };
     make_room()?;
@@ -447,7 +449,7 @@ mod tests {
                 env: Vec::new(),
                 size: Size::default(),
                 log_size: log::DEFAULT_SIZE,
-                history: DEFAULT_HISTORY,
+                scrollback: DEFAULT_SCROLLBACK,
             }),
         }
     }

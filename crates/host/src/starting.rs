@@ -1,4 +1,4 @@
-//! The starter's side of a new session process: sends its order and reads its reports, each within a deadline.
+//! The starter's side of a new session process: sends the start request and reads its reports, each within a deadline.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;

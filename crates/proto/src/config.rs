@@ -46,21 +46,21 @@ pub const VIEWERS: usize = 1024;
 /// Changes of size that are remembered. Past that, the oldest is dropped, and the log counts as trimmed up to it.
 pub const RESIZES: usize = 4096;
 /// Invalid messages tolerated on a connection, each answered with an `error`; one more is closed with 4400.
-pub const MISTAKES: u32 = 16;
+pub const MAX_INVALID_MESSAGES: u32 = 16;
 /// Notices (notifications, links, command answers) queued for a viewer. Past that, the oldest is dropped, and an
 /// `error` says how many were.
 pub const NOTICES: usize = 64;
 /// Unanswered commands on a connection; another one is rejected with `too_many`.
 pub const COMMANDS: usize = 64;
-/// The longest text message, in bytes; a longer one gets `error too_large` and counts as a mistake.
+/// The longest text message, in bytes; a longer one gets `error too_large` and counts as invalid.
 pub const TEXT: usize = 128 << 10;
-/// The longest command id, in bytes; a longer one is a mistake on an attach, and `bad_request` elsewhere.
+/// The longest command id, in bytes; a longer one is an invalid message on an attach, and `bad_request` elsewhere.
 pub const COMMAND_ID: usize = 64;
 
 /// A viewer acknowledges output when it has rendered this many more bytes...
-pub const RENDERED_EVERY: u64 = 16 << 10;
+pub const ACK_BYTES: u64 = 16 << 10;
 /// ...or this long after rendering output that it has not acknowledged.
-pub const RENDERED_IDLE: Duration = Duration::from_millis(20);
+pub const ACK_IDLE: Duration = Duration::from_millis(20);
 /// Typed bytes that a client keeps: unacknowledged, typed offline, or unsent. Input that does not fit whole is
 /// refused.
 pub const OUTBOX: usize = 8 << 20;
@@ -76,7 +76,7 @@ pub const ATTACHED_WITHIN: Duration = Duration::from_secs(15);
 /// dropped.
 pub const UNPOLLED: usize = 64 << 20;
 /// After being attached for this long, the next failure starts again at the first backoff delay.
-pub const GOOD_AFTER: Duration = Duration::from_secs(10);
+pub const STABLE_AFTER: Duration = Duration::from_secs(10);
 /// A dial that has neither opened nor failed after this long counts as failed.
 pub const DIAL_WITHIN: Duration = Duration::from_secs(15);
 /// The longest wait accepted from `Retry-After` or `retry_after`; a longer one is shortened to this.
@@ -153,7 +153,7 @@ pub struct ClientConfig {
     pub grant: Option<Grant>,
     /// See [`OUTBOX`].
     pub outbox: usize,
-    /// See [`RENDERED_EVERY`].
+    /// See [`ACK_BYTES`].
     pub rendered_every: u64,
     /// See [`UNSENT_AFTER`].
     pub unsent_after: Duration,
@@ -174,7 +174,7 @@ impl ClientConfig {
             key: None,
             grant: None,
             outbox: OUTBOX,
-            rendered_every: RENDERED_EVERY,
+            rendered_every: ACK_BYTES,
             unsent_after: UNSENT_AFTER,
         }
     }

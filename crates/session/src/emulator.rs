@@ -83,7 +83,7 @@ struct Shared {
     /// How far the log is parsed.
     offset: AtomicU64,
     events: Mutex<Vec<EmulatorEvent>>,
-    /// An eventfd. Readable when `events` is not empty, or when the wait that `reader_waits` or `owner_waits`
+    /// An eventfd. Readable when `events` is not empty, or when the wait that `reader_waits` or `loop_waits`
     /// stands for is over.
     ready: OwnedFd,
 }
@@ -100,13 +100,13 @@ struct WorkQueue {
     /// The PTY reader waits until the lag is half of [`max_lag`].
     reader_waits: bool,
     /// The session loop waits until the log is parsed up to `tail`.
-    owner_waits: bool,
+    loop_waits: bool,
     flush: Option<SyncSender<()>>,
 }
 
 impl Emulator {
     /// Starts the thread at the end of `log`, with a blank screen that is saved to `file`.
-    pub fn start(log: Arc<Log>, epoch: Epoch, size: Size, history: usize, file: PathBuf) -> io::Result<Emulator> {
+    pub fn start(log: Arc<Log>, epoch: Epoch, size: Size, scrollback: usize, file: PathBuf) -> io::Result<Emulator> {
         let offset = log.end();
         let shared = Arc::new(Shared {
             log,
@@ -118,8 +118,8 @@ impl Emulator {
         });
         let mut worker = Worker {
             shared: shared.clone(),
-            screen: Screen::new(size, history),
-            history,
+            screen: Screen::new(size, scrollback),
+            scrollback,
             epoch,
             offset,
             file,
@@ -170,8 +170,8 @@ impl Emulator {
     /// `false` if it is already.
     pub fn wake_when_caught_up(&self) -> bool {
         let mut queue = lock(&self.shared.queue);
-        queue.owner_waits = self.offset() < queue.tail;
-        queue.owner_waits
+        queue.loop_waits = self.offset() < queue.tail;
+        queue.loop_waits
     }
 
     /// Takes the events since the last call, and clears [`Emulator::ready`].
@@ -209,7 +209,7 @@ impl Emulator {
 struct Worker {
     shared: Arc<Shared>,
     screen: Screen,
-    history: usize,
+    scrollback: usize,
     epoch: Epoch,
     offset: Offset,
     file: PathBuf,
@@ -317,7 +317,7 @@ impl Worker {
             let mut queue = lock(&self.shared.queue);
             let near = queue.tail.saturating_sub(offset) <= max_lag(&self.shared.log) / 2;
             let caught_up = offset >= queue.tail;
-            (near && std::mem::take(&mut queue.reader_waits)) | (caught_up && std::mem::take(&mut queue.owner_waits))
+            (near && std::mem::take(&mut queue.reader_waits)) | (caught_up && std::mem::take(&mut queue.loop_waits))
         };
         if wait_over || !events.is_empty() {
             self.deliver(events);
@@ -362,7 +362,7 @@ impl Worker {
         let completed = catch_unwind(AssertUnwindSafe(|| act(self))).is_ok();
         if !completed {
             let size = self.screen.size();
-            self.screen = Screen::new(size, self.history);
+            self.screen = Screen::new(size, self.scrollback);
         }
         completed
     }

@@ -199,7 +199,7 @@ impl Config {
             sessions: SessionDefaults {
                 shell: self.shell.clone(),
                 log_size: self.log_size,
-                history: self.scrollback,
+                scrollback: self.scrollback,
                 retention: self.retention(),
             },
             launcher,

@@ -70,7 +70,7 @@ impl Default for Config {
             detach_key: Some(Prefix::default()),
             shell: None,
             log_size: log::DEFAULT_SIZE,
-            scrollback: start::DEFAULT_HISTORY,
+            scrollback: start::DEFAULT_SCROLLBACK,
             reconnect_tries: Backoff::NATIVE.tries.map_or(Tries::Unlimited(Never::Never), Tries::Limited),
             retention: RetentionConfig::default(),
             gateway: GatewayConfig::default(),
@@ -85,12 +85,12 @@ impl Default for RetentionConfig {
 }
 
 impl Config {
-    /// Loads the configuration for a verb that depends on it. A mistake is an error.
+    /// Loads the configuration for a verb that depends on it. An invalid configuration is an error.
     pub(crate) fn load() -> anyhow::Result<Config> {
         Ok(Loaded::new(&[])?.config)
     }
 
-    /// Loads the configuration for a verb that can work without it. A mistake is a warning.
+    /// Loads the configuration for a verb that can work without it. An invalid configuration is only a warning.
     pub(crate) fn load_or_default() -> Config {
         Config::load().unwrap_or_else(|error| {
             eprintln!("{}\nContinuing with the default configuration.", crate::failure::Failure::from(error));

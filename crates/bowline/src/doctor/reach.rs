@@ -4,7 +4,7 @@ use bowline_proto::problem;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use bowline_client::remote::call::{Answer, Call, CallError};
+use bowline_client::remote::call::{Answer, ApiError, Call};
 use bowline_client::remote::{Address, Gateway};
 use bowline_gateway::running::RunningGateway;
 use bowline_host::home::Home;
@@ -88,16 +88,16 @@ fn check_health(report: &mut Report, address: &Address) -> bool {
             return true;
         }
         Err(error) => {
-            let remedy = match error.downcast_ref::<CallError>() {
-                Some(CallError::Refused { code: problem::Code::BadHost, .. }) => {
+            let remedy = match error.downcast_ref::<ApiError>() {
+                Some(ApiError::Refused { code: problem::Code::BadHost, .. }) => {
                     "start the gateway with --public-url, or let the proxy forward the Host header and add it to `hosts`"
                 }
-                Some(CallError::Untrusted { .. }) => TRUST_CERTIFICATE,
-                Some(CallError::NotBowline { status: 502..=504, .. }) => {
+                Some(ApiError::Untrusted { .. }) => TRUST_CERTIFICATE,
+                Some(ApiError::NotBowline { status: 502..=504, .. }) => {
                     "the proxy cannot reach the gateway: check that the gateway runs and that the proxy connects to its \
                      `listen` address"
                 }
-                Some(CallError::NotBowline { .. }) => {
+                Some(ApiError::NotBowline { .. }) => {
                     "another program answers: check the host, port and path of the URL"
                 }
                 _ => "check the name, the port, the firewall, and that `bowline serve` is running there",

@@ -10,7 +10,7 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 enum Grade {
     Ok,
-    /// It works, but perhaps not for long or not everywhere.
+    /// It works, but may fail later or in some setups.
     Warn,
     Fail,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bowline_client::local::LocalDialer;
 use bowline_client::transport::Dialer;
 use bowline_host::archive::{self, ArchiveError, LogFile};
-use bowline_host::control::{Control, ControlError, STATUS_DEADLINE};
+use bowline_host::control::{Control, ControlError, STATUS_TIMEOUT};
 use bowline_host::home::{Home, SessionDir};
 use bowline_host::launch::Launcher;
 use bowline_host::registry::{self, Entry, RegistryError};
@@ -27,7 +27,7 @@ use crate::failure::{Code, Failure};
 use crate::{args, new};
 
 /// How long a session process may take to reply. Generous, because its program may be flooding it.
-const DEADLINE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How often to check a watched log, in case the watch misses a change.
 const POLL_WATCHED: Duration = Duration::from_secs(1);
 /// How often to check a log that cannot be watched.
@@ -90,7 +90,7 @@ impl Host for LocalHost {
     fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<CommandAccepted> {
         let dir = self.entry(session)?.dir;
         let request = Request::Command { id: id.to_owned(), command: command.clone() };
-        let send = || Control::connect(&dir)?.request(&request, DEADLINE);
+        let send = || Control::connect(&dir)?.request(&request, TIMEOUT);
         let reply = match send() {
             Err(ControlError::TimedOut | ControlError::Unreachable(_)) => send()?,
             other => other?,
@@ -101,7 +101,7 @@ impl Host for LocalHost {
 
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String> {
         let dir = self.entry(session)?.dir;
-        let screen = match Control::screen(&dir, format, scrollback, DEADLINE) {
+        let screen = match Control::screen(&dir, format, scrollback, TIMEOUT) {
             // Its process has ended or is about to: the last screen is in the files.
             Err(ControlError::Unreachable(_)) => {
                 if scrollback > 0 {
@@ -122,7 +122,7 @@ impl Host for LocalHost {
     fn log(&self, session: &Session, _config: &Config) -> anyhow::Result<Box<dyn Log>> {
         let dir = self.entry(session)?.dir;
         let log = LogFile::open(&dir)?;
-        let in_memory = match Control::status(&dir, DEADLINE) {
+        let in_memory = match Control::status(&dir, TIMEOUT) {
             Ok(info) => info.degraded,
             Err(ControlError::TimedOut) => {
                 eprintln!("bowline: the session process does not answer; printing its log file, which may be behind");
@@ -192,7 +192,7 @@ impl LocalLog {
     /// Reads the log in the process's memory: the offset of its oldest byte, that of its end, and at most `max` bytes.
     fn read_memory(&self, from: Option<u64>, max: usize) -> Result<(u64, u64, Vec<u8>), ControlError> {
         let request = Request::Log { from, max: u32::try_from(max).unwrap_or(u32::MAX) };
-        let Reply::Log { start, end, bytes } = Control::connect(&self.dir)?.request(&request, DEADLINE)? else {
+        let Reply::Log { start, end, bytes } = Control::connect(&self.dir)?.request(&request, TIMEOUT)? else {
             return Err(ControlError::Unexpected);
         };
         Ok((start, end, control::text_to_bytes(&bytes).ok_or(ControlError::Unexpected)?))
@@ -210,7 +210,7 @@ impl Log for LocalLog {
         if !self.in_memory.get() {
             let offset = self.log.range()?.1;
             let has_grown = self.last_end.replace(Some(offset)) != Some(offset);
-            if is_final || has_grown || !Control::status(&self.dir, STATUS_DEADLINE).is_ok_and(|info| info.degraded) {
+            if is_final || has_grown || !Control::status(&self.dir, STATUS_TIMEOUT).is_ok_and(|info| info.degraded) {
                 return Ok(LogEnd { offset, is_final });
             }
             self.in_memory.set(true);

@@ -68,7 +68,7 @@ pub(crate) trait Host: Sync {
     /// Reads the current screen, or the last one of an ended session.
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String>;
     fn log(&self, session: &Session, config: &Config) -> anyhow::Result<Box<dyn Log>>;
-    /// Returns what opens connections for an attach.
+    /// Returns a dialer for the session.
     fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dialer>>;
     /// Forgets ended sessions that are past the limits.
     fn prune(&self, verb: &args::Prune, config: &Config) -> anyhow::Result<PruneOutcome>;
@@ -77,7 +77,7 @@ pub(crate) trait Host: Sync {
 /// The sessions that a prune removed, or would remove in a dry run.
 pub(crate) struct PruneOutcome {
     pub(crate) sessions: Vec<Session>,
-    /// Sessions whose damaged files no longer say what they were.
+    /// Ids of sessions whose `meta.json` was damaged.
     pub(crate) damaged: Vec<SessionId>,
     /// Disk space freed.
     pub(crate) bytes: u64,

@@ -3,7 +3,7 @@
 use bowline_proto::problem;
 use std::collections::BTreeSet;
 
-use bowline_client::remote::CallError;
+use bowline_client::remote::ApiError;
 use bowline_host::registry::RegistryError;
 use bowline_proto::ids::SessionName;
 
@@ -57,6 +57,6 @@ fn candidates(sessions: &[Session], key: &str) -> Vec<String> {
 /// Whether the error says that no session has the id or name, rather than that the lookup failed.
 fn is_unknown(error: &anyhow::Error) -> bool {
     let local = error.downcast_ref().is_some_and(|error| matches!(error, RegistryError::Unknown(_)));
-    let remote = error.downcast_ref().and_then(CallError::code) == Some(problem::Code::UnknownSession);
+    let remote = error.downcast_ref().and_then(ApiError::code) == Some(problem::Code::UnknownSession);
     local || remote
 }

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use bowline_client::remote::call::Call;
-use bowline_client::remote::{CallError, Gateway, RemoteDialer};
+use bowline_client::remote::{ApiError, Gateway, RemoteDialer};
 use bowline_client::transport::Dialer;
 use bowline_proto::backoff::Backoff;
 use bowline_proto::control::ScreenFormat;
@@ -41,17 +41,17 @@ impl RemoteHost {
     }
 
     /// Makes an idempotent call, with retries.
-    fn call_with_retry<T: DeserializeOwned>(&self, call: &Call) -> Result<T, CallError> {
+    fn call_with_retry<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ApiError> {
         retry(RETRY, || self.gateway.call(call)?.json())
     }
 }
 
 /// Repeats an idempotent call until it succeeds, fails permanently, or `backoff` gives up.
-fn retry<T>(backoff: Backoff, call: impl Fn() -> Result<T, CallError>) -> Result<T, CallError> {
+fn retry<T>(backoff: Backoff, call: impl Fn() -> Result<T, ApiError>) -> Result<T, ApiError> {
     let mut tries = 0;
     loop {
         let result = call();
-        let may_succeed_later = result.as_ref().is_err_and(CallError::is_transient);
+        let may_succeed_later = result.as_ref().is_err_and(ApiError::is_transient);
         match backoff.delay(tries, 0.0).filter(|_| may_succeed_later) {
             Some(delay) => std::thread::sleep(delay),
             None => return result,
@@ -61,8 +61,8 @@ fn retry<T>(backoff: Backoff, call: impl Fn() -> Result<T, CallError>) -> Result
 }
 
 /// Like [`retry`], but returns at once when the session's input queue is full; the caller decides how long to wait.
-fn retry_unless_full<T>(call: impl Fn() -> Result<T, CallError>) -> Result<T, CallError> {
-    let is_full = |error: &CallError| error.code() == Some(problem::Code::TooMany);
+fn retry_unless_full<T>(call: impl Fn() -> Result<T, ApiError>) -> Result<T, ApiError> {
+    let is_full = |error: &ApiError| error.code() == Some(problem::Code::TooMany);
     retry(RETRY, || match call() {
         Err(error) if is_full(&error) => Ok(Err(error)),
         result => result.map(Ok),
@@ -117,7 +117,7 @@ impl Host for RemoteHost {
     }
 
     fn forget_damaged(&self, key: &str, error: anyhow::Error) -> anyhow::Result<SessionId> {
-        let code = error.downcast_ref::<CallError>().and_then(CallError::code);
+        let code = error.downcast_ref::<ApiError>().and_then(ApiError::code);
         // The gateway reports a damaged session as unreachable. It checks again before it removes one.
         let (Some(problem::Code::Unreachable), Ok(id)) = (code, key.parse::<SessionId>()) else { return Err(error) };
         self.gateway.call(&Call::new(Method::DELETE, format!("/v1/sessions/{id}")).within(END_TIMEOUT))?;
@@ -165,7 +165,7 @@ impl Host for RemoteHost {
 fn new_session(verb: args::New) -> anyhow::Result<NewSession> {
     let text = |text: std::ffi::OsString| {
         text.into_string().map_err(|bad| {
-            let message = format!("{} is not UTF-8, and a server takes nothing else", bad.display());
+            let message = format!("{} is not UTF-8; with --server, arguments and paths must be UTF-8", bad.display());
             Failure::new(Code::Usage, message, "run bowline on that machine, without --server")
         })
     };
@@ -198,7 +198,7 @@ struct RemoteLog {
 
 impl RemoteLog {
     /// Reads bytes from `from` until `buf` is full or the log ends; returns how many.
-    fn read_range(&self, from: u64, buf: &mut [u8]) -> Result<usize, CallError> {
+    fn read_range(&self, from: u64, buf: &mut [u8]) -> Result<usize, ApiError> {
         let call = Call::get(format!("{}/log?from={from}&to={}", self.path, from + buf.len() as u64));
         let buf = RefCell::new(buf);
         retry(self.backoff, || self.gateway.call(&call)?.read(&mut buf.borrow_mut()))
@@ -241,10 +241,10 @@ impl Log for RemoteLog {
 }
 
 /// The offset of the oldest byte kept, if the error is that the requested range is not.
-fn oldest_kept(error: &CallError) -> Option<u64> {
+fn oldest_kept(error: &ApiError) -> Option<u64> {
     match error {
-        CallError::Refused { oldest, .. } => *oldest,
-        CallError::Unreachable { .. } | CallError::Untrusted { .. } | CallError::NotBowline { .. } => None,
+        ApiError::Refused { oldest, .. } => *oldest,
+        ApiError::Unreachable { .. } | ApiError::Untrusted { .. } | ApiError::NotBowline { .. } => None,
     }
 }
 

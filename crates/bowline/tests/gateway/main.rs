@@ -1,6 +1,6 @@
 //! Tests of the gateway: the real binary on a free port, with a client that implements the protocol independently.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
 mod api;
 mod chaos;

@@ -137,7 +137,7 @@ fn r55_errors_say_what_failed_and_what_to_do() {
         (&["new", "-d", "--cwd", "/no/such/place"], 5, "/no/such/place: no such directory"),
         (&["new", "-d", "--cwd", "/etc/passwd"], 5, "/etc/passwd: not a directory"),
         (&["new", "-d", "--", "/etc/passwd"], 5, "/etc/passwd: not executable"),
-        (&["new", "-d", "--name", "../etc"], 2, "starts with a letter or digit"),
+        (&["new", "-d", "--name", "../etc"], 2, "start with a letter or digit"),
         (&["new", "--nmae", "x", "--", "ls"], 2, "--name"),
         (&["new", "-d", "--size", "1x1"], 2, "columns"),
         (&["new", "-d", "--log-size", "1K"], 2, "the log size must be 256 KiB"),

@@ -1,6 +1,6 @@
 //! Tests of the real binary, with real processes, PTYs and sockets. Each test has its own state directory.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
 mod crowd;
 mod ending;

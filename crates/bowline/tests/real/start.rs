@@ -172,7 +172,7 @@ fn spec(world: &World, name: &str) -> Spec {
             env: Vec::new(),
             size: Size::default(),
             log_size: log::DEFAULT_SIZE,
-            history: start::DEFAULT_HISTORY,
+            scrollback: start::DEFAULT_SCROLLBACK,
         }),
     }
 }

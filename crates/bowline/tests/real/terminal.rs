@@ -77,8 +77,8 @@ fn r23_a_resize_is_recorded_after_the_output_before_it() {
     viewer.until_output(&"0".repeat(60));
     let resized = wait_until("the resize is recorded", || {
         let events = std::fs::read_to_string(world.dir(&id).events()).unwrap();
-        let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone());
-        events.filter(|event| event["type"] == "resized" && event["size"]["cols"] == 40).last()
+        let mut events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone());
+        events.rfind(|event| event["type"] == "resized" && event["size"]["cols"] == 40)
     });
     assert_eq!(resized["offset"], viewer.offset);
 }

@@ -18,7 +18,7 @@ const MAX_ANSWER: u64 = 64 << 20;
 const MAX_PROBLEM: u64 = 64 << 10;
 
 #[derive(Debug, thiserror::Error)]
-pub enum CallError {
+pub enum ApiError {
     /// No response arrived, or only a part of one. The gateway may have handled the request.
     #[error("cannot reach {address}: {why}")]
     Unreachable { address: String, why: String },
@@ -37,22 +37,22 @@ pub enum CallError {
     NotBowline { address: String, status: u16 },
 }
 
-impl CallError {
+impl ApiError {
     /// Whether the same request may succeed a moment later.
     pub fn is_transient(&self) -> bool {
         match self {
-            CallError::Unreachable { .. } => true,
-            CallError::Refused { code, .. } => matches!(code, Code::Unreachable | Code::TooMany),
-            CallError::Untrusted { .. } => false,
-            CallError::NotBowline { status, .. } => matches!(status, 408 | 425 | 429 | 502..=504),
+            ApiError::Unreachable { .. } => true,
+            ApiError::Refused { code, .. } => matches!(code, Code::Unreachable | Code::TooMany),
+            ApiError::Untrusted { .. } => false,
+            ApiError::NotBowline { status, .. } => matches!(status, 408 | 425 | 429 | 502..=504),
         }
     }
 
     /// The problem code, if the gateway itself refused the request.
     pub fn code(&self) -> Option<Code> {
         match self {
-            CallError::Refused { code, .. } => Some(*code),
-            CallError::Unreachable { .. } | CallError::Untrusted { .. } | CallError::NotBowline { .. } => None,
+            ApiError::Refused { code, .. } => Some(*code),
+            ApiError::Unreachable { .. } | ApiError::Untrusted { .. } | ApiError::NotBowline { .. } => None,
         }
     }
 }
@@ -117,7 +117,7 @@ impl Problem {
 
 impl Gateway {
     /// Sends a request, and waits for the start of the response. An error status is an error.
-    pub fn call(&self, call: &Call) -> Result<Answer, CallError> {
+    pub fn call(&self, call: &Call) -> Result<Answer, ApiError> {
         let unreachable = |error: ureq::Error| self.unreachable(&error);
         let mut request = Request::builder()
             .method(&call.method)
@@ -143,11 +143,11 @@ impl Gateway {
         if parts.status.is_success() { Ok(answer) } else { Err(answer.into_refusal()) }
     }
 
-    fn unreachable(&self, error: &ureq::Error) -> CallError {
+    fn unreachable(&self, error: &ureq::Error) -> ApiError {
         let (address, why) = (self.address.to_string(), describe(error));
         match tls_error(error) {
-            Some(rustls::Error::InvalidCertificate(_)) => CallError::Untrusted { address, why },
-            _ => CallError::Unreachable { address, why },
+            Some(rustls::Error::InvalidCertificate(_)) => ApiError::Untrusted { address, why },
+            _ => ApiError::Unreachable { address, why },
         }
     }
 }
@@ -182,23 +182,23 @@ impl Answer {
     }
 
     /// Reads the whole body and parses it as JSON.
-    pub fn json<T: DeserializeOwned>(self) -> Result<T, CallError> {
+    pub fn json<T: DeserializeOwned>(self) -> Result<T, ApiError> {
         let (address, status) = (self.address.clone(), self.status);
-        serde_json::from_slice(&self.bytes()?).map_err(|_| CallError::NotBowline { address, status })
+        serde_json::from_slice(&self.bytes()?).map_err(|_| ApiError::NotBowline { address, status })
     }
 
     /// Reads the whole body.
-    pub fn bytes(self) -> Result<Vec<u8>, CallError> {
+    pub fn bytes(self) -> Result<Vec<u8>, ApiError> {
         let address = self.address.clone();
         let mut bytes = Vec::new();
         match self.reader().take(MAX_ANSWER).read_to_end(&mut bytes) {
             Ok(_) => Ok(bytes),
-            Err(error) => Err(CallError::Unreachable { address, why: error.to_string() }),
+            Err(error) => Err(ApiError::Unreachable { address, why: error.to_string() }),
         }
     }
 
     /// Reads the start of the body into `buf`. If the connection breaks, returns what arrived before.
-    pub fn read(self, buf: &mut [u8]) -> Result<usize, CallError> {
+    pub fn read(self, buf: &mut [u8]) -> Result<usize, ApiError> {
         let address = self.address.clone();
         let (mut body, mut read) = (self.reader(), 0);
         while read < buf.len() {
@@ -207,7 +207,7 @@ impl Answer {
                 Ok(n) => read += n,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) if read > 0 => break,
-                Err(error) => return Err(CallError::Unreachable { address, why: error.to_string() }),
+                Err(error) => return Err(ApiError::Unreachable { address, why: error.to_string() }),
             }
         }
         Ok(read)
@@ -218,11 +218,11 @@ impl Answer {
         self.body.into_with_config().limit(u64::MAX).reader()
     }
 
-    fn into_refusal(self) -> CallError {
+    fn into_refusal(self) -> ApiError {
         let (address, status) = (self.address.clone(), self.status);
         // Only this header marks an error as the gateway's own. (A success is recognised by the shape of its body.)
         let Some(name) = self.header("Bowline-Code").map(str::to_owned) else {
-            return CallError::NotBowline { address, status };
+            return ApiError::NotBowline { address, status };
         };
         let mut body = Vec::new();
         let read = self.reader().take(MAX_PROBLEM).read_to_end(&mut body);
@@ -230,7 +230,7 @@ impl Answer {
         let oldest = problem.as_ref().and_then(|problem| problem.retained).map(|retained| retained.from);
         let message = problem.and_then(Problem::message);
         let detail = message.unwrap_or_else(|| format!("the server refused the request: {name}"));
-        CallError::Refused { code: Code::from_name(&name), detail, oldest }
+        ApiError::Refused { code: Code::from_name(&name), detail, oldest }
     }
 }
 

@@ -16,9 +16,9 @@ use super::websocket::WebSocketTransport;
 use crate::transport::{Dialer, Transport};
 
 /// How long fetching a screen may take. It runs on a thread, so keys are not delayed.
-const SCREEN: Duration = Duration::from_secs(5);
+const SCREEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the viewer waits for the last screen after the program has ended.
-const LAST_SCREEN: Duration = Duration::from_secs(2);
+const LAST_SCREEN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Dials one session through a gateway.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Dialer for RemoteDialer {
     }
 
     fn request_screen(&mut self) {
-        self.pending = self.fetch(SCREEN);
+        self.pending = self.fetch(SCREEN_TIMEOUT);
     }
 
     fn take_screen(&mut self) -> Option<Option<Value>> {
@@ -67,6 +67,6 @@ impl Dialer for RemoteDialer {
     }
 
     fn last_screen(&mut self) -> Option<Value> {
-        self.fetch(LAST_SCREEN)?.recv_timeout(LAST_SCREEN).ok().flatten()
+        self.fetch(LAST_SCREEN_TIMEOUT)?.recv_timeout(LAST_SCREEN_TIMEOUT).ok().flatten()
     }
 }

@@ -14,9 +14,9 @@ use super::trust::TrustedRoots;
 /// The limit for name resolution, and for connecting.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// How long a response may take to start. Ending a session takes at least its grace period.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a response body may stall.
-const STALL: Duration = Duration::from_secs(30);
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A gateway. Clones are cheap and share a connection pool.
 #[derive(Clone)]
@@ -63,8 +63,8 @@ impl Gateway {
             .user_agent(concat!("bowline/", env!("CARGO_PKG_VERSION")))
             .timeout_resolve(Some(CONNECT_WITHIN))
             .timeout_connect(Some(CONNECT_WITHIN))
-            .timeout_recv_response(Some(ANSWER_WITHIN))
-            .timeout_per_read(Some(STALL));
+            .timeout_recv_response(Some(RESPONSE_TIMEOUT))
+            .timeout_per_read(Some(STALL_TIMEOUT));
         let mut tls = None;
         if let Some(trust) = trust {
             tls = Some(trust.rustls()?);

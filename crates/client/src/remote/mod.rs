@@ -16,6 +16,6 @@ pub mod websocket;
 mod wire;
 
 pub use address::{Address, InvalidAddress};
-pub use call::{Answer, CallError};
+pub use call::{Answer, ApiError};
 pub use dial::RemoteDialer;
 pub use gateway::{Gateway, GatewayError};

@@ -19,14 +19,14 @@ use tungstenite::handshake::server::{Request, Response};
 use tungstenite::protocol::CloseFrame;
 use tungstenite::{Message, WebSocket};
 
-use super::call::{Call, CallError};
+use super::call::{ApiError, Call};
 use super::gateway::Gateway;
 use super::trust::TrustedRoots;
 use super::{Address, RemoteDialer};
 use crate::transport::{Dialer, Transport};
 
 /// Longer than any wait should take, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const TOKEN: &str = "bwl_secret";
 
 /// Runs a server for one connection on a thread. Returns the gateway to dial, which has a path prefix.
@@ -83,7 +83,7 @@ struct Transcript {
 
 /// Reads as the viewer does until the connection ends, or until `done`.
 fn read(transport: &mut dyn Transport, done: impl Fn(&[String], &dyn Transport) -> bool) -> Option<Transcript> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut frames = Vec::new();
     while !done(&frames, transport) {
         assert!(Instant::now() < deadline, "timed out after {frames:?}");
@@ -283,12 +283,12 @@ fn a_gateways_refusal_a_proxys_page_and_no_response_are_different_errors() {
     {
         let (gateway, thread) = serve(respond(page));
         let error = get(&gateway).unwrap_err();
-        assert!(matches!(error, CallError::NotBowline { .. }), "{error}");
+        assert!(matches!(error, ApiError::NotBowline { .. }), "{error}");
         assert!(error.to_string().contains("is not Bowline"), "{error}");
         thread.join().unwrap();
     }
     let (gateway, thread) = serve(drop);
-    assert!(matches!(get(&gateway), Err(CallError::Unreachable { .. })));
+    assert!(matches!(get(&gateway), Err(ApiError::Unreachable { .. })));
     thread.join().unwrap();
     let refused = get(&gateway).unwrap_err();
     assert!(refused.is_transient() && refused.to_string().contains("refused"), "{refused}");

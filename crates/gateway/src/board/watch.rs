@@ -1,4 +1,4 @@
-//! Notices which sessions exist, by inotify and by periodic scans of the directory.
+//! DirWatcher which sessions exist, by inotify and by periodic scans of the directory.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -26,7 +26,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     if let Err(error) = shared.home.ensure() {
         tracing::error!(%error, "cannot create the sessions' directory");
     }
-    let notices = Notices::new(&shared.home.sessions());
+    let notices = DirWatcher::new(&shared.home.sessions());
     let mut tracker = Tracker { notices, nudges: HashMap::new(), shared };
     // Dropping it ends all tasks.
     let mut tasks = JoinSet::new();
@@ -38,9 +38,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
         loop {
             tokio::select! {
                 () = &mut next_scan => break,
-                notice = next_notice(&mut tracker.notices) => match notice {
-                    Ok(Notice::Sessions(ids)) => ids.into_iter().for_each(|id| tracker.refresh(id, &mut tasks)),
-                    Ok(Notice::Overflow) => break,
+                notice = next_change(&mut tracker.notices) => match notice {
+                    Ok(FileChange::Sessions(ids)) => ids.into_iter().for_each(|id| tracker.refresh(id, &mut tasks)),
+                    Ok(FileChange::Overflow) => break,
                     Err(error) => {
                         tracing::warn!(%error, "no notifications of changed sessions; scanning for them instead");
                         tracker.notices = Err(error);
@@ -60,7 +60,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 /// Starts a task for each session, and nudges it when the session's files may have changed.
 struct Tracker {
     shared: Arc<Shared>,
-    notices: io::Result<Notices>,
+    notices: io::Result<DirWatcher>,
     nudges: HashMap<SessionId, Arc<Notify>>,
 }
 
@@ -124,7 +124,7 @@ fn ids(directory: &Path) -> io::Result<HashSet<SessionId>> {
 }
 
 /// Waits for a notice; forever if the kernel sends none.
-async fn next_notice(notices: &mut io::Result<Notices>) -> io::Result<Notice> {
+async fn next_change(notices: &mut io::Result<DirWatcher>) -> io::Result<FileChange> {
     match notices {
         Ok(notices) => notices.next().await,
         Err(_) => std::future::pending().await,
@@ -132,7 +132,7 @@ async fn next_notice(notices: &mut io::Result<Notices>) -> io::Result<Notice> {
 }
 
 /// A notification from the kernel.
-enum Notice {
+enum FileChange {
     /// These sessions may have changed.
     Sessions(HashSet<SessionId>),
     /// Notifications were dropped, so any session may have changed.
@@ -140,18 +140,18 @@ enum Notice {
 }
 
 /// Watches the directory of all sessions and each session's own.
-struct Notices {
+struct DirWatcher {
     watcher: AsyncWatcher,
     all: WatchId,
     each: HashMap<WatchId, SessionId>,
 }
 
-impl Notices {
-    fn new(directory: &Path) -> io::Result<Notices> {
+impl DirWatcher {
+    fn new(directory: &Path) -> io::Result<DirWatcher> {
         let watcher = Watcher::new()?;
         let kinds = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM;
         let all = watcher.add(directory, kinds | WatchFlags::ONLYDIR)?;
-        Ok(Notices { watcher: AsyncWatcher::new(watcher)?, all, each: HashMap::new() })
+        Ok(DirWatcher { watcher: AsyncWatcher::new(watcher)?, all, each: HashMap::new() })
     }
 
     fn watch(&mut self, directory: &Path, id: &SessionId) -> io::Result<()> {
@@ -160,7 +160,7 @@ impl Notices {
         Ok(())
     }
 
-    async fn next(&mut self) -> io::Result<Notice> {
+    async fn next(&mut self) -> io::Result<FileChange> {
         let changes = self.watcher.next().await?;
         let mut ids = HashSet::new();
         for (watch, name) in &changes.entries {
@@ -176,7 +176,7 @@ impl Notices {
         if changes.ended.contains(&self.all) {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the sessions' directory was removed"));
         }
-        Ok(if changes.overflow { Notice::Overflow } else { Notice::Sessions(ids) })
+        Ok(if changes.overflow { FileChange::Overflow } else { FileChange::Sessions(ids) })
     }
 }
 

@@ -41,7 +41,7 @@ impl World {
         let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
         let auth = Auth::open(&home).unwrap();
         let retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
-        let sessions = SessionDefaults { shell: None, log_size: 1 << 20, history: 0, retention };
+        let sessions = SessionDefaults { shell: None, log_size: 1 << 20, scrollback: 0, retention };
         let mut settings = Settings::new(([127, 0, 0, 1], 0).into(), sessions, Launcher::new("/nonexistent"));
         change(&mut settings.limits);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::close::{CloseClass, ConnectionEnd, PermanentFailure, classify};
-use crate::config::{DIAL_WITHIN, GOOD_AFTER, HIDDEN_EVERY};
+use crate::config::{DIAL_WITHIN, HIDDEN_EVERY, STABLE_AFTER};
 
 /// The state of the connection, as shown to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Reconnector {
     status: Status,
     generation: u64,
     phase: Phase,
-    /// Failures since the last connection that lasted for [`GOOD_AFTER`].
+    /// Failures since the last connection that lasted for [`STABLE_AFTER`].
     failures: u32,
     fresh_ticket: bool,
     /// The server requested no dial before this time, not even on a wake.
@@ -125,7 +125,7 @@ impl Reconnector {
             return;
         }
         // A server that accepts connections only to close them does not reset the count.
-        if matches!(self.phase, Phase::Attached(since) if now.saturating_sub(since) >= GOOD_AFTER) {
+        if matches!(self.phase, Phase::Attached(since) if now.saturating_sub(since) >= STABLE_AFTER) {
             self.failures = 0;
         }
         self.phase = Phase::Idle;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bowline_proto::backoff::Backoff;
-use bowline_proto::config::{RENDERED_EVERY, UNSENT_AFTER};
+use bowline_proto::config::{ACK_BYTES, UNSENT_AFTER};
 use bowline_proto::ids::{ClientId, Epoch};
 use bowline_proto::link::{Client, ClientConfig, ClientEvent, ClientState, Reconnector, SubmitError, Unsent};
 use bowline_proto::message::{Lag, Missed, PresenceEntry, Reason, Scope, ServerMessage, Verdict};
@@ -65,7 +65,7 @@ impl Viewer {
             size: Some(window),
             lag,
             observe,
-            rendered_every: rng.between(8, 400).min(RENDERED_EVERY),
+            rendered_every: rng.between(8, 400).min(ACK_BYTES),
             // Fewer than the values of a key, so that doubtful keys cannot be confused with later ones.
             outbox: rng.between(10, 30) as usize,
             // Some viewers hold input back after a short time, so that unsent input is frequent.

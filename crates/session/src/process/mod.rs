@@ -1,6 +1,6 @@
 //! The session process, from its start to its exit.
 //!
-//! [`run`] detaches from the process that started it, reads its order from standard input, creates the
+//! [`run`] detaches from the process that started it, reads its start request from standard input, creates the
 //! session's files, starts the program and reports to the starter. Then `session.rs` serves until the
 //! program has ended and its viewers have all of its output.
 
@@ -38,8 +38,8 @@ use self::session::{Parts, Session};
 use self::socket::Socket;
 use crate::pty::SpawnError;
 
-/// The most bytes of an order that are read. The kernel's limit for arguments and environment is lower.
-const MAX_ORDER: u64 = 16 << 20;
+/// The most bytes of a start request that are read. The kernel's limit for arguments and environment is lower.
+const MAX_START_REQUEST: u64 = 16 << 20;
 
 /// The version that a session reports.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -47,8 +47,8 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Why a session could not be started. The message goes to the starter, and from there to the user.
 #[derive(Debug, thiserror::Error)]
 enum StartError {
-    #[error("the session process cannot read its order: {0}")]
-    StartRequest(#[source] io::Error),
+    #[error("the session process cannot read the start request: {0}")]
+    Request(#[source] io::Error),
     #[error(transparent)]
     Home(#[from] HomeError),
     #[error("another process is already running this session")]
@@ -57,7 +57,9 @@ enum StartError {
     Exists,
     #[error("the session was forgotten")]
     Forgotten,
-    #[error("this version of bowline cannot run a session of this kind; use the version that made it, or a newer one")]
+    #[error(
+        "this version of bowline cannot run a session of this kind; use the version that created it, or a newer one"
+    )]
     Kind,
     #[error("the start of the session was cancelled")]
     Cancelled,
@@ -82,7 +84,7 @@ impl StartError {
             StartError::Exists => Code::IdReused,
             StartError::Forgotten => Code::UnknownSession,
             StartError::Kind => Code::NoVersion,
-            StartError::StartRequest(_) => Code::BadRequest,
+            StartError::Request(_) => Code::BadRequest,
             StartError::Home(_)
             | StartError::Files { .. }
             | StartError::Cancelled
@@ -92,13 +94,13 @@ impl StartError {
     }
 }
 
-/// Runs a session process until it exits. Reads the order from standard input, and writes reports to
+/// Runs a session process until it exits. Reads the start request from standard input, and writes reports to
 /// standard output.
 pub fn run() -> ExitCode {
     let started = detach()
         .map_err(StartError::System)
-        .and_then(|umask| read_order().map(|order| (order, umask)))
-        .and_then(|(order, umask)| start(&order, umask));
+        .and_then(|umask| read_start_request().map(|request| (request, umask)))
+        .and_then(|(request, umask)| start(&request, umask));
     let outcome = match &started {
         Ok(_) => Report::Ready,
         Err(error) => Report::Failed { code: error.code(), message: error.to_string() },
@@ -156,10 +158,10 @@ fn report(report: &Report) -> io::Result<()> {
     io::stdout().flush()
 }
 
-fn read_order() -> Result<StartRequest, StartError> {
-    let mut order = Vec::new();
-    io::stdin().lock().take(MAX_ORDER).read_until(b'\n', &mut order).map_err(StartError::StartRequest)?;
-    serde_json::from_slice(&order).map_err(|error| StartError::StartRequest(error.into()))
+fn read_start_request() -> Result<StartRequest, StartError> {
+    let mut request = Vec::new();
+    io::stdin().lock().take(MAX_START_REQUEST).read_until(b'\n', &mut request).map_err(StartError::Request)?;
+    serde_json::from_slice(&request).map_err(|error| StartError::Request(error.into()))
 }
 
 /// Reports that everything but the program is ready, and waits for a byte from the starter, which may first
@@ -173,25 +175,25 @@ fn wait_for_go_ahead() -> Result<(), StartError> {
 }
 
 /// Creates the files and starts the program. If that fails, the folder of a new session is removed again.
-fn start(order: &StartRequest, umask: Mode) -> Result<Session, StartError> {
-    let home = Home::new(order.state.as_os(), order.runtime.as_os())?;
-    let dir = home.session(&order.meta.id);
+fn start(request: &StartRequest, umask: Mode) -> Result<Session, StartError> {
+    let home = Home::new(request.state.as_os(), request.runtime.as_os())?;
+    let dir = home.session(&request.meta.id);
     let files = |source: io::Error| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             StartError::NoSpace { path: dir.path().to_owned(), source }
         }
         _ => StartError::Files { path: dir.path().to_owned(), source },
     };
-    if order.restart {
+    if request.restart {
         if !dir.path().exists() {
             return Err(StartError::Forgotten);
         }
         let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(StartError::Alive)?;
-        return start_session(&home, &dir, &order.meta, umask, lock, &files);
+        return start_session(&home, &dir, &request.meta, umask, lock, &files);
     }
     let lock = create_dir(&dir, &files)?;
     // The lock is also held here, so that no other process creates a session in the folder while it is removed.
-    start_session(&home, &dir, &order.meta, umask, lock.try_clone()?, &files)
+    start_session(&home, &dir, &request.meta, umask, lock.try_clone()?, &files)
         .inspect_err(|_| drop(fs::remove_dir_all(dir.path())))
 }
 

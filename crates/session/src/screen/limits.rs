@@ -15,7 +15,7 @@ pub const TITLE_MAX: usize = 4 * 1024;
 /// Most titles on the title stack. Pushing another one drops the oldest.
 pub const TITLE_STACK_MAX: usize = 16;
 /// Most lines of scrollback that a screen keeps. A larger setting is reduced to this.
-pub const HISTORY_MAX: usize = 100_000;
+pub const SCROLLBACK_MAX: usize = 100_000;
 /// Most bytes of query replies between two drains. Further replies are dropped.
 pub const REPLIES_MAX: usize = 64 * 1024;
 /// Most notifications and URLs between two drains. Further ones are dropped.

@@ -59,9 +59,9 @@ impl fmt::Debug for Screen {
 }
 
 impl Screen {
-    /// A blank terminal that keeps up to `history` lines of scrollback, at most [`limits::HISTORY_MAX`].
-    pub fn new(size: Size, history: usize) -> Screen {
-        Screen { parser: Parser::new(), partial: PartialInput::default(), state: State::new(size, history) }
+    /// A blank terminal that keeps up to `scrollback` lines, at most [`limits::SCROLLBACK_MAX`].
+    pub fn new(size: Size, scrollback: usize) -> Screen {
+        Screen { parser: Parser::new(), partial: PartialInput::default(), state: State::new(size, scrollback) }
     }
 
     /// Sets the default colours that queries report.
@@ -105,7 +105,7 @@ impl Screen {
     }
 
     /// Escape sequences that put a terminal of the same size, in any state, into this screen's state. With
-    /// [`Scope::All`] they reset the terminal first and include up to `scrollback` lines of history; with
+    /// [`Scope::All`] they reset the terminal first and include up to `scrollback` lines above the screen; with
     /// [`Scope::Screen`] they keep its scrollback.
     pub fn snapshot(&mut self, scope: Scope, scrollback: usize) -> Vec<u8> {
         let mut bytes = self.state.snapshot(scope, scrollback);
@@ -113,7 +113,7 @@ impl Screen {
         bytes
     }
 
-    /// The last `scrollback` lines of history and the visible screen as text, without trailing blanks on each line.
+    /// The last `scrollback` lines above the screen and the visible screen as text, without trailing blanks on each line.
     pub fn text(&mut self, scrollback: usize) -> String {
         self.state.text(scrollback)
     }
@@ -130,7 +130,7 @@ impl Screen {
     ///  "title", "alt", "scrollback": N, "lines": [{"text", "wrapped", "spans": [..]}, ..]}
     /// ```
     ///
-    /// The first N lines are history. Positions count from 0 at the top left of the visible screen. `wrapped`
+    /// The first N lines are scrollback. Positions count from 0 at the top left of the visible screen. `wrapped`
     /// means that the next line continues this one. A span has `col`, `text`, and the attributes that differ
     /// from the default: `fg`, `bg`, `bold`, `dim`, `italic`, `blink`, `inverse`, `hidden`, `strike`,
     /// `underline`, `overline`, `underline_colour`, `link`. A colour is a palette number or `"#rrggbb"`.
@@ -138,7 +138,7 @@ impl Screen {
         self.state.json(scrollback)
     }
 
-    /// The contents of the file that holds a session's last screen. Old history is left out if the file
+    /// The contents of the file that holds a session's last screen. Old scrollback is left out if the file
     /// would otherwise be larger than [`limits::SAVED_MAX`].
     pub fn save(&mut self, epoch: &Epoch, offset: u64) -> SavedScreen {
         let mut saved = SavedScreen {

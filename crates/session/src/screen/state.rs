@@ -13,7 +13,7 @@ use bowline_proto::size::Size;
 
 use super::dcs::DeviceString;
 use super::events::Events;
-use super::limits::{HISTORY_MAX, REPLIES_MAX};
+use super::limits::{REPLIES_MAX, SCROLLBACK_MAX};
 use super::links::LinkBudget;
 use super::modes::Modes;
 use super::notify::PartialNotification;
@@ -64,8 +64,8 @@ impl Dimensions for Area {
 }
 
 impl State {
-    pub(super) fn new(size: Size, history: usize) -> State {
-        let config = Config { scrolling_history: history.min(HISTORY_MAX), ..Config::default() };
+    pub(super) fn new(size: Size, scrollback: usize) -> State {
+        let config = Config { scrolling_history: scrollback.min(SCROLLBACK_MAX), ..Config::default() };
         State {
             term: Term::new(config, &Area(size), VoidListener),
             size,

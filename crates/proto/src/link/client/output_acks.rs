@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Offset;
-use crate::config::RENDERED_IDLE;
+use crate::config::ACK_IDLE;
 use crate::message::ClientMessage;
 
 /// How far output was polled, rendered and acknowledged on the current connection.
@@ -43,7 +43,7 @@ impl OutputAcks {
         if snapshot || self.rendered.saturating_sub(self.acked) >= self.every {
             self.due = Some(now);
         } else if self.rendered > self.acked {
-            self.due.get_or_insert(now + RENDERED_IDLE);
+            self.due.get_or_insert(now + ACK_IDLE);
         }
     }
 
@@ -73,8 +73,8 @@ mod tests {
         let mut acks = OutputAcks::new(100, 10);
         acks.handle_polled(30);
         acks.handle_rendered(1000, MS(0));
-        assert_eq!((acks.poll_timeout(MS(0)), acks.poll_transmit(MS(0))), (Some(RENDERED_IDLE), None));
-        assert_eq!(acks.poll_transmit(RENDERED_IDLE), ack(30), "never more than was polled");
+        assert_eq!((acks.poll_timeout(MS(0)), acks.poll_transmit(MS(0))), (Some(ACK_IDLE), None));
+        assert_eq!(acks.poll_transmit(ACK_IDLE), ack(30), "never more than was polled");
         acks.handle_polled(130);
         acks.handle_rendered(130, MS(50));
         assert_eq!(acks.poll_transmit(MS(50)), ack(130));

@@ -60,7 +60,7 @@ impl Position {
         self.incoming = None;
     }
 
-    /// The server answered the hello. Returns whether the epoch is another one than on the connection before.
+    /// The server answered the hello. Returns whether the epoch has changed since the previous connection.
     pub(super) fn handle_attached(&mut self, attached: &Attached) -> Result<bool, &'static str> {
         let cursor = self.cursor.as_ref().map(|cursor| cursor.offset);
         if attached.verdict == Verdict::Exact && cursor != Some(attached.offset) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::input_queue::Serial;
 use super::stream::Stream;
 use crate::Offset;
-use crate::config::{MISTAKES, NOTICES, silence_limit};
+use crate::config::{MAX_INVALID_MESSAGES, NOTICES, silence_limit};
 use crate::ids::ClientId;
 use crate::message::{ServerMessage, Theme};
 use crate::problem::Code;
@@ -22,7 +22,7 @@ pub(super) struct Conn {
     /// Only the newest ping is answered.
     pub(super) pending_pong: Option<u64>,
     errors: VecDeque<ServerMessage>,
-    mistakes: u32,
+    invalid_messages: u32,
     close_state: CloseState,
     /// From a valid hello to the close.
     pub(super) viewer: Option<Viewer>,
@@ -55,7 +55,7 @@ pub(super) struct Viewer {
     pub(super) pending: PendingMessages,
     pub(super) unanswered_commands: usize,
     /// The viewer was sent an error for the current hole in its input.
-    pub(super) hole_reported: bool,
+    pub(super) gap_reported: bool,
 }
 
 /// The messages to send to a viewer besides its output.
@@ -101,7 +101,7 @@ impl Conn {
             pings: 0,
             pending_pong: None,
             errors: VecDeque::new(),
-            mistakes: 0,
+            invalid_messages: 0,
             close_state: CloseState::Open,
             viewer: None,
         }
@@ -118,15 +118,15 @@ impl Conn {
     /// Queues an error for the client, unless it is the same as the last one in the queue.
     pub(super) fn push_error(&mut self, code: Code, message: String, fatal: bool) {
         let error = error(code, message, fatal);
-        if self.errors.back() != Some(&error) && self.errors.len() <= MISTAKES as usize {
+        if self.errors.back() != Some(&error) && self.errors.len() <= MAX_INVALID_MESSAGES as usize {
             self.errors.push_back(error);
         }
     }
 
-    /// Reports a mistake to the client. Returns false if it has made more than [`MISTAKES`].
-    pub(super) fn record_mistake(&mut self, code: Code, message: String) -> bool {
-        self.mistakes += 1;
-        let tolerated = self.mistakes <= MISTAKES;
+    /// Reports an invalid message to the client. Returns false if it has sent more than [`MAX_INVALID_MESSAGES`].
+    pub(super) fn record_invalid(&mut self, code: Code, message: String) -> bool {
+        self.invalid_messages += 1;
+        let tolerated = self.invalid_messages <= MAX_INVALID_MESSAGES;
         self.push_error(code, message, !tolerated);
         tolerated
     }

@@ -74,7 +74,7 @@ impl Server {
                 ..PendingMessages::default()
             },
             unanswered_commands: 0,
-            hole_reported: false,
+            gap_reported: false,
         };
         if let Some(conn) = self.conns.get_mut(&id) {
             conn.viewer = Some(viewer);

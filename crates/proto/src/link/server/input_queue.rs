@@ -54,7 +54,7 @@ pub(super) enum InputResult {
     /// Queued, or received before.
     Accepted,
     /// The frame starts after the expected offset.
-    Hole { expected: Offset },
+    Gap { expected: Offset },
     /// The frame is longer than [`INPUT_FRAME`].
     TooLong,
     /// The client would have more than [`INPUT_WINDOW`] unwritten bytes.
@@ -142,7 +142,7 @@ impl InputQueue {
         let Some(client) = self.get_mut(serial) else { return InputResult::Accepted };
         client.forgotten = false;
         let Some(overlap) = client.received.checked_sub(offset) else {
-            return InputResult::Hole { expected: client.received };
+            return InputResult::Gap { expected: client.received };
         };
         let overlap = usize::try_from(overlap).unwrap_or(usize::MAX);
         let Some(new) = bytes.get(overlap..).filter(|new| !new.is_empty()) else { return InputResult::Accepted };
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(queue.receive(a, 0, b"abc"), InputResult::Accepted);
         assert_eq!(queue.receive(a, 0, b"abc"), InputResult::Accepted);
         assert_eq!(queue.receive(a, 1, b"bcde"), InputResult::Accepted);
-        assert_eq!(queue.receive(a, 6, b"x"), InputResult::Hole { expected: 5 });
+        assert_eq!(queue.receive(a, 6, b"x"), InputResult::Gap { expected: 5 });
         assert_eq!(queue.bytes(), b"abcde");
         queue.detach(a, ConnId(1));
         queue.handle_written(2, |_| panic!("no client is attached"));

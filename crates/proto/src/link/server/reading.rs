@@ -38,16 +38,20 @@ impl Server {
             Frame::Binary(payload) => match Binary::decode(payload) {
                 Ok(Binary::Input(offset, bytes)) => self.read_input(id, offset, bytes),
                 Ok(Binary::Output(..) | Binary::Snapshot(_)) => {
-                    self.mistake(id, Code::BadRequest, "a client may send only input as a binary message".to_owned());
+                    self.refuse_invalid(
+                        id,
+                        Code::BadRequest,
+                        "a client may send only input as a binary message".to_owned(),
+                    );
                 }
-                Err(error) => self.mistake(id, Code::BadRequest, error.to_string()),
+                Err(error) => self.refuse_invalid(id, Code::BadRequest, error.to_string()),
             },
         }
     }
 
     fn read_text(&mut self, id: ConnId, text: &str) {
         if text.len() > TEXT {
-            return self.mistake(
+            return self.refuse_invalid(
                 id,
                 Code::TooLarge,
                 format!("a message of {} bytes is over the limit of {TEXT}", text.len()),
@@ -60,14 +64,14 @@ impl Server {
         }
         match serde_json::from_str(text) {
             Ok(message) => self.read_message(id, message),
-            Err(error) => self.mistake(id, Code::BadRequest, format!("malformed message: {error}")),
+            Err(error) => self.refuse_invalid(id, Code::BadRequest, format!("malformed message: {error}")),
         }
     }
 
     fn read_message(&mut self, id: ConnId, message: ClientMessage) {
         match message {
             ClientMessage::Hello(_) => {
-                self.mistake(id, Code::BadRequest, "this connection has sent a hello already".to_owned())
+                self.refuse_invalid(id, Code::BadRequest, "this connection has sent a hello already".to_owned())
             }
             ClientMessage::Ack { output } => self.read_ack(id, output),
             ClientMessage::Resize(size) => self.read_resize(id, size, false),
@@ -82,7 +86,7 @@ impl Server {
                 let Some(viewer) = self.viewer(id) else { return };
                 let refusal = match () {
                     () if command_id.len() > COMMAND_ID => {
-                        return self.mistake(
+                        return self.refuse_invalid(
                             id,
                             Code::BadRequest,
                             format!("a command id may have at most {COMMAND_ID} bytes"),
@@ -119,7 +123,11 @@ impl Server {
         let now = self.now;
         let Some(viewer) = self.viewer(id) else { return };
         if !viewer.announced || !viewer.stream.handle_ack(output, now) {
-            return self.mistake(id, Code::BadRequest, format!("output {output} was acknowledged before it was sent"));
+            return self.refuse_invalid(
+                id,
+                Code::BadRequest,
+                format!("output {output} was acknowledged before it was sent"),
+            );
         }
         let serial = viewer.serial;
         if let Some(record) = self.input.get_mut(serial) {
@@ -158,7 +166,7 @@ impl Server {
             return self.send_error(id, Code::NotAllowed, "this viewer is read-only");
         }
         if !announced {
-            return self.mistake(id, Code::BadRequest, "input before attached".to_owned());
+            return self.refuse_invalid(id, Code::BadRequest, "input before attached".to_owned());
         }
         if self.output.exit.is_some() {
             return;
@@ -166,13 +174,13 @@ impl Server {
         let result = self.input.receive(serial, offset, bytes);
         // One error per hole, not one for each frame after it.
         let reported = match self.viewer(id) {
-            Some(viewer) => std::mem::replace(&mut viewer.hole_reported, matches!(result, InputResult::Hole { .. })),
+            Some(viewer) => std::mem::replace(&mut viewer.gap_reported, matches!(result, InputResult::Gap { .. })),
             None => false,
         };
         match result {
             InputResult::Accepted => {}
-            InputResult::Hole { .. } if reported => {}
-            InputResult::Hole { expected } => {
+            InputResult::Gap { .. } if reported => {}
+            InputResult::Gap { expected } => {
                 self.send_error(id, Code::InputHole, &format!("expected input from offset {expected}, not {offset}"));
             }
             InputResult::TooLong => {
@@ -205,8 +213,8 @@ impl Server {
     }
 
     /// Reports an invalid message to the client, and closes the connection after too many of them.
-    fn mistake(&mut self, id: ConnId, code: Code, message: String) {
-        if self.conns.get_mut(&id).is_some_and(|conn| !conn.record_mistake(code, message)) {
+    fn refuse_invalid(&mut self, id: ConnId, code: Code, message: String) {
+        if self.conns.get_mut(&id).is_some_and(|conn| !conn.record_invalid(code, message)) {
             self.close(id, close::MALFORMED, "too many invalid messages");
         }
     }

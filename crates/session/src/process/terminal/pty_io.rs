@@ -157,7 +157,7 @@ impl Terminal {
     }
 
     pub(super) fn resize(&mut self, core: &mut Core, size: Size) {
-        // What was read so far was printed at the old size.
+        // Output read so far was printed at the old size.
         self.log_latest(core);
         let at = self.log.end();
         if self.pty.resize(size).is_err() {

@@ -67,9 +67,9 @@ impl<'a> PreparedTerminal<'a> {
         info: &mut SessionInfo,
         files: &dyn Fn(io::Error) -> StartError,
     ) -> Result<(Journal, Terminal), StartError> {
-        let TerminalMeta { size, history, .. } = *self.terminal;
+        let TerminalMeta { size, scrollback, .. } = *self.terminal;
         let epoch = info.epoch.clone();
-        let emulator = Emulator::start(self.log.clone(), epoch.clone(), size, history as usize, dir.screen())?;
+        let emulator = Emulator::start(self.log.clone(), epoch.clone(), size, scrollback as usize, dir.screen())?;
         info.offset = self.log.end();
         info.terminal = Some(TerminalInfo { argv: self.terminal.argv_lossy(), size });
         let (offset, pid, version) = (info.offset, std::process::id(), info.version.clone());
