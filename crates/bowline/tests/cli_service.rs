@@ -200,7 +200,7 @@ fn r57_a_session_starts_without_a_scope_if_systemd_run_fails() {
     let gateway = Gateway::start(&fake.world, command);
     let id = start_session(&fake.world, &gateway);
     assert_eq!(fake.world.info(&id, "state"), "running");
-    assert!(gateway.log().contains("no systemd scope for a session"), "{}", gateway.log());
+    assert!(gateway.log().contains("cannot create a systemd scope"), "{}", gateway.log());
 }
 
 #[test]
