@@ -22,12 +22,12 @@ pub(crate) fn run(verb: &args::Attach, host: &dyn Host, config: &Config) -> anyh
         Some(session) => host.find(session)?,
         None => newest(host)?,
     };
-    let prefix = match &verb.detach_key {
+    let detach_key = match &verb.detach_key {
         Some(key) => config::parse_detach_key(key)
             .map_err(|error| Failure::new(Code::Usage, error, "use --detach-key ctrl-a, for example, or none"))?,
         None => config.detach_key,
     };
-    let options = Options { prefix, observe: verb.observe, claim: verb.claim_size, ..options(config) };
+    let options = Options { detach_key, observe: verb.observe, claim: verb.claim_size, ..options(config) };
     attach(host, &session, &options)
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn require_terminal(hint: &str) -> anyhow::Result<()> {
 }
 
 fn options(config: &Config) -> Options {
-    Options { prefix: config.detach_key, scrollback: SCROLLBACK, backoff: config.backoff(), ..Options::default() }
+    Options { detach_key: config.detach_key, scrollback: SCROLLBACK, backoff: config.backoff(), ..Options::default() }
 }
 
 fn attach(host: &dyn Host, session: &Session, options: &Options) -> anyhow::Result<ExitCode> {

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use bowline_client::remote::call::Call;
+use bowline_client::remote::api::ApiRequest;
 use bowline_gateway::auth::{self, Auth, CODE_TTL};
 use bowline_gateway::running::RunningGateway;
 use bowline_host::home::Home;
@@ -55,7 +55,7 @@ pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitC
 
 /// Requests a login code from the gateway of another machine.
 fn request_code(server: &str) -> anyhow::Result<Secret> {
-    let response = host::gateway_client(server)?.call(&Call::new(Method::POST, "/v1/codes").body(&json!({})));
+    let response = host::gateway_client(server)?.send(&ApiRequest::new(Method::POST, "/v1/codes").body(&json!({})));
     Ok(response.map_err(explain_admin_call)?.json::<CodeReply>()?.code)
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn run(verb: &args::Ls, host: &dyn Host) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the names and ids that complete `word`. Gives up soon, because the shell blocks meanwhile.
+/// Prints the names and ids that complete `word`. Gives up soon, because the shell waits for it.
 fn complete(host: &dyn Host, word: &str) -> anyhow::Result<ExitCode> {
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
     std::thread::scope(|scope| {

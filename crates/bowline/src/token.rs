@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bowline_client::remote::Gateway;
-use bowline_client::remote::call::Call;
+use bowline_client::remote::api::ApiRequest;
 use bowline_gateway::auth::Auth;
 use bowline_host::home::Home;
 use bowline_proto::api::{NewToken, TokenInfo, TokenKind, TokenList, TokenReply, TokenScope};
@@ -97,8 +97,9 @@ impl TokenStore {
             // No retries: after a lost response, a retry would leave an unused token behind.
             TokenStore::Remote(gateway) => {
                 let body = NewToken { name: name.to_owned(), scope, ttl: ttl.map(|ttl| ttl.as_secs()) };
-                let response =
-                    gateway.call(&Call::new(Method::POST, "/v1/tokens").body(&body)).map_err(explain_admin_call)?;
+                let response = gateway
+                    .send(&ApiRequest::new(Method::POST, "/v1/tokens").body(&body))
+                    .map_err(explain_admin_call)?;
                 Ok(response.json::<TokenReply>()?.token.reveal().to_owned())
             }
         }
@@ -107,9 +108,11 @@ impl TokenStore {
     fn list(&self) -> anyhow::Result<Vec<TokenInfo>> {
         match self {
             TokenStore::Local(auth) => Ok(auth.tokens()),
-            TokenStore::Remote(gateway) => {
-                Ok(gateway.call(&Call::get("/v1/tokens")).map_err(explain_admin_call)?.json::<TokenList>()?.tokens)
-            }
+            TokenStore::Remote(gateway) => Ok(gateway
+                .send(&ApiRequest::get("/v1/tokens"))
+                .map_err(explain_admin_call)?
+                .json::<TokenList>()?
+                .tokens),
         }
     }
 
@@ -118,11 +121,13 @@ impl TokenStore {
             TokenStore::Local(auth) => auth.revoke(id)?,
             // Token ids have the form of session ids. Anything else must not get into the URL path.
             TokenStore::Remote(_) if id.parse::<SessionId>().is_err() => false,
-            TokenStore::Remote(gateway) => match gateway.call(&Call::new(Method::DELETE, format!("/v1/tokens/{id}"))) {
-                Ok(_) => true,
-                Err(error) if error.code() == Some(problem::Code::NotFound) => false,
-                Err(error) => return Err(explain_admin_call(error)),
-            },
+            TokenStore::Remote(gateway) => {
+                match gateway.send(&ApiRequest::new(Method::DELETE, format!("/v1/tokens/{id}"))) {
+                    Ok(_) => true,
+                    Err(error) if error.code() == Some(problem::Code::NotFound) => false,
+                    Err(error) => return Err(explain_admin_call(error)),
+                }
+            }
         };
         if revoked {
             return Ok(());

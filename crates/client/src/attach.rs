@@ -8,7 +8,7 @@ use bowline_proto::ids::ClientId;
 use bowline_proto::session::ExitStatus;
 
 use crate::display::{Display, LeavePosition};
-use crate::keys::Prefix;
+use crate::keys::DetachKey;
 use crate::signals::Signals;
 use crate::transport::Dialer;
 use crate::tty::{Tty, TtyError};
@@ -17,7 +17,7 @@ use crate::viewer::Viewer;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The detach key; with `None`, every key goes to the program.
-    pub prefix: Option<Prefix>,
+    pub detach_key: Option<DetachKey>,
     /// Read-only: no input is sent, and the window does not affect the session's size.
     pub observe: bool,
     /// Make this viewer the size owner, even if another viewer is.
@@ -30,7 +30,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            prefix: Some(Prefix::default()),
+            detach_key: Some(DetachKey::default()),
             observe: false,
             claim: false,
             scrollback: 1000,

@@ -6,9 +6,9 @@
 //! `CSI 27;5;92~`. All three are recognised, split at any byte. Nothing inside a bracketed paste is a command.
 
 mod decode;
-mod prefix;
+mod detach_key;
 
-pub use prefix::{InvalidDetachKey, Prefix};
+pub use detach_key::{DetachKey, InvalidDetachKey};
 
 use decode::{Key, KeyEvent};
 
@@ -44,7 +44,7 @@ pub enum Command {
 /// The state machine that splits input.
 #[derive(Debug)]
 pub struct Keys {
-    prefix: Option<Prefix>,
+    detach_key: Option<DetachKey>,
     state: State,
     /// An incomplete key sequence.
     held: Vec<u8>,
@@ -63,16 +63,16 @@ enum State {
 
 impl Keys {
     /// Without a detach key, all input goes to the program.
-    pub fn new(prefix: Option<Prefix>) -> Keys {
-        Keys { prefix, state: State::Plain, held: Vec::new(), leaked: false }
+    pub fn new(detach_key: Option<DetachKey>) -> Keys {
+        Keys { detach_key, state: State::Plain, held: Vec::new(), leaked: false }
     }
 
     /// Splits bytes that were read from the terminal, in order.
     pub fn handle_input(&mut self, input: &[u8]) -> Vec<KeyInput> {
-        let Some(prefix) = self.prefix else { return vec![KeyInput::Bytes(input.to_vec())] };
+        let Some(detach_key) = self.detach_key else { return vec![KeyInput::Bytes(input.to_vec())] };
         let mut out = Vec::new();
         for &byte in input {
-            self.step(prefix, byte, &mut out);
+            self.step(detach_key, byte, &mut out);
         }
         // A lone Escape is a key too, and must not wait. If the rest of a sequence follows after all, it is still
         // recognised, but the program has received the Escape.
@@ -83,35 +83,35 @@ impl Keys {
         out
     }
 
-    fn step(&mut self, prefix: Prefix, byte: u8, out: &mut Vec<KeyInput>) {
+    fn step(&mut self, detach_key: DetachKey, byte: u8, out: &mut Vec<KeyInput>) {
         match (self.held.as_slice(), byte) {
             ([], 0x1b) => self.held.push(byte),
             ([], _) if self.state == State::Pasting => put(out, &[byte]),
-            ([], _) => self.key(prefix, KeyEvent::from_byte(byte), &[byte], out),
+            ([], _) => self.key(detach_key, KeyEvent::from_byte(byte), &[byte], out),
             // The held Escape was a key of its own.
             ([0x1b], 0x1b) => {
-                self.finish(prefix, out);
+                self.finish(detach_key, out);
                 self.held.push(byte);
             }
             ([0x1b], b'[') => self.held.push(byte),
             ([0x1b], _) => {
                 self.held.push(byte);
-                self.finish(prefix, out);
+                self.finish(detach_key, out);
             }
             (_, 0x20..=0x3f) if self.held.len() < MAX_KEY => self.held.push(byte),
             (_, 0x40..=0x7e) => {
                 self.held.push(byte);
-                self.finish(prefix, out);
+                self.finish(detach_key, out);
             }
             (_, _) => {
-                self.finish(prefix, out);
-                self.step(prefix, byte, out);
+                self.finish(detach_key, out);
+                self.step(detach_key, byte, out);
             }
         }
     }
 
     /// Handles the held bytes as one complete key.
-    fn finish(&mut self, prefix: Prefix, out: &mut Vec<KeyInput>) {
+    fn finish(&mut self, detach_key: DetachKey, out: &mut Vec<KeyInput>) {
         let bytes = std::mem::take(&mut self.held);
         let fresh = usize::from(std::mem::take(&mut self.leaked));
         match (self.state, bytes.as_slice()) {
@@ -125,14 +125,14 @@ impl Keys {
                 put(out, &bytes[fresh..]);
             }
             (State::Plain | State::Prefixed, _) => {
-                self.key(prefix, KeyEvent::from_sequence(&bytes), &bytes[fresh..], out)
+                self.key(detach_key, KeyEvent::from_sequence(&bytes), &bytes[fresh..], out)
             }
         }
     }
 
     /// Handles a complete key; `bytes` are those that were not passed to the program yet.
-    fn key(&mut self, prefix: Prefix, event: Option<KeyEvent>, bytes: &[u8], out: &mut Vec<KeyInput>) {
-        let is_prefix = event.is_some_and(|event| event.key == prefix.key());
+    fn key(&mut self, detach_key: DetachKey, event: Option<KeyEvent>, bytes: &[u8], out: &mut Vec<KeyInput>) {
+        let is_prefix = event.is_some_and(|event| event.key == detach_key.key());
         let released = event.is_some_and(|event| event.released);
         match self.state {
             // The program did not get the press, so it does not get the release.
@@ -179,7 +179,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn split(reads: &[&[u8]]) -> Vec<KeyInput> {
-        let mut keys = Keys::new(Some(Prefix::default()));
+        let mut keys = Keys::new(Some(DetachKey::default()));
         let mut all: Vec<KeyInput> = Vec::new();
         for read in reads {
             for one in keys.handle_input(read) {
@@ -202,9 +202,9 @@ mod tests {
 
     #[test]
     fn the_detach_key_then_d_detaches_in_every_encoding_and_split() {
-        for prefix in PREFIXES {
+        for detach_key in PREFIXES {
             for d in [&b"d"[..], b"\x1b[100u", b"\x1b[100;1:1u"] {
-                let keys = [&b"ls"[..], prefix, d, b"more"].concat();
+                let keys = [&b"ls"[..], detach_key, d, b"more"].concat();
                 let expected = [bytes(b"ls"), KeyInput::Command(Command::Detach), bytes(b"more")];
                 assert_eq!(split(&[&keys]), expected);
                 for cut in 0..keys.len() {
@@ -227,8 +227,8 @@ mod tests {
 
     #[test]
     fn the_detach_key_twice_sends_it_once() {
-        for prefix in PREFIXES {
-            assert_eq!(split(&[prefix, prefix, b"x"]), [bytes(&[prefix, b"x"].concat())]);
+        for detach_key in PREFIXES {
+            assert_eq!(split(&[detach_key, detach_key, b"x"]), [bytes(&[detach_key, b"x"].concat())]);
         }
     }
 
@@ -277,7 +277,7 @@ mod tests {
             any::<u8>(),
         ], 0..200), cuts in prop::collection::vec(1usize..5, 1..9)) {
             let input: Vec<u8> = input.into_iter().filter(|b| *b != 0x1c).collect();
-            let (mut keys, mut rest, mut got, mut commands) = (Keys::new(Some(Prefix::default())), &input[..], vec![], 0);
+            let (mut keys, mut rest, mut got, mut commands) = (Keys::new(Some(DetachKey::default())), &input[..], vec![], 0);
             for cut in cuts.iter().cycle() {
                 if rest.is_empty() {
                     break;

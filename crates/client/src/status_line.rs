@@ -6,7 +6,7 @@ use bowline_proto::link::{Status, Unsent};
 use bowline_proto::message::Permissions;
 use bowline_proto::size::Size;
 
-use crate::keys::Prefix;
+use crate::keys::DetachKey;
 
 /// On a screen that scrolls, the line appears only after this long without output.
 const QUIET: Duration = Duration::from_millis(300);
@@ -18,7 +18,7 @@ const SHOWN: usize = 24;
 #[derive(Debug)]
 pub(crate) struct StatusLine {
     /// The detach key as shown to the user; empty if there is none.
-    prefix: String,
+    detach_key: String,
     status: Status,
     /// The text for `status`, if it needs one.
     connection: Option<String>,
@@ -43,9 +43,9 @@ pub(crate) struct StatusLine {
 }
 
 impl StatusLine {
-    pub(crate) fn new(prefix: Option<Prefix>) -> StatusLine {
+    pub(crate) fn new(detach_key: Option<DetachKey>) -> StatusLine {
         StatusLine {
-            prefix: prefix.map_or_else(String::new, |prefix| prefix.to_string()),
+            detach_key: detach_key.map_or_else(String::new, |detach_key| detach_key.to_string()),
             status: Status::Connecting,
             connection: None,
             unsent: Unsent::default(),
@@ -79,7 +79,7 @@ impl StatusLine {
     }
 
     fn detach_hint(&self) -> String {
-        if self.prefix.is_empty() { String::new() } else { format!(", {} d to detach", self.prefix) }
+        if self.detach_key.is_empty() { String::new() } else { format!(", {} d to detach", self.detach_key) }
     }
 
     /// Remembers the reason that the server or a dial gave.
@@ -117,8 +117,9 @@ impl StatusLine {
     }
 
     pub(crate) fn show_help(&mut self) {
-        let prefix = &self.prefix;
-        let line = format!("[bowline: {prefix} then: d detach, s resize, r redraw, {prefix} send {prefix}]");
+        let detach_key = &self.detach_key;
+        let line =
+            format!("[bowline: {detach_key} then: d detach, s resize, r redraw, {detach_key} send {detach_key}]");
         self.hint = Some(line);
     }
 
@@ -141,10 +142,10 @@ impl StatusLine {
     }
 
     fn update_unsent_line(&mut self) {
-        let (bytes, dropped, prefix) = (&self.unsent.bytes, self.dropped, &self.prefix);
-        let (hide, decide) = match prefix.is_empty() {
+        let (bytes, dropped, detach_key) = (&self.unsent.bytes, self.dropped, &self.detach_key);
+        let (hide, decide) = match detach_key.is_empty() {
             true => ("the next key hides this".to_owned(), "the next key discards it".to_owned()),
-            false => (format!("{prefix} n to hide"), format!("{prefix} y to send, {prefix} n to discard")),
+            false => (format!("{detach_key} n to hide"), format!("{detach_key} y to send, {detach_key} n to discard")),
         };
         let line = match (bytes.len(), dropped) {
             (0, 0) => None,
@@ -164,7 +165,7 @@ impl StatusLine {
     /// Whether the next key discards the unsent input: without a detach key there is no other way to decide, and the
     /// user has seen the line that says so.
     pub(crate) fn next_key_discards(&self) -> bool {
-        self.prefix.is_empty() && self.unsent_shown
+        self.detach_key.is_empty() && self.unsent_shown
     }
 
     /// The line to show now, if any.
@@ -194,9 +195,9 @@ impl StatusLine {
 
     fn size_line(&self, window: Size) -> Option<String> {
         let session = self.session.filter(|_| self.is_mirrored(window))?;
-        let (cols, rows, prefix) = (session.cols(), session.rows(), &self.prefix);
-        let can_claim = self.permissions.write && !prefix.is_empty();
-        let how = if can_claim { format!("{prefix} s to resize; ") } else { String::new() };
+        let (cols, rows, detach_key) = (session.cols(), session.rows(), &self.detach_key);
+        let can_claim = self.permissions.write && !detach_key.is_empty();
+        let how = if can_claim { format!("{detach_key} s to resize; ") } else { String::new() };
         Some(format!("[bowline: {how}size {cols}x{rows} set by another viewer]"))
     }
 
@@ -216,7 +217,7 @@ mod tests {
     const WINDOW: (u32, u32) = (80, 24);
 
     fn open_line() -> (StatusLine, Size) {
-        let mut line = StatusLine::new(Some(Prefix::default()));
+        let mut line = StatusLine::new(Some(DetachKey::default()));
         line.set_status(Status::Open, Duration::ZERO);
         (line, Size::new(WINDOW.0, WINDOW.1).unwrap())
     }
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_session_that_does_not_answer_is_reported_as_slow() {
-        let (mut line, window) = (StatusLine::new(Some(Prefix::default())), Size::default());
+        let (mut line, window) = (StatusLine::new(Some(DetachKey::default())), Size::default());
         assert_eq!(line.poll_line(window, Duration::ZERO), None);
         assert_eq!(line.poll_timeout(), Some(SLOW));
         assert!(line.poll_line(window, SLOW).is_some_and(|text| text.contains("waiting for the session")));

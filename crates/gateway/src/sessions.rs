@@ -179,7 +179,7 @@ pub(crate) async fn end(
 ) -> Result<Response, Problem> {
     let grace = query.grace.map_or(remove::DEFAULT_GRACE, Duration::from_secs);
     match try_find(&app, &id).await? {
-        // A session with damaged files has ended; its files can be removed without being understood.
+        // A session with damaged files has ended; its files can be removed without being parsed.
         Err(RegistryError::Damaged { dir, .. }) if !query.keep => {
             blocking_limited(&app, move || Ok(remove::forget_damaged(&dir)?)).await?;
         }

@@ -37,7 +37,7 @@ pub enum RegistryError {
     Io { path: std::path::PathBuf, source: io::Error },
 }
 
-/// Lists all sessions, oldest first. Running ones are queried for what their files do not tell, such as the number of
+/// Lists all sessions, oldest first. Running ones are asked for what their files do not contain, such as the number of
 /// viewers; one that does not answer within [`STATUS_TIMEOUT`] is described from its files.
 pub fn list(home: &Home) -> Result<Vec<Entry>, RegistryError> {
     let mut entries = list_files(home)?;

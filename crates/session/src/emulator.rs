@@ -40,13 +40,13 @@ pub fn max_lag(log: &Log) -> u64 {
     (1 << 20).min(log.size() / 2)
 }
 
-/// Work for the emulator thread. A `ticket` is returned with the result.
+/// Work for the emulator thread. A `job_id` is returned with the result.
 #[derive(Debug)]
 pub enum Job {
     /// Writes the screen as escape sequences, for a viewer.
-    Snapshot { ticket: u64, scope: Scope, scrollback: u32 },
+    Snapshot { job_id: u64, scope: Scope, scrollback: u32 },
     /// Renders the screen as text, ANSI or JSON, for a control request.
-    Render { ticket: u64, format: ScreenFormat, scrollback: u32 },
+    Render { job_id: u64, format: ScreenFormat, scrollback: u32 },
     /// Sets the colours that colour queries report.
     SetTheme(Theme),
 }
@@ -56,12 +56,12 @@ pub enum Job {
 pub enum EmulatorEvent {
     /// The result of [`Job::Snapshot`].
     Snapshot {
-        ticket: u64,
+        job_id: u64,
         snapshot: Snapshot,
     },
     /// The result of [`Job::Render`].
     Rendered {
-        ticket: u64,
+        job_id: u64,
         screen: serde_json::Value,
     },
     /// Replies to the program's terminal queries, to be written to the PTY.
@@ -326,18 +326,18 @@ impl Worker {
 
     fn run_job(&mut self, job: &Job) {
         match *job {
-            Job::Snapshot { ticket, scope, scrollback } => {
+            Job::Snapshot { job_id, scope, scrollback } => {
                 let bytes = self.screen.snapshot(scope, scrollback as usize).into();
                 let snapshot = Snapshot { offset: self.offset, size: self.screen.size(), bytes };
-                self.deliver(vec![EmulatorEvent::Snapshot { ticket, snapshot }]);
+                self.deliver(vec![EmulatorEvent::Snapshot { job_id, snapshot }]);
             }
-            Job::Render { ticket, format, scrollback } => {
+            Job::Render { job_id, format, scrollback } => {
                 let screen = match format {
                     ScreenFormat::Text => self.screen.text(scrollback as usize).into(),
                     ScreenFormat::Ansi => String::from_utf8_lossy(&self.screen.ansi(scrollback as usize)).into(),
                     ScreenFormat::Json => self.screen.json(scrollback as usize),
                 };
-                self.deliver(vec![EmulatorEvent::Rendered { ticket, screen }]);
+                self.deliver(vec![EmulatorEvent::Rendered { job_id, screen }]);
             }
             Job::SetTheme(ref theme) => {
                 if let (Some(fg), Some(bg)) = (parse_colour(&theme.fg), parse_colour(&theme.bg)) {

@@ -9,7 +9,7 @@ pub(crate) mod show;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bowline_client::keys::Prefix;
+use bowline_client::keys::DetachKey;
 use bowline_host::remove::Retention;
 use bowline_host::{log, start};
 use bowline_proto::backoff::Backoff;
@@ -25,7 +25,7 @@ use crate::units;
 pub(crate) struct Config {
     /// The key that starts a bowline command. `None` if there is no such key.
     #[serde(deserialize_with = "read_detach_key", serialize_with = "write_detach_key")]
-    pub(crate) detach_key: Option<Prefix>,
+    pub(crate) detach_key: Option<DetachKey>,
     /// The program of a session without a command. `None` for the login shell.
     pub(crate) shell: Option<PathBuf>,
     /// Bytes of output that a session keeps.
@@ -67,7 +67,7 @@ pub(crate) struct RetentionConfig {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            detach_key: Some(Prefix::default()),
+            detach_key: Some(DetachKey::default()),
             shell: None,
             log_size: log::DEFAULT_SIZE,
             scrollback: start::DEFAULT_SCROLLBACK,
@@ -114,18 +114,18 @@ impl Config {
 }
 
 /// Parses a detach key, such as `ctrl-a`, or `none`.
-pub(crate) fn parse_detach_key(text: &str) -> Result<Option<Prefix>, String> {
+pub(crate) fn parse_detach_key(text: &str) -> Result<Option<DetachKey>, String> {
     if text == "none" {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|bad: bowline_client::keys::InvalidDetachKey| bad.to_string())
 }
 
-fn read_detach_key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Prefix>, D::Error> {
+fn read_detach_key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<DetachKey>, D::Error> {
     parse_detach_key(&String::deserialize(from)?).map_err(de::Error::custom)
 }
 
-fn write_detach_key<S: Serializer>(key: &Option<Prefix>, to: S) -> Result<S::Ok, S::Error> {
+fn write_detach_key<S: Serializer>(key: &Option<DetachKey>, to: S) -> Result<S::Ok, S::Error> {
     key.map_or_else(|| "none".to_owned(), |key| key.to_string().to_lowercase()).serialize(to)
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bowline_client::remote::call::Call;
+use bowline_client::remote::api::ApiRequest;
 use bowline_client::remote::{Gateway, RemoteDialer};
 use bowline_client::transport::{Dialer, Transport};
 use bowline_proto::api::{NewSession, NewTerminal};
@@ -37,7 +37,7 @@ impl TestSession {
             detached_ttl: DETACHED_TTL,
             ..NewTerminal::default()
         });
-        let response = gateway.call(&Call::new(Method::POST, "/v1/sessions").body(&session).within(TIMEOUT));
+        let response = gateway.send(&ApiRequest::new(Method::POST, "/v1/sessions").body(&session).within(TIMEOUT));
         let info: SessionInfo = response.and_then(|answer| answer.json()).map_err(|error| error.to_string())?;
         Ok(TestSession { gateway: gateway.clone(), id: info.id })
     }
@@ -67,7 +67,7 @@ impl TestSession {
 impl Drop for TestSession {
     fn drop(&mut self) {
         let path = format!("/v1/sessions/{}?grace=0", self.id);
-        let _ = self.gateway.call(&Call::new(Method::DELETE, path).within(TIMEOUT));
+        let _ = self.gateway.send(&ApiRequest::new(Method::DELETE, path).within(TIMEOUT));
     }
 }
 

@@ -4,7 +4,7 @@ use bowline_proto::problem;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use bowline_client::remote::call::{Answer, ApiError, Call};
+use bowline_client::remote::api::{ApiError, ApiRequest, ApiResponse};
 use bowline_client::remote::{Address, Gateway};
 use bowline_gateway::running::RunningGateway;
 use bowline_host::home::Home;
@@ -81,7 +81,7 @@ fn check_health(report: &mut Report, address: &Address) -> bool {
     const NAME: &str = "url";
     // `/healthz` needs no valid token.
     let gateway = Gateway::new(address.clone(), "none").map_err(anyhow::Error::from);
-    match gateway.and_then(|gateway| Ok(gateway.call(&Call::get("/healthz").within(TIMEOUT))?)) {
+    match gateway.and_then(|gateway| Ok(gateway.send(&ApiRequest::get("/healthz").within(TIMEOUT))?)) {
         Ok(answer) => {
             report.ok(NAME, format_args!("{address} answers"));
             check_skew(report, &answer);
@@ -109,7 +109,7 @@ fn check_health(report: &mut Report, address: &Address) -> bool {
 }
 
 /// Compares the clock of the gateway with that of this machine.
-fn check_skew(report: &mut Report, answer: &Answer) {
+fn check_skew(report: &mut Report, answer: &ApiResponse) {
     let Some(remote) = answer.header("Date").and_then(|date| OffsetDateTime::parse(date, &Rfc2822).ok()) else {
         return report.warn("clocks", "the response has no Date header", "let the proxy forward the Date header");
     };

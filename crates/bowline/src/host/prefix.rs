@@ -13,7 +13,7 @@ use crate::failure::{Code, Failure};
 /// Minimum length of an id prefix. Ids are random, so a shorter prefix would match sessions by chance.
 const MIN_ID: usize = 4;
 
-/// Finds the only session whose id or name starts with `key`, after `error` said that none has exactly this one. Returns
+/// Finds the only session whose id or name starts with `key`, `error` is from the failed exact lookup. Returns
 /// `error` if there is none, and an error that lists the candidates if there are several.
 pub(super) fn find(host: &(impl Host + ?Sized), key: &str, error: anyhow::Error) -> anyhow::Result<Session> {
     // Every prefix of an id or a name is a valid name.

@@ -7,7 +7,7 @@ use bowline_proto::problem;
 use std::cell::RefCell;
 use std::time::Duration;
 
-use bowline_client::remote::call::Call;
+use bowline_client::remote::api::ApiRequest;
 use bowline_client::remote::{ApiError, Gateway, RemoteDialer};
 use bowline_client::transport::Dialer;
 use bowline_proto::backoff::Backoff;
@@ -40,17 +40,17 @@ impl RemoteHost {
         RemoteHost { gateway }
     }
 
-    /// Makes an idempotent call, with retries.
-    fn call_with_retry<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ApiError> {
-        retry(RETRY, || self.gateway.call(call)?.json())
+    /// Sends an idempotent request, with retries.
+    fn send_with_retry<T: DeserializeOwned>(&self, request: &ApiRequest) -> Result<T, ApiError> {
+        retry(RETRY, || self.gateway.send(request)?.json())
     }
 }
 
-/// Repeats an idempotent call until it succeeds, fails permanently, or `backoff` gives up.
-fn retry<T>(backoff: Backoff, call: impl Fn() -> Result<T, ApiError>) -> Result<T, ApiError> {
+/// Repeats an idempotent request until it succeeds, fails permanently, or `backoff` gives up.
+fn retry<T>(backoff: Backoff, send: impl Fn() -> Result<T, ApiError>) -> Result<T, ApiError> {
     let mut tries = 0;
     loop {
-        let result = call();
+        let result = send();
         let may_succeed_later = result.as_ref().is_err_and(ApiError::is_transient);
         match backoff.delay(tries, 0.0).filter(|_| may_succeed_later) {
             Some(delay) => std::thread::sleep(delay),
@@ -61,9 +61,9 @@ fn retry<T>(backoff: Backoff, call: impl Fn() -> Result<T, ApiError>) -> Result<
 }
 
 /// Like [`retry`], but returns at once when the session's input queue is full; the caller decides how long to wait.
-fn retry_unless_full<T>(call: impl Fn() -> Result<T, ApiError>) -> Result<T, ApiError> {
+fn retry_unless_full<T>(send: impl Fn() -> Result<T, ApiError>) -> Result<T, ApiError> {
     let is_full = |error: &ApiError| error.code() == Some(problem::Code::TooMany);
-    retry(RETRY, || match call() {
+    retry(RETRY, || match send() {
         Err(error) if is_full(&error) => Ok(Err(error)),
         result => result.map(Ok),
     })?
@@ -77,7 +77,7 @@ impl Host for RemoteHost {
     fn list(&self) -> anyhow::Result<Vec<Session>> {
         Ok(self
             .gateway
-            .call(&Call::get("/v1/sessions"))?
+            .send(&ApiRequest::get("/v1/sessions"))?
             .json::<SessionList>()?
             .sessions
             .into_iter()
@@ -90,24 +90,24 @@ impl Host for RemoteHost {
         if key.parse::<SessionName>().is_err() {
             return Err(Failure::new(Code::NotFound, format!("no session is called {key:?}"), LIST_SESSIONS).into());
         }
-        Ok(self.gateway.call(&Call::get(format!("/v1/sessions/{key}")))?.json()?)
+        Ok(self.gateway.send(&ApiRequest::get(format!("/v1/sessions/{key}")))?.json()?)
     }
 
     fn start(&self, verb: args::New, _config: &Config) -> anyhow::Result<Session> {
         let key = send::new_command_id()?;
-        Ok(self.call_with_retry(&Call::new(Method::POST, "/v1/sessions").body(&new_session(verb)?).key(&key))?)
+        Ok(self.send_with_retry(&ApiRequest::new(Method::POST, "/v1/sessions").body(&new_session(verb)?).key(&key))?)
     }
 
     fn restart(&self, session: &Session) -> anyhow::Result<Session> {
         // The epoch makes a retry harmless: once the session has restarted, its epoch differs and it is left alone.
         let body = Restart { epoch: Some(session.info.epoch.clone()) };
-        Ok(self.call_with_retry(&Call::new(Method::POST, path(session, "/restart")).body(&body))?)
+        Ok(self.send_with_retry(&ApiRequest::new(Method::POST, path(session, "/restart")).body(&body))?)
     }
 
     fn end(&self, session: &Session, grace: Option<Duration>, keep: bool) -> anyhow::Result<()> {
-        let call = Call::new(Method::DELETE, path(session, &end_query(grace, keep)))
+        let request = ApiRequest::new(Method::DELETE, path(session, &end_query(grace, keep)))
             .within(grace.unwrap_or_default() + END_TIMEOUT);
-        match retry(RETRY, || self.gateway.call(&call)) {
+        match retry(RETRY, || self.gateway.send(&request)) {
             // Already removed: by an earlier try whose response was lost, or by another client.
             Err(error) if matches!(error.code(), Some(problem::Code::UnknownSession | problem::Code::SessionGone)) => {
                 Ok(())
@@ -120,20 +120,20 @@ impl Host for RemoteHost {
         let code = error.downcast_ref::<ApiError>().and_then(ApiError::code);
         // The gateway reports a damaged session as unreachable. It checks again before it removes one.
         let (Some(problem::Code::Unreachable), Ok(id)) = (code, key.parse::<SessionId>()) else { return Err(error) };
-        self.gateway.call(&Call::new(Method::DELETE, format!("/v1/sessions/{id}")).within(END_TIMEOUT))?;
+        self.gateway.send(&ApiRequest::new(Method::DELETE, format!("/v1/sessions/{id}")).within(END_TIMEOUT))?;
         Ok(id)
     }
 
     fn rename(&self, session: &Session, name: &SessionName) -> anyhow::Result<()> {
-        let call = Call::new(Method::PATCH, path(session, ""))
+        let request = ApiRequest::new(Method::PATCH, path(session, ""))
             .body(&SessionChange { name: Some(name.to_string()), ..SessionChange::default() });
-        Ok(retry(RETRY, || self.gateway.call(&call)).map(drop)?)
+        Ok(retry(RETRY, || self.gateway.send(&request)).map(drop)?)
     }
 
     fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<CommandAccepted> {
         let body = NewCommand { id: id.to_owned(), command: command.clone() };
-        let call = Call::new(Method::POST, path(session, "/commands")).body(&body);
-        Ok(retry_unless_full(|| self.gateway.call(&call)?.json())?)
+        let request = ApiRequest::new(Method::POST, path(session, "/commands")).body(&body);
+        Ok(retry_unless_full(|| self.gateway.send(&request)?.json())?)
     }
 
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String> {
@@ -142,8 +142,8 @@ impl Host for RemoteHost {
             ScreenFormat::Ansi => "ansi",
             ScreenFormat::Json => "json",
         };
-        let call = Call::get(path(session, &format!("/screen?format={format}&scrollback={scrollback}")));
-        Ok(String::from_utf8_lossy(&self.gateway.call(&call)?.bytes()?).into_owned())
+        let request = ApiRequest::get(path(session, &format!("/screen?format={format}&scrollback={scrollback}")));
+        Ok(String::from_utf8_lossy(&self.gateway.send(&request)?.bytes()?).into_owned())
     }
 
     fn log(&self, session: &Session, config: &Config) -> anyhow::Result<Box<dyn Log>> {
@@ -199,9 +199,9 @@ struct RemoteLog {
 impl RemoteLog {
     /// Reads bytes from `from` until `buf` is full or the log ends; returns how many.
     fn read_range(&self, from: u64, buf: &mut [u8]) -> Result<usize, ApiError> {
-        let call = Call::get(format!("{}/log?from={from}&to={}", self.path, from + buf.len() as u64));
+        let request = ApiRequest::get(format!("{}/log?from={from}&to={}", self.path, from + buf.len() as u64));
         let buf = RefCell::new(buf);
-        retry(self.backoff, || self.gateway.call(&call)?.read(&mut buf.borrow_mut()))
+        retry(self.backoff, || self.gateway.send(&request)?.read(&mut buf.borrow_mut()))
     }
 }
 
@@ -217,8 +217,8 @@ impl Log for RemoteLog {
     }
 
     fn end(&self) -> anyhow::Result<LogEnd> {
-        let call = Call::get(self.path.as_str());
-        let session: Session = retry(self.backoff, || self.gateway.call(&call)?.json())?;
+        let request = ApiRequest::get(self.path.as_str());
+        let session: Session = retry(self.backoff, || self.gateway.send(&request)?.json())?;
         Ok(LogEnd { offset: session.info.offset, is_final: session.info.state != State::Running })
     }
 

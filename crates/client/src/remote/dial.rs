@@ -1,7 +1,7 @@
 //! Dials a session on another machine, through its gateway.
 //!
 //! [`Dialer::has_ended`] keeps its default: a gateway that is up reports the end of a session itself, with `exit` or a
-//! close code, and a gateway that is down cannot be queried without blocking.
+//! close code, and a gateway that is down cannot be asked without blocking.
 
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use bowline_proto::close::ConnectionEnd;
 use bowline_proto::ids::SessionId;
 use serde_json::Value;
 
-use super::call::Call;
+use super::api::ApiRequest;
 use super::gateway::Gateway;
 use super::websocket::WebSocketTransport;
 use crate::transport::{Dialer, Transport};
@@ -37,9 +37,9 @@ impl RemoteDialer {
     /// Fetches the screen on a new thread.
     fn fetch(&self, within: Duration) -> Option<Receiver<Option<Value>>> {
         let (sender, receiver) = sync_channel(1);
-        let call = Call::get(format!("{}/screen?format=json", self.path)).within(within);
+        let request = ApiRequest::get(format!("{}/screen?format=json", self.path)).within(within);
         let gateway = self.gateway.clone();
-        let fetch = move || drop(sender.send(gateway.call(&call).and_then(|answer| answer.json()).ok()));
+        let fetch = move || drop(sender.send(gateway.send(&request).and_then(|response| response.json()).ok()));
         std::thread::Builder::new().name("screen".into()).spawn(fetch).ok()?;
         Some(receiver)
     }

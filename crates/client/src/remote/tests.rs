@@ -19,7 +19,7 @@ use tungstenite::handshake::server::{Request, Response};
 use tungstenite::protocol::CloseFrame;
 use tungstenite::{Message, WebSocket};
 
-use super::call::{ApiError, Call};
+use super::api::{ApiError, ApiRequest};
 use super::gateway::Gateway;
 use super::trust::TrustedRoots;
 use super::{Address, RemoteDialer};
@@ -269,7 +269,8 @@ fn r50_tls_requires_a_certificate_that_the_machine_trusts() {
 
 #[test]
 fn a_gateways_refusal_a_proxys_page_and_no_response_are_different_errors() {
-    let get = |gateway: &Gateway| gateway.call(&Call::get("/v1/sessions")).and_then(|answer| answer.json::<Value>());
+    let get =
+        |gateway: &Gateway| gateway.send(&ApiRequest::get("/v1/sessions")).and_then(|answer| answer.json::<Value>());
     let (gateway, thread) = serve(respond("HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"sessions\":[]}"));
     assert_eq!(get(&gateway).unwrap()["sessions"], Value::Array(Vec::new()));
     thread.join().unwrap();

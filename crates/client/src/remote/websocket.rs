@@ -20,7 +20,7 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tungstenite::{Error, HandshakeError, Message, WebSocket};
 
-use super::call;
+use super::api;
 use super::gateway::Gateway;
 use super::wire::Wire;
 use crate::transport::Transport;
@@ -199,5 +199,5 @@ fn refused(response: &Response<Option<Vec<u8>>>) -> Refusal {
         from_gateway: header("Bowline-Code").is_some(),
         retry_after: header("Retry-After").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs),
     };
-    Refusal { closed, message: response.body().as_deref().and_then(call::problem_message) }
+    Refusal { closed, message: response.body().as_deref().and_then(api::problem_message) }
 }

@@ -60,7 +60,7 @@ impl Session {
             }
             let _ = self.core.poll.add(&self.socket.listener, LISTENER, Interest::READ);
             if let Some(watcher) = &self.watcher {
-                self.socket.watch_with(watcher); // the folder may have been replaced
+                self.socket.watch_with(watcher); // the directory may have been replaced
             }
         }
     }
@@ -138,7 +138,7 @@ impl Session {
 
     /// Records the exit once the program was reaped and all of its output was read.
     fn finish_if_done(&mut self, now: Instant) {
-        // Another user's program may still run and then cannot be reaped; its session is ended all the same.
+        // Another user's program may still run and then cannot be reaped; its session ends anyway.
         let ending = matches!(self.phase, Phase::Ending { .. });
         let status = self.body.exit_status().cloned().or_else(|| ending.then(ExitStatus::default));
         let Some(status) = status else { return };

@@ -105,7 +105,7 @@ pub fn run() -> ExitCode {
         Ok(_) => Report::Ready,
         Err(error) => Report::Failed { code: error.code(), message: error.to_string() },
     };
-    // The starter may have exited; the session runs all the same.
+    // The starter may have exited; the session runs anyway.
     let _ = report(&outcome);
     let _ = release_stdio();
     match started {
@@ -174,7 +174,7 @@ fn wait_for_go_ahead() -> Result<(), StartError> {
     }
 }
 
-/// Creates the files and starts the program. If that fails, the folder of a new session is removed again.
+/// Creates the files and starts the program. If that fails, the directory of a new session is removed again.
 fn start(request: &StartRequest, umask: Mode) -> Result<Session, StartError> {
     let home = Home::new(request.state.as_os(), request.runtime.as_os())?;
     let dir = home.session(&request.meta.id);
@@ -192,12 +192,12 @@ fn start(request: &StartRequest, umask: Mode) -> Result<Session, StartError> {
         return start_session(&home, &dir, &request.meta, umask, lock, &files);
     }
     let lock = create_dir(&dir, &files)?;
-    // The lock is also held here, so that no other process creates a session in the folder while it is removed.
+    // The lock is also held here, so that no other process creates a session in the directory while it is removed.
     start_session(&home, &dir, &request.meta, umask, lock.try_clone()?, &files)
         .inspect_err(|_| drop(fs::remove_dir_all(dir.path())))
 }
 
-/// Creates the folder of a new session, or takes over one that was left when its session process was killed while
+/// Creates the directory of a new session, or takes over one that was left when its session process was killed while
 /// starting.
 fn create_dir(dir: &SessionDir, files: &dyn Fn(io::Error) -> StartError) -> Result<Lock, StartError> {
     match fs::DirBuilder::new().mode(0o700).create(dir.path()) {
@@ -254,7 +254,7 @@ fn start_session(
     let pty = prepared.spawn(meta, umask, wait_for_go_ahead)?;
     let socket = Socket::bind(home, dir)?;
     let (journal, terminal) = prepared.start(dir, pty, &mut info, files)?;
-    // Last, once the rest is on the disk: a folder with `meta.json` is a complete session, even after a power cut.
+    // Last, once the rest is on the disk: a directory with `meta.json` is a complete session, even after a power cut.
     journal.sync().and_then(|()| meta.write(&dir.meta())).map_err(files)?;
     let (dir, meta, body) = (dir.clone(), meta.clone(), Body::Terminal(Box::new(terminal)));
     Ok(Session::new(Parts { dir, meta, info, lock, journal, body, socket })?)

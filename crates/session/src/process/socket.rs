@@ -17,7 +17,7 @@ pub(super) struct Socket {
     pub(super) listener: UnixListener,
     /// Where the socket is bound.
     path: PathBuf,
-    /// `sock` in the session's folder: the same as `path`, or a symlink to it where that path would be too long.
+    /// `sock` in the session's directory: the same as `path`, or a symlink to it where that path would be too long.
     dir_path: PathBuf,
 }
 

@@ -74,9 +74,9 @@ pub(super) struct Terminal {
     last_checkpoint: u64,
     emulator: Emulator,
     query_replies: QueryReplies,
-    /// Control connections that wait for the screen, by the ticket of their job.
+    /// Control connections that wait for the screen, by the job_id of their job.
     screen_requests: BTreeMap<u64, u64>,
-    next_ticket: u64,
+    next_job_id: u64,
     notices: Notices,
     watch: PtyWatch,
     last_output: Instant,
@@ -117,7 +117,7 @@ impl Terminal {
             emulator,
             query_replies: QueryReplies::default(),
             screen_requests: BTreeMap::new(),
-            next_ticket: 0,
+            next_job_id: 0,
             notices: Notices::new(now),
             watch: PtyWatch::Polled(Interest::READ),
             last_output: now,
@@ -210,7 +210,7 @@ impl Terminal {
         match event {
             ServerEvent::Resize(size) => self.resize(core, size),
             ServerEvent::NeedSnapshot { conn, scope, scrollback } => {
-                self.emulator.submit(Job::Snapshot { ticket: conn.0, scope, scrollback });
+                self.emulator.submit(Job::Snapshot { job_id: conn.0, scope, scrollback });
             }
             ServerEvent::Theme(theme) => self.emulator.submit(Job::SetTheme(theme)),
             ServerEvent::Command { conn, id, command } => {
@@ -227,8 +227,8 @@ impl Terminal {
     fn handle_emulator(&mut self, core: &mut Core) {
         for event in self.emulator.take_events() {
             match event {
-                EmulatorEvent::Snapshot { ticket, snapshot } => self.link.handle_snapshot(ConnId(ticket), snapshot),
-                EmulatorEvent::Rendered { ticket, screen } => self.handle_rendered(ticket, screen),
+                EmulatorEvent::Snapshot { job_id, snapshot } => self.link.handle_snapshot(ConnId(job_id), snapshot),
+                EmulatorEvent::Rendered { job_id, screen } => self.handle_rendered(job_id, screen),
                 EmulatorEvent::QueryReplies(bytes) => self.query_replies.push(&bytes),
                 EmulatorEvent::Screen(event) => {
                     let notice = self.notices.handle(event, Instant::now());

@@ -35,9 +35,9 @@ impl Terminal {
     pub(in super::super) fn handle_request(&mut self, core: &mut Core, conn: u64, request: Request) -> Option<Reply> {
         match request {
             Request::Screen { format, scrollback } => {
-                self.next_ticket += 1;
-                self.screen_requests.insert(self.next_ticket, conn);
-                self.emulator.submit(Job::Render { ticket: self.next_ticket, format, scrollback });
+                self.next_job_id += 1;
+                self.screen_requests.insert(self.next_job_id, conn);
+                self.emulator.submit(Job::Render { job_id: self.next_job_id, format, scrollback });
                 None
             }
             Request::Log { from, max } => Some(self.read_log(core, from, max)),
@@ -53,8 +53,8 @@ impl Terminal {
     }
 
     /// Replies to a request for the screen.
-    pub(super) fn handle_rendered(&mut self, ticket: u64, screen: Value) {
-        if let Some(conn) = self.screen_requests.remove(&ticket) {
+    pub(super) fn handle_rendered(&mut self, job_id: u64, screen: Value) {
+        if let Some(conn) = self.screen_requests.remove(&job_id) {
             self.events.push_back(BodyEvent::Reply { conn, reply: Reply::Screen { screen } });
         }
     }

@@ -12,8 +12,8 @@ use ureq::Body;
 
 use super::gateway::Gateway;
 
-/// The longest response body that [`Answer::bytes`] returns; the rest is cut off.
-const MAX_ANSWER: u64 = 64 << 20;
+/// The longest response body that [`ApiResponse::bytes`] returns; the rest is cut off.
+const MAX_RESPONSE: u64 = 64 << 20;
 /// The most bytes read of an error response.
 const MAX_PROBLEM: u64 = 64 << 10;
 
@@ -59,7 +59,7 @@ impl ApiError {
 
 /// An HTTP request to a gateway.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ApiRequest {
     method: Method,
     path: String,
     body: Option<Value>,
@@ -67,34 +67,34 @@ pub struct Call {
     within: Option<Duration>,
 }
 
-impl Call {
-    pub fn get(path: impl Into<String>) -> Call {
-        Call { method: Method::GET, path: path.into(), body: None, key: None, within: None }
+impl ApiRequest {
+    pub fn get(path: impl Into<String>) -> ApiRequest {
+        ApiRequest { method: Method::GET, path: path.into(), body: None, key: None, within: None }
     }
 
-    pub fn new(method: Method, path: impl Into<String>) -> Call {
-        Call { method, ..Call::get(path) }
+    pub fn new(method: Method, path: impl Into<String>) -> ApiRequest {
+        ApiRequest { method, ..ApiRequest::get(path) }
     }
 
     /// Sets the body, as JSON.
-    pub fn body(self, body: &impl Serialize) -> Call {
-        Call { body: Some(json!(body)), ..self }
+    pub fn body(self, body: &impl Serialize) -> ApiRequest {
+        ApiRequest { body: Some(json!(body)), ..self }
     }
 
     /// Sets the `Idempotency-Key` header.
-    pub fn key(self, key: &str) -> Call {
-        Call { key: Some(key.to_owned()), ..self }
+    pub fn key(self, key: &str) -> ApiRequest {
+        ApiRequest { key: Some(key.to_owned()), ..self }
     }
 
     /// Limits the time for the whole request.
-    pub fn within(self, within: Duration) -> Call {
-        Call { within: Some(within), ..self }
+    pub fn within(self, within: Duration) -> ApiRequest {
+        ApiRequest { within: Some(within), ..self }
     }
 }
 
 /// A successful response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ApiResponse {
     address: String,
     status: u16,
     headers: HeaderMap,
@@ -117,30 +117,30 @@ impl Problem {
 
 impl Gateway {
     /// Sends a request, and waits for the start of the response. An error status is an error.
-    pub fn call(&self, call: &Call) -> Result<Answer, ApiError> {
+    pub fn send(&self, request: &ApiRequest) -> Result<ApiResponse, ApiError> {
         let unreachable = |error: ureq::Error| self.unreachable(&error);
-        let mut request = Request::builder()
-            .method(&call.method)
-            .uri(self.address.http(&call.path))
+        let mut builder = Request::builder()
+            .method(&request.method)
+            .uri(self.address.http(&request.path))
             .header("Authorization", &self.bearer);
-        if let Some(key) = &call.key {
-            request = request.header("Idempotency-Key", key);
+        if let Some(key) = &request.key {
+            builder = builder.header("Idempotency-Key", key);
         }
-        let result = match &call.body {
+        let result = match &request.body {
             Some(body) => {
-                let request = request.header("Content-Type", "application/json").body(body.to_string());
-                let request = request.map_err(|error| unreachable(error.into()))?;
-                self.agent.run(self.agent.configure_request(request).timeout_global(call.within).build())
+                let http = builder.header("Content-Type", "application/json").body(body.to_string());
+                let http = http.map_err(|error| unreachable(error.into()))?;
+                self.agent.run(self.agent.configure_request(http).timeout_global(request.within).build())
             }
             None => {
-                let request = request.body(()).map_err(|error| unreachable(error.into()))?;
-                self.agent.run(self.agent.configure_request(request).timeout_global(call.within).build())
+                let http = builder.body(()).map_err(|error| unreachable(error.into()))?;
+                self.agent.run(self.agent.configure_request(http).timeout_global(request.within).build())
             }
         };
         let (parts, body) = result.map_err(unreachable)?.into_parts();
         let (address, status) = (self.address.to_string(), parts.status.as_u16());
-        let answer = Answer { address, status, headers: parts.headers, body };
-        if parts.status.is_success() { Ok(answer) } else { Err(answer.into_refusal()) }
+        let response = ApiResponse { address, status, headers: parts.headers, body };
+        if parts.status.is_success() { Ok(response) } else { Err(response.into_refusal()) }
     }
 
     fn unreachable(&self, error: &ureq::Error) -> ApiError {
@@ -175,7 +175,7 @@ fn describe(error: &ureq::Error) -> String {
     }
 }
 
-impl Answer {
+impl ApiResponse {
     /// The value of a header, if it is present and text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -191,7 +191,7 @@ impl Answer {
     pub fn bytes(self) -> Result<Vec<u8>, ApiError> {
         let address = self.address.clone();
         let mut bytes = Vec::new();
-        match self.reader().take(MAX_ANSWER).read_to_end(&mut bytes) {
+        match self.reader().take(MAX_RESPONSE).read_to_end(&mut bytes) {
             Ok(_) => Ok(bytes),
             Err(error) => Err(ApiError::Unreachable { address, why: error.to_string() }),
         }
