@@ -138,7 +138,7 @@ pub(crate) struct New {
     /// How many lines to keep above the screen [default: 1000]
     #[arg(long, value_name = "LINES", env = "BOWLINE_SCROLLBACK")]
     pub(crate) scrollback: Option<u32>,
-    /// End the session after this long without a viewer, such as 30m or 12h [default: never]
+    /// End the session after this long without a viewer, such as 30m or 12h; 0s for never [default: never]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     pub(crate) ttl: Option<Duration>,
     /// What to do if a running session already has the name

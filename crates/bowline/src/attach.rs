@@ -67,7 +67,7 @@ pub(crate) fn require_terminal(hint: &str) -> anyhow::Result<()> {
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         return Ok(());
     }
-    Err(Failure::new(Code::Usage, "standard input and output must be a terminal", hint).into())
+    Err(Failure::new(Code::Usage, "cannot attach: standard input and output are not a terminal", hint).into())
 }
 
 fn options(config: &Config) -> Options {
@@ -89,10 +89,10 @@ fn attach(host: &dyn Host, session: &Session, options: &Options) -> anyhow::Resu
     require_terminal(&format!("`bowline screen {label}` prints its screen without a terminal"))?;
     if session.info.state == State::Lost {
         show_last_screen(host, session);
-        return conclude(label, Outcome::Lost);
+        return conclude(host, label, Outcome::Lost);
     }
     let outcome = bowline_client::attach(host.dial(session)?, options)?;
-    conclude(label, outcome)
+    conclude(host, label, outcome)
 }
 
 /// Prints the last screen of a lost session. Needs no other file, since a crash may have damaged any of them.
@@ -104,13 +104,17 @@ fn show_last_screen(host: &dyn Host, session: &Session) {
 }
 
 /// Prints how the attach ended and returns its exit code.
-fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
+fn conclude(host: &dyn Host, label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
+    let command = |verb: &str| match host.server() {
+        Some(url) => format!("`bowline --server {url} {verb} {label}`"),
+        None => format!("`bowline {verb} {label}`"),
+    };
     match outcome {
         Outcome::Detached { unsent } => {
             if unsent > 0 {
                 eprintln!("[{label} did not confirm the last {unsent} bytes that you typed; they may be lost]");
             }
-            eprintln!("[detached from {label}; `bowline attach {label}` attaches again]");
+            eprintln!("[detached from {label}; {} attaches again]", command("attach"));
             Ok(ExitCode::SUCCESS)
         }
         Outcome::Exited(status) => {
@@ -119,7 +123,7 @@ fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
         }
         Outcome::Lost => {
             let message = format!("{label} was lost: its process was killed, or the machine went down");
-            Err(Failure::new(Code::Other, message, format!("`bowline restart {label}` starts it again")).into())
+            Err(Failure::new(Code::Other, message, format!("{} starts it again", command("restart"))).into())
         }
         Outcome::Refused { why, reason } => {
             let message = if reason.is_empty() { format!("cannot attach to {label}") } else { reason };
@@ -139,7 +143,7 @@ fn conclude(label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
         }
         Outcome::Dropped => {
             let message = format!("another connection has replaced the one to {label}");
-            Err(Failure::new(Code::Other, message, format!("`bowline attach {label}` attaches again")).into())
+            Err(Failure::new(Code::Other, message, format!("{} attaches again", command("attach"))).into())
         }
         Outcome::Signalled(signal) => Ok(ExitCode::from(signal_exit_code(signal))),
     }

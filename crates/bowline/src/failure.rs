@@ -189,7 +189,10 @@ fn advise_on_start(code: problem::Code) -> Option<Advice> {
         problem::Code::BadCwd => {
             (Code::CannotStart, Some("use --cwd to name a directory that exists and that you can enter"))
         }
-        problem::Code::NoProgram => (Code::CannotStart, Some("check the spelling and PATH")),
+        problem::Code::NoProgram => (
+            Code::CannotStart,
+            Some("check the spelling, that it is executable and, without a path, that its directory is in PATH"),
+        ),
         problem::Code::NoSpace => {
             (Code::CannotStart, Some("free some disk space, or keep less output with --log-size 1M"))
         }

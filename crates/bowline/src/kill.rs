@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::process::ExitCode;
 
 use bowline_proto::ids::SessionId;
+use bowline_proto::session::State;
 use serde_json::json;
 
 use crate::args;
@@ -26,7 +27,12 @@ pub(crate) fn run(verb: &args::Kill, host: &dyn Host) -> anyhow::Result<ExitCode
     let results: Vec<anyhow::Result<(SessionId, String)>> = std::thread::scope(|scope| {
         let end = |target: Target<'_>| match target {
             Ok(session) => host.end(&session, verb.grace, verb.keep).map(|()| {
-                let message = format!("ended {}", session.full_label());
+                let label = session.full_label();
+                let message = match (session.info.state, verb.keep) {
+                    (State::Running | State::Unknown, _) => format!("ended {label}"),
+                    (State::Exited | State::Lost, true) => format!("{label} had already ended"),
+                    (State::Exited | State::Lost, false) => format!("forgot {label}"),
+                };
                 (session.info.id, message)
             }),
             Err((_, error)) if verb.keep => Err(error),

@@ -18,17 +18,30 @@ pub(crate) fn run(verb: &args::Log, host: &dyn Host, config: &Config) -> anyhow:
     let (start, end) = (log.start()?, log.end()?.offset);
     let mut at = verb.from.unwrap_or(start);
     let until = verb.to.unwrap_or(end);
-    if at < start || at > end || until > end || until < at {
-        let message = format!("bytes {at} to {until} are not in the log, which has bytes {start} to {end}");
-        let hint = "a session drops its oldest output; `bowline new --log-size` sets how much it keeps";
-        return Err(Failure::new(Code::Other, message, hint).into());
-    }
+    check_range(at, until, start, end)?;
     let mut out = Output::new();
     at = copy(&*log, at, until, &mut out)?;
     if verb.follow {
         follow(&*log, at, &mut out)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks that a log from `start` to `end` has the requested range.
+fn check_range(from: u64, to: u64, start: u64, end: u64) -> anyhow::Result<()> {
+    let (message, hint) = if from < start {
+        let message = format!("--from {from} is no longer in the log, which starts at {start}");
+        (message, "a session drops its oldest output; `bowline new --log-size` sets how much it keeps")
+    } else if from > end {
+        (format!("--from {from} is past the end of the log, which is at {end}"), "`--follow` prints new output")
+    } else if to > end {
+        (format!("--to {to} is past the end of the log, which is at {end}"), "`--follow` prints new output")
+    } else if to < from {
+        (format!("--to {to} is before the first byte to print, {from}"), "use a --to that is larger than --from")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new(Code::Other, message, hint).into())
 }
 
 fn copy(log: &dyn Log, mut at: u64, until: u64, out: &mut Output) -> anyhow::Result<u64> {

@@ -55,7 +55,7 @@ pub(crate) fn describe_state(info: &SessionInfo) -> String {
     match (info.state, &info.exit) {
         (State::Running, _) => "running".into(),
         (State::Lost, _) => "lost".into(),
-        (State::Exited, Some(ExitStatus { signal: Some(signal), .. })) => signal.clone(),
+        (State::Exited, Some(ExitStatus { signal: Some(signal), .. })) => format!("ended {signal}"),
         (State::Exited, Some(ExitStatus { code: Some(code), .. })) => format!("exited {code}"),
         (State::Exited, _) => "exited".into(),
         (State::Unknown, _) => "unknown".into(),

@@ -14,7 +14,7 @@ use crate::{args, attach, units};
 
 pub(crate) fn run(verb: args::New, host: &dyn Host, config: &Config) -> anyhow::Result<ExitCode> {
     if !verb.detach {
-        attach::require_terminal("start it with --detach; `bowline screen` prints its screen")?;
+        attach::require_terminal("use --detach; `bowline screen` then prints its screen")?;
     }
     let (detach, json) = (verb.detach, verb.json);
     let started = host.start(verb, config)?;

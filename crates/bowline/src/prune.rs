@@ -30,6 +30,9 @@ fn print_outcome(pruned: &PruneOutcome, dry_run: bool) {
     for id in &pruned.damaged {
         println!("{action} {id}, whose files are damaged");
     }
+    if pruned.sessions.is_empty() && pruned.damaged.is_empty() {
+        return println!("nothing to forget");
+    }
     let count = pruned.sessions.len() + pruned.damaged.len();
     println!("{action} {count} session{} ({})", if count == 1 { "" } else { "s" }, units::format_bytes(pruned.bytes));
 }

@@ -221,6 +221,8 @@ fn r6_r9_a_cut_is_shown_in_one_line_and_keys_typed_meanwhile_arrive_once() {
     });
     terminal.press(DETACH);
     assert_eq!(terminal.exit_code(), 0);
+    let command = format!("bowline --server http://127.0.0.1:{} attach w", proxy.port());
+    assert!(terminal.text().replace('\n', "").contains(&command), "{}", terminal.text());
 }
 
 #[test]

@@ -371,7 +371,7 @@ fn restart_with_attach_does_nothing_without_a_terminal() {
     world.start("w", "exit 3");
     wait_until("the session has ended", || world.info("w", "state") == "exited");
     let stderr = expect_failure(world.bowline(&["restart", "-a", "w"]).stdin(Stdio::null()).output().unwrap(), 2);
-    assert!(stderr.contains("must be a terminal") && stderr.contains("without --attach"), "{stderr}");
+    assert!(stderr.contains("are not a terminal") && stderr.contains("without --attach"), "{stderr}");
     assert_eq!(world.info("w", "state"), "exited");
     let epoch = world.info("w", "epoch");
     world.ok(&["restart", "w"]);
@@ -388,4 +388,26 @@ fn r24_queries_in_a_log_do_not_reach_the_terminal() {
     assert_eq!(terminal.exit_code(), 0);
     assert_eq!(terminal.text(), "ab\n");
     assert!(terminal.replies.is_empty());
+}
+
+#[test]
+fn r55_messages_say_what_was_done_to_an_ended_session() {
+    let world = World::new();
+    assert_eq!(world.ok(&["prune"]), "nothing to forget\n");
+    let id = world.start("w", "echo here");
+    wait_until("the session has ended", || world.info("w", "state") == "exited");
+    assert_eq!(world.ok(&["kill", "--keep", "w"]), format!("w ({id}) had already ended\n"));
+    assert_eq!(world.ok(&["kill", "w"]), format!("forgot w ({id})\n"));
+}
+
+#[test]
+fn r55_a_range_outside_the_log_is_explained() {
+    let world = World::new();
+    world.start("w", "printf 0123456789; exec cat");
+    world.wait_for_screen("w", "0123456789");
+    let explain = |args: &[&str]| expect_failure(world.run(&[&["log", "w"], args].concat()), 1);
+    assert!(explain(&["--from", "99"]).contains("--from 99 is past the end of the log, which is at 10"));
+    assert!(explain(&["--to", "99"]).contains("--to 99 is past the end of the log, which is at 10"));
+    assert!(explain(&["--from", "5", "--to", "3"]).contains("--to 3 is before the first byte to print, 5"));
+    assert_eq!(world.ok(&["log", "w", "--from", "2", "--to", "5"]), "234");
 }

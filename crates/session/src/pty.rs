@@ -171,7 +171,11 @@ fn check_program(program: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Result<()
     }
     let hidden = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let exists = candidates.iter().any(|path| path.metadata().map_or_else(hidden, |_| true));
-    let reason = if exists { "not executable" } else { "no such program" };
+    let reason = match exists {
+        true if candidates.iter().any(|path| path.is_dir()) => "is a directory",
+        true => "not executable",
+        false => "no such program",
+    };
     Err(SpawnError::Program { program: program.display().to_string(), reason: reason.into() })
 }
 

@@ -68,6 +68,10 @@ pub(crate) trait Host: Sync {
     /// Reads the current screen, or the last one of an ended session.
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String>;
     fn log(&self, session: &Session, config: &Config) -> anyhow::Result<Box<dyn Log>>;
+    /// The URL of the gateway, if the sessions are reached through one.
+    fn server(&self) -> Option<String> {
+        None
+    }
     /// Returns a dialer for the session.
     fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dialer>>;
     /// Forgets ended sessions that are past the limits.

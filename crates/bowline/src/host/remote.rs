@@ -74,6 +74,10 @@ fn path(session: &Session, rest: &str) -> String {
 }
 
 impl Host for RemoteHost {
+    fn server(&self) -> Option<String> {
+        Some(self.gateway.address().to_string())
+    }
+
     fn list(&self) -> anyhow::Result<Vec<Session>> {
         Ok(self
             .gateway
