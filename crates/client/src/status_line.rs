@@ -32,6 +32,8 @@ pub(crate) struct StatusLine {
     unsent_shown: bool,
     /// Shown until the next key or output.
     hint: Option<String>,
+    /// Whether the keys are shown, until the next key, output or change of the connection.
+    help: bool,
     session: Option<Size>,
     permissions: Permissions,
     quiet_from: Option<Duration>,
@@ -53,6 +55,7 @@ impl StatusLine {
             unsent_line: None,
             unsent_shown: false,
             hint: None,
+            help: false,
             session: None,
             permissions: Permissions { write: true, size: false },
             quiet_from: None,
@@ -65,6 +68,7 @@ impl StatusLine {
     /// Sets the connection's status. The text is made here, once per change, so that it does not count down.
     pub(crate) fn set_status(&mut self, status: Status, now: Duration) {
         self.status = status;
+        self.help = false;
         self.connection = match status {
             Status::Reconnecting { attempt, at } => {
                 let seconds = at.saturating_sub(now).as_millis().div_ceil(1000);
@@ -93,13 +97,14 @@ impl StatusLine {
 
     /// Output arrived: the hint is removed, and any other line waits for [`QUIET`].
     pub(crate) fn handle_output(&mut self, now: Duration) {
-        self.hint = None;
+        self.clear_hint();
         self.quiet_from = Some(now + QUIET);
     }
 
     /// A key was pressed.
     pub(crate) fn clear_hint(&mut self) {
         self.hint = None;
+        self.help = false;
     }
 
     pub(crate) fn set_session(&mut self, size: Size, permissions: Permissions) {
@@ -116,11 +121,14 @@ impl StatusLine {
         self.hint = Some(line.to_owned());
     }
 
+    /// Shows the keys until the next key, output or change of the connection.
     pub(crate) fn show_help(&mut self) {
-        let detach_key = &self.detach_key;
-        let line =
-            format!("[bowline: {detach_key} then: d detach, s resize, r redraw, {detach_key} send {detach_key}]");
-        self.hint = Some(line);
+        self.help = true;
+    }
+
+    fn help_line(&self) -> String {
+        let (key, r) = (&self.detach_key, if self.connection.is_some() { "retry now" } else { "redraw" });
+        format!("[bowline: {key} then: d detach, s resize, r {r}, {key} send {key}]")
     }
 
     /// Sets all of the input that waits for the user's decision.
@@ -171,8 +179,9 @@ impl StatusLine {
     /// The line to show now, if any.
     pub(crate) fn poll_line(&mut self, window: Size, now: Duration) -> Option<String> {
         self.now = now;
+        let help = self.help.then(|| self.help_line());
         if self.connection.is_some() {
-            return self.connection.clone();
+            return help.or_else(|| self.connection.clone());
         }
         if self.status == Status::Connecting {
             let late = now >= *self.since.get_or_insert(now) + SLOW;
@@ -185,7 +194,7 @@ impl StatusLine {
         }
         self.quiet_from = None;
         self.unsent_shown = self.unsent_line.is_some();
-        self.unsent_line.clone().or_else(|| self.hint.clone()).or(mirrored)
+        self.unsent_line.clone().or(help).or_else(|| self.hint.clone()).or(mirrored)
     }
 
     /// Whether another viewer decides the session's size, and it differs from this window's.
@@ -203,7 +212,9 @@ impl StatusLine {
 
     /// When to call [`StatusLine::poll_line`] again, although nothing else happened.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
-        let quiet = self.quiet_from.filter(|at| *at > self.now && (self.unsent_line.is_some() || self.hint.is_some()));
+        let quiet = self
+            .quiet_from
+            .filter(|at| *at > self.now && (self.unsent_line.is_some() || self.hint.is_some() || self.help));
         let slow =
             self.since.map(|since| since + SLOW).filter(|at| *at > self.now && self.status == Status::Connecting);
         quiet.or(slow)
@@ -233,6 +244,25 @@ mod tests {
         }
         line.set_status(Status::Open, 14 * second);
         assert_eq!(line.poll_line(window, 14 * second), None);
+    }
+
+    /// The list of keys used to appear only after the reconnect.
+    #[test]
+    fn the_keys_are_shown_while_disconnected_until_the_next_key() {
+        let (mut line, window) = open_line();
+        let lost = Status::Reconnecting { attempt: 1, at: Duration::from_secs(1) };
+        line.set_status(lost, Duration::ZERO);
+        line.show_help();
+        let help = line.poll_line(window, Duration::ZERO).unwrap();
+        assert!(help.contains("d detach") && help.contains("r retry now"), "{help}");
+        line.clear_hint();
+        assert!(line.poll_line(window, Duration::ZERO).unwrap().contains("connection lost"));
+        line.show_help();
+        line.set_status(lost, Duration::ZERO);
+        assert!(line.poll_line(window, Duration::ZERO).unwrap().contains("connection lost"), "the help hides a change");
+        line.set_status(Status::Open, Duration::ZERO);
+        line.show_help();
+        assert!(line.poll_line(window, Duration::ZERO).unwrap().contains("r redraw"));
     }
 
     #[test]
