@@ -16,7 +16,6 @@ use crate::wire::{Route, Wire};
 /// The size of the receive buffer, in bytes; it grows if a frame is larger.
 const READ: usize = 256 << 10;
 
-/// An attached viewer.
 #[derive(Debug)]
 pub(crate) struct Viewer {
     wire: Wire,
@@ -212,7 +211,6 @@ impl Viewer {
         Ok(())
     }
 
-    /// Types keys.
     pub(crate) fn write(&mut self, keys: &[u8]) -> Result<()> {
         let at = self.input;
         self.input += keys.len() as u64;

@@ -24,7 +24,6 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Registers the handlers.
     pub fn listen() -> io::Result<Signals> {
         let (pipe, wake) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;

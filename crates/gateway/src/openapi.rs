@@ -94,7 +94,6 @@ fn describe_responses(operation: &mut Operation) {
 
 static TEXT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
 
-/// The document.
 pub(crate) fn document() -> Value {
     let mut document = json!(Document::openapi());
     // The derived schema would also list codes that no HTTP response uses.

@@ -89,7 +89,6 @@ pub(crate) struct PruneOutcome {
     pub(crate) failed: Vec<anyhow::Error>,
 }
 
-/// A session's log.
 pub(crate) trait Log {
     /// Offset of the oldest byte kept.
     fn start(&self) -> anyhow::Result<u64>;

@@ -22,7 +22,6 @@ pub(crate) struct Csi {
     pub(crate) params: Vec<u8>,
     /// The last intermediate byte, or 0.
     pub(crate) intermediate: u8,
-    /// The final byte.
     pub(crate) action: u8,
 }
 

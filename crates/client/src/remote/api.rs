@@ -92,7 +92,6 @@ impl ApiRequest {
     }
 }
 
-/// A successful response.
 #[derive(Debug)]
 pub struct ApiResponse {
     address: String,
