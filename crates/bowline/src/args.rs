@@ -26,9 +26,9 @@ Examples:
 
 Exit codes:
   0  success, or detached                 4  the name is already in use
-  1  any other failure                    5  could not start (program, directory, disk space)
-  2  wrong usage or configuration,        6  the session process or the server does not answer
-     or an ambiguous session name
+  1  any other failure                    5  could not start (program, directory, disk space,
+  2  wrong usage or configuration,           or an address that is already in use)
+     or an ambiguous session name         6  the session process or the server does not answer
   3  no such session or token
   `attach`, and `new` without --detach, exit with the exit code of the program, with 128 + N if
   signal N ended it, or with 1 if the session was lost.
@@ -57,7 +57,7 @@ Flags override the environment, which overrides the configuration file.";
 #[derive(Debug, Parser)]
 #[command(name = "bowline", version, after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// Work on another machine, through its `bowline serve` at this URL; needs a token in BOWLINE_TOKEN
+    /// Use the gateway at this URL instead of this machine; needs a token in BOWLINE_TOKEN
     #[arg(
         long,
         global = true,
@@ -136,7 +136,7 @@ pub(crate) struct New {
     #[arg(long, value_name = "BYTES", value_parser = units::parse_bytes, env = "BOWLINE_LOG_SIZE")]
     pub(crate) log_size: Option<u64>,
     /// How many lines to keep above the screen [default: 1000]
-    #[arg(long, value_name = "LINES", env = "BOWLINE_SCROLLBACK")]
+    #[arg(long, value_name = "LINES", value_parser = units::parse_number::<u32>, env = "BOWLINE_SCROLLBACK")]
     pub(crate) scrollback: Option<u32>,
     /// End the session after this long without a viewer, such as 30m or 12h; 0s for never [default: never]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
@@ -201,7 +201,7 @@ pub(crate) struct Attach {
     /// Resize the session to this terminal, even if another viewer decides the size
     #[arg(long, short)]
     pub(crate) claim_size: bool,
-    /// Key that starts a bowline command, such as ctrl-\ or ctrl-a; `none` to have no such key
+    /// Prefix key for Bowline's own keys, such as ctrl-\ or ctrl-a; `none` disables it
     #[arg(long, value_name = "KEY", env = "BOWLINE_DETACH_KEY")]
     pub(crate) detach_key: Option<String>,
 }
@@ -308,7 +308,7 @@ pub(crate) struct Screen {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
     /// Also print this many lines from above the screen
-    #[arg(long, value_name = "LINES", default_value_t = 0)]
+    #[arg(long, value_name = "LINES", value_parser = units::parse_number::<u32>, default_value_t = 0)]
     pub(crate) scrollback: u32,
 }
 
@@ -348,10 +348,10 @@ pub(crate) struct Log {
     /// Name or id of the session, or a unique prefix of one
     pub(crate) session: String,
     /// Start at this byte offset [default: the oldest byte kept]
-    #[arg(long, value_name = "OFFSET")]
+    #[arg(long, value_name = "OFFSET", value_parser = units::parse_number::<u64>)]
     pub(crate) from: Option<u64>,
     /// Stop before this byte offset [default: the end]
-    #[arg(long, value_name = "OFFSET", conflicts_with = "follow")]
+    #[arg(long, value_name = "OFFSET", value_parser = units::parse_number::<u64>, conflicts_with = "follow")]
     pub(crate) to: Option<u64>,
     /// Keep printing new output until the session ends
     #[arg(long, short)]
@@ -413,7 +413,7 @@ pub(crate) struct Prune {
     pub(crate) json: bool,
 }
 
-/// Print a shell script that completes commands and flags and, in bash, zsh and fish, sessions.
+/// Print a shell completion script; bash, zsh and fish also complete sessions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

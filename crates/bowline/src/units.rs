@@ -1,9 +1,13 @@
 //! Parses and formats sizes, durations and other values of the command line and the configuration.
 
+use std::net::SocketAddr;
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
 use std::time::Duration;
 
 use bowline_proto::control::{SIGNALS, sendable_signal};
 use bowline_proto::size::Size;
+use url::Url;
 
 /// Parses a number of bytes, such as `512`, `64K`, `8M` or `1G`. Units are powers of 1024.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
@@ -25,22 +29,45 @@ fn invalid_bytes(text: &str) -> String {
 /// Parses a duration, such as `500ms`, `90`, `90s`, `30m`, `12h` or `7d`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
-    if let (Some(number), "ms") = (number, unit) {
-        return Ok(Duration::from_millis(number.min(MAX_SECONDS * 1000)));
-    }
-    let seconds = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 24 * 3600,
+    let millis = match unit {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" => 60 * 1000,
+        "h" => 3600 * 1000,
+        "d" => 24 * 3600 * 1000,
         _ => return Err(invalid_duration(text)),
     };
-    let total = number.and_then(|n| n.checked_mul(seconds)).filter(|total| *total <= MAX_SECONDS);
-    total.map(Duration::from_secs).ok_or_else(|| invalid_duration(text))
+    if !text.trim().starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(invalid_duration(text));
+    }
+    let total = number.and_then(|n| n.checked_mul(millis)).filter(|total| *total <= MAX_SECONDS * 1000);
+    total.map(Duration::from_millis).ok_or_else(|| format!("{text:?} is too long: use at most 1000 years"))
 }
 
 fn invalid_duration(text: &str) -> String {
-    format!("{text:?} is not a duration: use a number and s, m, h or d, such as 30m")
+    format!("{text:?} is not a duration: use a number and ms, s, m, h or d, such as 30m")
+}
+
+/// Parses a whole number.
+pub(crate) fn parse_number<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
+    text.trim().parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => format!("{text:?} is too large"),
+        _ => format!("{text:?} is not a whole number"),
+    })
+}
+
+/// Parses an address to listen on, with its port.
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    text.trim()
+        .parse()
+        .map_err(|_| format!("{text:?} is not an address and port: use ADDRESS:PORT, such as 127.0.0.1:7433"))
+}
+
+/// Parses the URL at which browsers reach the gateway.
+pub(crate) fn parse_url(text: &str) -> Result<Url, String> {
+    text.trim()
+        .parse()
+        .map_err(|_| format!("{text:?} is not a URL: use https://HOST, optionally with a port and a path"))
 }
 
 /// Rounds up to whole seconds: where the protocol has only seconds, 0 often means something else.
@@ -176,9 +203,16 @@ mod tests {
         for bad in ["", "M", "8X", "-1", "99999999999G", "1.5G"] {
             assert!(parse_bytes(bad).unwrap_err().contains("not a size"), "{bad:?}");
         }
-        for bad in ["", "d", "3w", "99999999999999d"] {
-            assert!(parse_duration(bad).unwrap_err().contains("not a duration"), "{bad:?}");
+        for bad in ["", "d", "ms", "3w"] {
+            assert!(parse_duration(bad).unwrap_err().contains("not a duration: use a number and ms"), "{bad:?}");
         }
+        for long in ["99999999999999d", "99999999999999999ms", "99999999999999999999999s"] {
+            assert!(parse_duration(long).unwrap_err().contains("is too long"), "{long:?}");
+        }
+        assert_eq!(parse_number::<u32>("x"), Err("\"x\" is not a whole number".into()));
+        assert_eq!(parse_number::<u32>("99999999999"), Err("\"99999999999\" is too large".into()));
+        assert!(parse_listen("foo").unwrap_err().contains("\"foo\" is not an address and port"));
+        assert!(parse_url("foo").unwrap_err().contains("\"foo\" is not a URL"));
         for bad in ["80", "80x", "0x0", "80x9999"] {
             assert!(parse_size(bad).is_err(), "{bad:?}");
         }

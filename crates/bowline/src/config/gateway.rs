@@ -8,8 +8,9 @@ use bowline_gateway::is_url_path;
 use bowline_gateway::settings::{ForwardAuth, Limits, SessionDefaults, Settings, TlsFiles};
 use bowline_host::launch::Launcher;
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use url::Url;
 
 use super::Config;
@@ -19,7 +20,9 @@ use crate::units;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct GatewayConfig {
+    #[serde(deserialize_with = "read_listen")]
     pub(crate) listen: SocketAddr,
+    #[serde(deserialize_with = "read_url")]
     pub(crate) public_url: Option<Url>,
     base_path: String,
     hosts: Vec<String>,
@@ -118,7 +121,7 @@ impl GatewayConfig {
             return Err(format!("base_path must be empty or a plain path such as /terminals, not {:?}", self.base()));
         }
         if self.tls.cert.is_some() != self.tls.key.is_some() {
-            return Err("TLS needs a certificate and its key: set both tls.cert and tls.key, or neither".into());
+            return Err("--tls-cert and --tls-key (tls.cert and tls.key) must be used together".into());
         }
         match (&self.forward_auth.header, self.forward_auth.users.is_empty()) {
             (Some(header), _) if http::HeaderName::try_from(header.as_str()).is_err() => {
@@ -132,11 +135,25 @@ impl GatewayConfig {
             }
             _ => {}
         }
-        if let Err(error) = EnvFilter::try_new(&self.log_level) {
-            let level = &self.log_level;
-            return Err(format!("log_level must be error, warn, info, debug or trace, not {level:?}: {error}"));
-        }
         check_limits(&self.limits)
+    }
+
+    /// Parses the log level. A word that is no level would be the name of a module, and nothing else would be logged.
+    pub(crate) fn log_filter(&self) -> Result<EnvFilter, String> {
+        let text = &self.log_level;
+        let words = text.split(',').map(str::trim).filter(|part| !part.is_empty() && !text.contains(['[', '{']));
+        let mut bare = words.filter(|part| !part.contains('='));
+        let reason = match bare.find(|word| word.parse::<LevelFilter>().is_err()) {
+            Some(word) => format!("{word:?} is not a level"),
+            None => match EnvFilter::try_new(text) {
+                Ok(filter) => return Ok(filter),
+                Err(error) => error.to_string(),
+            },
+        };
+        Err(format!(
+            "log_level must be error, warn, info, debug, trace or off, or a filter such as \
+             warn,bowline_gateway=debug, not {text:?}: {reason}"
+        ))
     }
 
     /// The base path, by default that of the public URL, without a trailing slash.
@@ -147,6 +164,14 @@ impl GatewayConfig {
         };
         path.trim_end_matches('/').to_owned()
     }
+}
+
+fn read_listen<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    units::parse_listen(&String::deserialize(from)?).map_err(de::Error::custom)
+}
+
+fn read_url<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Url>, D::Error> {
+    units::parse_url(&String::deserialize(from)?).map(Some).map_err(de::Error::custom)
 }
 
 /// Checks that no limit refuses everything, and that the message size suits the protocol.
@@ -224,13 +249,24 @@ mod tests {
         assert!(check_error("[gateway.tls]\ncert = \"a.pem\"").contains("tls.cert and tls.key"));
         assert!(check_error("[gateway.forward_auth]\nheader = \"X-User\"").contains("users"));
         assert!(check_error("[gateway.forward_auth]\nheader = \"X-User\"\nusers = [\"me\"]").contains("proxies"));
-        assert!(check_error("[gateway]\nlog_level = \"a=b=c\"").contains("log_level"));
         assert!(check_error("[gateway.limits]\nsockets = 0").contains("limits.sockets"));
         assert!(check_error("[gateway.limits]\nheartbeat = \"0s\"").contains("limits.heartbeat"));
         assert!(check_error("[gateway.limits]\nmessage = \"1K\"").contains("at least 128K"));
         assert!(check_error("[gateway.limits]\nmessage = \"1048577\"").contains("at most 1M"));
         let most: Config = toml::from_str("[gateway.limits]\nmessage = \"1M\"").unwrap();
         assert_eq!(most.gateway.check(), Ok(()));
+    }
+
+    #[test]
+    fn r55_a_log_level_that_would_silence_the_log_is_refused() {
+        let filter = |level: &str| GatewayConfig { log_level: level.into(), ..GatewayConfig::default() }.log_filter();
+        for good in ["off", "WARN", "info", "warn,bowline_gateway=debug", "bowline_gateway=trace", "[span{a=b}]=info"] {
+            assert!(filter(good).is_ok(), "{good}");
+        }
+        for bad in ["wran", "info,hyper", "a=b=c", "hyper=loud"] {
+            let error = filter(bad).unwrap_err();
+            assert!(error.contains("error, warn, info, debug, trace or off") && error.contains(bad), "{error}");
+        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "detach_key",
         "attach --detach-key",
-        "key that starts a bowline command; with `none` there is no such key, and the next key you press discards unsent input",
+        "prefix key for Bowline's own keys, such as ctrl-\\ or ctrl-a; `none` disables it, and then the next key you press discards unsent input",
     ),
     key("shell", "", "program of a session without a command; your login shell if unset"),
     key(

@@ -38,28 +38,40 @@ impl fmt::Display for Source {
 pub(crate) struct Flag {
     key: &'static Key,
     value: Value,
+    /// The `NAME=VALUE` of `--limit`.
+    limit: Option<String>,
 }
 
 impl Flag {
     pub(crate) fn new(path: &str, value: Value) -> anyhow::Result<Flag> {
         let key = keys::find(path).with_context(|| format!("unknown configuration key {path}"))?;
-        Ok(Flag { key, value })
+        Ok(Flag { key, value, limit: None })
     }
 
     /// Parses the `NAME=VALUE` of `--limit`.
     pub(crate) fn limit(text: &str) -> anyhow::Result<Flag> {
-        let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        let path = format!("gateway.limits.{name}");
-        let key = keys::find(&path).filter(|_| !value.is_empty()).ok_or_else(|| {
+        let fail = |reason: String| {
             let names = KEYS.iter().filter_map(Key::limit).collect::<Vec<_>>().join(", ");
-            Failure::new(
-                Code::Usage,
-                format!("--limit {text} is not a limit"),
-                format!("use NAME=VALUE; the names are {names}"),
-            )
-        })?;
+            Failure::new(Code::Usage, format!("--limit {text}: {reason}"), format!("the limits are {names}"))
+        };
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        let key = keys::find(&format!("gateway.limits.{name}"))
+            .ok_or_else(|| fail(format!("there is no limit called {name}")))?;
+        if value.is_empty() {
+            return Err(fail("the value is missing; use NAME=VALUE".into()).into());
+        }
         let defaults = Table::try_from(Config::default())?;
-        Ok(Flag { key, value: parse_value(get(&defaults, key.path), value) })
+        Ok(Flag { key, value: parse_value(get(&defaults, key.path), value), limit: Some(text.to_owned()) })
+    }
+}
+
+impl Flag {
+    /// The start of an error about the value.
+    fn blame(&self) -> String {
+        match &self.limit {
+            Some(text) => format!("--limit {text}"),
+            None => format!("{} is invalid", self.key.flag.unwrap_or(self.key.path)),
+        }
     }
 }
 
@@ -90,25 +102,32 @@ impl Loaded {
             sources.extend(found.map(|key| (key.path, Source::File)));
             let config: Config = read_table(&table)?;
             config.gateway.check().map_err(|error| invalid_file(path, &error))?;
+            config.gateway.log_filter().map_err(|error| invalid_file(path, &error))?;
         }
         let defaults = Table::try_from(Config::default())?;
         for key in KEYS {
             let name = key.variable();
             let Some(text) = variable(&name).filter(|text| !text.is_empty()) else { continue };
-            set(&mut table, key.path, parse_value(get(&defaults, key.path), &text));
-            read_table(&table).map_err(|error| invalid_value(&name, &error))?;
+            let value = parse_value(get(&defaults, key.path), &text);
+            set(&mut table, key.path, value.clone());
+            read_table(&table)
+                .map_err(|error| invalid_value(&format!("{name} is invalid"), &explain(&value, &error)))?;
             sources.insert(key.path, Source::Environment(name));
         }
         for flag in flags {
             set(&mut table, flag.key.path, flag.value.clone());
-            let name = flag.key.flag.or(flag.key.limit()).unwrap_or(flag.key.path);
-            read_table(&table).map_err(|error| invalid_value(name, &error))?;
+            read_table(&table).map_err(|error| invalid_value(&flag.blame(), &explain(&flag.value, &error)))?;
             sources.insert(flag.key.path, Source::Flag);
         }
         let config: Config = read_table(&table)?;
-        config.gateway.check().map_err(|message| {
+        let contradiction = |message: String| {
             Failure::new(Code::Usage, message, "`bowline config show` prints every value and where it comes from")
-        })?;
+        };
+        config.gateway.check().map_err(contradiction)?;
+        // RUST_LOG may be meant for another program, so only `serve` refuses it.
+        if sources.get("gateway.log_level") == Some(&Source::Flag) {
+            config.gateway.log_filter().map_err(contradiction)?;
+        }
         Ok(Loaded { config, sources })
     }
 
@@ -141,7 +160,17 @@ fn read() -> anyhow::Result<Option<(PathBuf, String)>> {
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read the configuration file {}", path.display())),
+        Err(error) => {
+            let hint = match (must_exist, error.kind()) {
+                (true, io::ErrorKind::NotFound) => "BOWLINE_CONFIG names this file; create it, or unset BOWLINE_CONFIG",
+                (true, _) => {
+                    "BOWLINE_CONFIG names this file; make it a file that you can read, or unset BOWLINE_CONFIG"
+                }
+                (false, _) => "make it a file that you can read, or set BOWLINE_CONFIG to another file",
+            };
+            let message = format!("cannot read the configuration file {}: {error}", path.display());
+            Err(Failure::new(Code::Usage, message, hint).into())
+        }
     }
 }
 
@@ -154,9 +183,21 @@ fn invalid_file(path: &Path, error: &dyn fmt::Display) -> Failure {
     Failure::new(Code::Usage, format!("the configuration file has an error: {}", error.to_string().trim_end()), hint)
 }
 
-fn invalid_value(name: &str, error: &toml::de::Error) -> Failure {
-    let message = format!("{name} is invalid: {}", error.message());
-    Failure::new(Code::Usage, message, "docs/CONFIG.md describes the values of each key")
+fn invalid_value(blame: &str, reason: &str) -> Failure {
+    Failure::new(Code::Usage, format!("{blame}: {reason}"), "docs/CONFIG.md describes the values of each key")
+}
+
+/// Says in plain words what is wrong with a value.
+fn explain(value: &Value, error: &toml::de::Error) -> String {
+    let message = error.message();
+    match value {
+        Value::String(text) if message.starts_with("invalid type: string") => match message.ends_with("a boolean") {
+            true => format!("{text:?} is neither true nor false"),
+            false => format!("{text:?} is not a whole number"),
+        },
+        Value::Integer(number) if message.starts_with("invalid value: integer") => format!("{number} is out of range"),
+        _ => message.to_owned(),
+    }
 }
 
 /// Returns the value at a dotted path.
@@ -204,7 +245,7 @@ mod tests {
     use super::*;
 
     fn loaded(file: &str, environment: &[(&str, &str)], flags: &[(&'static str, &str)]) -> anyhow::Result<Loaded> {
-        let flag = |(path, text): &(&'static str, &str)| Flag { key: keys::find(path).unwrap(), value: (*text).into() };
+        let flag = |(path, text): &(&'static str, &str)| Flag::new(path, (*text).into()).unwrap();
         let variable = |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into());
         Loaded::layer(Some(("c.toml".into(), file.into())), &flags.iter().map(flag).collect::<Vec<_>>(), variable)
     }
@@ -236,6 +277,32 @@ mod tests {
         assert!(message(loaded("", &[("BOWLINE_LISTEN", "here")], &[])).contains("BOWLINE_LISTEN is invalid"));
         assert!(message(loaded("", &[], &[("gateway.listen", "here")])).contains("serve --listen is invalid"));
         assert!(message(loaded("", &[], &[("gateway.tls.cert", "a")])).contains("tls.cert and tls.key"));
+        let scrollback = message(loaded("", &[("BOWLINE_SCROLLBACK", "x")], &[]));
+        assert!(scrollback.contains("BOWLINE_SCROLLBACK is invalid: \"x\" is not a whole number"), "{scrollback}");
+        let metrics = message(loaded("", &[("BOWLINE_OPEN_METRICS", "x")], &[]));
+        assert!(metrics.contains("\"x\" is neither true nor false"), "{metrics}");
+        let tries = message(loaded("", &[("BOWLINE_RECONNECT_TRIES", "x")], &[]));
+        assert!(tries.contains("never"), "{tries}");
+        assert!(message(loaded("[gateway]\nlog_level = \"wran\"", &[], &[])).contains("\"wran\" is not a level"));
+        assert!(message(loaded("", &[], &[("gateway.log_level", "wran")])).contains("\"wran\" is not a level"));
+        assert!(loaded("", &[("RUST_LOG", "other_program")], &[]).is_ok());
+    }
+
+    #[test]
+    fn r55_an_error_about_a_limit_names_the_limit_and_the_expected_form() {
+        let message = |text: &str| {
+            let loaded = Flag::limit(text).and_then(|flag| Loaded::layer(None, &[flag], |_| None));
+            Failure::from(loaded.unwrap_err()).to_string()
+        };
+        for (text, expected) in [
+            ("streams=x", "--limit streams=x: \"x\" is not a whole number"),
+            ("attach_rate=-1", "--limit attach_rate=-1: -1 is out of range"),
+            ("drain=soon", "--limit drain=soon: \"soon\" is not a duration: use a number and ms"),
+            ("foo=1", "--limit foo=1: there is no limit called foo\n"),
+            ("streams", "--limit streams: the value is missing; use NAME=VALUE\n"),
+        ] {
+            assert!(message(text).contains(expected), "{}", message(text));
+        }
     }
 
     #[test]

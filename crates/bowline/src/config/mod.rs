@@ -23,7 +23,7 @@ use crate::units;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The key that starts a bowline command. `None` if there is no such key.
+    /// The prefix key for Bowline's own keys. `None` if there is no such key.
     #[serde(deserialize_with = "read_detach_key", serialize_with = "write_detach_key")]
     pub(crate) detach_key: Option<DetachKey>,
     /// The program of a session without a command. `None` for the login shell.

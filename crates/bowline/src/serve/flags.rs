@@ -8,15 +8,16 @@ use toml::Value;
 use url::Url;
 
 use crate::config::Flag;
+use crate::units;
 
 /// The flags of `bowline serve`, which `bowline config show` also takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Flags {
     /// Address and port to listen on [default: 127.0.0.1:7433]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = units::parse_listen)]
     listen: Option<SocketAddr>,
     /// URL that browsers use, if it differs from the listening address; needed behind a proxy
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = units::parse_url)]
     public_url: Option<Url>,
     /// Path under which the gateway is served, such as /terminals [default: that of --public-url]
     #[arg(long, value_name = "PATH")]

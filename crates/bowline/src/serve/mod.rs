@@ -49,7 +49,9 @@ pub(crate) fn run(verb: &Serve) -> anyhow::Result<ExitCode> {
 pub(crate) fn start(config: &Config) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     home.ensure()?;
-    log_to_stderr(&config.gateway.log_level)?;
+    let hint = "correct --log-level, RUST_LOG or log_level in the configuration file";
+    let filter = config.gateway.log_filter().map_err(|message| Failure::new(Code::Usage, message, hint))?;
+    log_to_stderr(filter);
     let open_files = raise_open_files();
     let auth = Auth::open(&home)?;
     let settings = config.settings(service::launcher(config.gateway.scopes));
@@ -84,14 +86,13 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn log_to_stderr(filter: &str) -> anyhow::Result<()> {
+fn log_to_stderr(filter: EnvFilter) {
     use std::io::IsTerminal;
     tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_new(filter)?)
+        .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
-    Ok(())
 }
 
 /// Raises the open-file limit to its maximum, since every viewer takes two descriptors. Returns the old limit, for the
