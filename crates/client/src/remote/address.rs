@@ -21,7 +21,7 @@ pub struct Address {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAddress {
-    #[error("invalid server URL {0:?}: expected https://HOST, optionally with :PORT and a path")]
+    #[error("{0:?} is not a server URL: use http://HOST:PORT or https://HOST, optionally with a path")]
     Malformed(String),
     #[error("unsupported server URL scheme {0}://: use http:// or https://")]
     Scheme(String),

@@ -33,7 +33,7 @@ pub enum ApiError {
         oldest: Option<u64>,
     },
     /// A proxy or another program responded.
-    #[error("the server at {address} is not Bowline, or a proxy that cannot reach it (HTTP status {status})")]
+    #[error("the server at {address} is not Bowline, or is a proxy that cannot reach it (HTTP status {status})")]
     NotBowline { address: String, status: u16 },
 }
 
@@ -163,7 +163,7 @@ fn tls_error(error: &ureq::Error) -> Option<&rustls::Error> {
 /// An error message without the library's own prefixes.
 fn describe(error: &ureq::Error) -> String {
     if let Some(error) = tls_error(error) {
-        return format!("TLS: {error}");
+        return describe_tls(error);
     }
     match error {
         ureq::Error::Io(error) => error.to_string(),
@@ -172,6 +172,31 @@ fn describe(error: &ureq::Error) -> String {
         ureq::Error::Timeout(_) => "timed out".to_owned(),
         other => other.to_string(),
     }
+}
+
+/// A TLS error in words.
+fn describe_tls(error: &rustls::Error) -> String {
+    use rustls::{CertificateError as Bad, InvalidMessage};
+    let bad = match error {
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            return "the server does not use TLS on this port; use http://".to_owned();
+        }
+        rustls::Error::InvalidCertificate(bad) => bad,
+        other => return format!("TLS: {other}"),
+    };
+    let reason = match bad {
+        Bad::UnknownIssuer => "its certificate has an unknown issuer",
+        Bad::Expired | Bad::ExpiredContext { .. } => "its certificate has expired",
+        Bad::NotValidYet | Bad::NotValidYetContext { .. } => "its certificate is not valid yet",
+        Bad::NotValidForName | Bad::NotValidForNameContext { .. } => "its certificate is not valid for this host name",
+        Bad::Revoked => "its certificate has been revoked",
+        // The type of this error belongs to a library that this crate does not use directly.
+        Bad::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "its certificate is that of a certificate authority, not of a server"
+        }
+        _ => "its certificate is not valid",
+    };
+    reason.to_owned()
 }
 
 impl ApiResponse {
@@ -236,4 +261,21 @@ impl ApiResponse {
 /// The human-readable message of a problem body.
 pub(super) fn problem_message(body: &[u8]) -> Option<String> {
     serde_json::from_slice::<Problem>(body).ok()?.message()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tls_errors_are_described_in_words() {
+        use rustls::CertificateError as Bad;
+        let untrusted = |bad| describe_tls(&rustls::Error::InvalidCertificate(bad));
+        assert_eq!(untrusted(Bad::UnknownIssuer), "its certificate has an unknown issuer");
+        assert_eq!(untrusted(Bad::Expired), "its certificate has expired");
+        assert_eq!(untrusted(Bad::NotValidForName), "its certificate is not valid for this host name");
+        assert_eq!(untrusted(Bad::BadEncoding), "its certificate is not valid");
+        let plain = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
+        assert_eq!(describe_tls(&plain), "the server does not use TLS on this port; use http://");
+    }
 }
