@@ -62,10 +62,7 @@ pub(crate) enum Identity {
 pub(crate) fn identify(app: &App, parts: &Parts) -> Result<Identity, Problem> {
     let bearer = bearer(&parts.headers);
     let unknown = || match bearer {
-        Some(_) => Problem::new(
-            Code::NotAuthenticated,
-            "the token is unknown, expired or revoked; create one with `bowline token create`",
-        ),
+        Some(_) => Problem::new(Code::NotAuthenticated, "the token is unknown, expired or revoked"),
         None => Problem::not_authenticated(),
     };
     if let Some(token) = bearer.filter(|token| token.starts_with(TOKEN_PREFIX)) {
@@ -137,7 +134,7 @@ pub(crate) fn allow(caller: Caller, needed: TokenScope) -> Result<Caller, Proble
     if caller.allows(needed) {
         return Ok(caller);
     }
-    let detail = format!("the scope {needed} is required, but the caller has {}", caller.scope());
+    let detail = format!("this needs the scope {needed}; the caller has the scope {}", caller.scope());
     Err(Problem::new(Code::NotAllowed, detail))
 }
 

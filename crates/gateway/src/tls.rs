@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::server::TlsStream;
 
@@ -22,8 +22,12 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// The certificate or its key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("cannot read {path}: {why}")]
-    File { path: String, why: String },
+    /// `what` is `certificate` or `key`.
+    #[error("cannot read the TLS {what} {path}: {why}")]
+    File { what: &'static str, path: String, why: String },
+    /// `what` is `certificate` or `private key`.
+    #[error("{path} contains no {what} in PEM format")]
+    Missing { what: &'static str, path: String },
     /// They are invalid, or do not belong together.
     #[error("cannot use the certificate and key: {0}")]
     Pair(#[from] tokio_rustls::rustls::Error),
@@ -78,14 +82,50 @@ fn stamps(files: &TlsFiles) -> [Option<SystemTime>; 2] {
 }
 
 fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
-    let file = |path: &Path, why: &dyn std::fmt::Display| TlsError::File {
-        path: path.display().to_string(),
-        why: why.to_string(),
+    let path = |path: &Path| path.display().to_string();
+    let cert_error = |error| match error {
+        pem::Error::NoItemsFound => TlsError::Missing { what: "certificate", path: path(&files.cert) },
+        error => TlsError::File { what: "certificate", path: path(&files.cert), why: describe(&error) },
     };
-    let certs = CertificateDer::pem_file_iter(&files.cert).map_err(|why| file(&files.cert, &why))?;
-    let certs = certs.collect::<Result<Vec<_>, _>>().map_err(|why| file(&files.cert, &why))?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|why| file(&files.key, &why))?;
+    let certs = CertificateDer::pem_file_iter(&files.cert).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let certs = certs.map_err(cert_error)?;
+    if certs.is_empty() {
+        return Err(cert_error(pem::Error::NoItemsFound));
+    }
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| match error {
+        pem::Error::NoItemsFound => TlsError::Missing { what: "private key", path: path(&files.key) },
+        error => TlsError::File { what: "key", path: path(&files.key), why: describe(&error) },
+    })?;
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?;
     Ok(builder.with_no_client_auth().with_single_cert(certs, key)?)
+}
+
+/// Says why a file cannot be read, without the number of a system error.
+fn describe(error: &pem::Error) -> String {
+    let pem::Error::Io(error) = error else { return error.to_string() };
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.as_str(), |(reason, _)| reason).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_file_and_what_it_lacks() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cert, key, empty) = (dir.path().join("cert"), dir.path().join("key"), dir.path().join("empty"));
+        std::fs::write(&cert, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
+        std::fs::write(&key, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").unwrap();
+        std::fs::write(&empty, "nothing").unwrap();
+        let error = |cert: &Path, key: &Path| {
+            read(&TlsFiles { cert: cert.to_owned(), key: key.to_owned() }).unwrap_err().to_string()
+        };
+        let missing = Path::new("/nowhere.pem");
+        assert_eq!(error(missing, &key), "cannot read the TLS certificate /nowhere.pem: No such file or directory");
+        assert_eq!(error(&cert, missing), "cannot read the TLS key /nowhere.pem: No such file or directory");
+        assert_eq!(error(&empty, &key), format!("{} contains no certificate in PEM format", empty.display()));
+        assert_eq!(error(&cert, &empty), format!("{} contains no private key in PEM format", empty.display()));
+    }
 }
