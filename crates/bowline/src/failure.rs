@@ -22,14 +22,11 @@ const NAME_TAKEN: &str = "attach to it, choose another --name, or replace it wit
 pub(crate) const TRUST_CERTIFICATE: &str = "the certificate must be valid for that host name and issued by an authority \
      that this machine trusts; SSL_CERT_FILE can name a file with other trusted certificates";
 /// For a missing token, or one that the server does not accept.
-pub(crate) const GET_TOKEN: &str =
-    "set BOWLINE_TOKEN; `bowline token create --name laptop --scope write` on the server prints a token";
+pub(crate) const GET_TOKEN: &str = "on the server, run `bowline token create --name laptop --scope write`; set BOWLINE_TOKEN to the token that it prints";
 /// For a token whose scope is not sufficient.
-pub(crate) const MORE_SCOPE: &str = "this token does not allow that; `bowline token create --name laptop --scope write` \
-     on the server prints one that does";
+pub(crate) const MORE_SCOPE: &str = "create one on the server: `bowline token create --name laptop --scope write`";
 /// For a token whose scope is not sufficient for tokens and logins.
-const ADMIN_SCOPE: &str = "tokens and logins need a token with `--scope admin`; \
-     `bowline token create --name admin --scope admin` on the server prints one";
+const ADMIN_SCOPE: &str = "create an admin token on the server: `bowline token create --name admin --scope admin`";
 
 /// An exit code and a hint.
 type Advice = (Code, Option<&'static str>);
@@ -43,7 +40,7 @@ pub(crate) enum Code {
     /// No such session or token.
     NotFound = 3,
     NameTaken = 4,
-    /// The session cannot start: its program, its directory or the disk space.
+    /// The session cannot start: its program, its directory or the disk space. Or the gateway cannot: its address.
     CannotStart = 5,
     /// The session process or the server does not answer.
     Unreachable = 6,
@@ -61,6 +58,21 @@ impl Failure {
     /// `hint` says what to do about it.
     pub(crate) fn new(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Failure {
         Failure { code, message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// For a verb that works on this machine only, if `--server` or `BOWLINE_SERVER` names another one.
+    pub(crate) fn local_only(verb: &str) -> Failure {
+        let message = format!("`bowline {verb}` works only on the local machine, not on another server");
+        let hint = "run it on that machine, for example over ssh, or omit --server and unset BOWLINE_SERVER";
+        Failure::new(Code::Usage, message, hint)
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 
     /// Prints the error to standard error and returns its exit code.

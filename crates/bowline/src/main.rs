@@ -55,14 +55,18 @@ fn main() -> ExitCode {
     refuse_server(&matches).and_then(|()| run(args)).unwrap_or_else(fail)
 }
 
-/// Refuses `--server` for a verb that works on this machine only. `BOWLINE_SERVER` is ignored for such verbs.
+/// Refuses `--server` for a verb that works on this machine only. Such verbs ignore `BOWLINE_SERVER`, except for `prune`,
+/// which must not remove files of another machine than the user expects.
 fn refuse_server(matches: &ArgMatches) -> anyhow::Result<()> {
     let verb = matches.subcommand_name().unwrap_or("serve");
-    if matches.value_source("server") != Some(ValueSource::CommandLine) || !LOCAL_VERBS.contains(&verb) {
-        return Ok(());
-    }
-    let hint = "run it on that machine, for example over ssh, or omit --server";
-    Err(Failure::new(Code::Usage, format!("`bowline {verb}` works only on the local machine"), hint).into())
+    let is_refused = match matches.value_source("server") {
+        Some(ValueSource::CommandLine) => LOCAL_VERBS.contains(&verb),
+        Some(ValueSource::EnvVariable) => {
+            verb == "prune" && matches.get_one::<String>("server").is_some_and(|url| !url.is_empty())
+        }
+        _ => false,
+    };
+    if is_refused { Err(Failure::local_only(verb).into()) } else { Ok(()) }
 }
 
 /// Reports the error and returns its exit code. A closed output pipe is not reported.

@@ -467,9 +467,14 @@ fn r55_local_verbs_refuse_server() {
             [[&["--server", "http://127.0.0.1:1"], verb].concat(), [verb, &["--server=http://127.0.0.1:1"]].concat()]
         {
             let output = world.bowline(&args).env("BOWLINE_TOKEN", "any").output().unwrap();
-            assert!(expect_failure(output, 2).contains("machine"), "{args:?}");
+            assert!(expect_failure(output, 2).contains("works only on the local machine"), "{args:?}");
         }
     }
+    // `prune` refuses the variable with the same words as the flag, before it looks for a token.
+    let by_flag = expect_failure(world.run(&["--server", "http://127.0.0.1:1", "prune"]), 2);
+    let by_variable = world.bowline(&["prune"]).env("BOWLINE_SERVER", "http://127.0.0.1:1").output().unwrap();
+    assert_eq!(expect_failure(by_variable, 2), by_flag);
+    assert!(world.bowline(&["prune"]).env("BOWLINE_SERVER", "").output().unwrap().status.success());
     // These verbs ignore the variable.
     assert!(World::remote("http://127.0.0.1:1", "any").ok(&["config", "path"]).contains("config.toml"));
 }

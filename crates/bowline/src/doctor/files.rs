@@ -117,7 +117,7 @@ fn check_space(report: &mut Report, path: &Path) {
 fn check_socket_path(report: &mut Report, home: &Home) -> bool {
     let dir = home.session(&SessionId::from_random([0; 12]));
     match home.socket_path(&dir) {
-        Ok(path) if path == dir.sock() => report.ok("socket path", "short enough"),
+        Ok(path) if path == dir.sock() => report.ok("socket path", "within the length limit"),
         Ok(path) => {
             let dir = path.parent().unwrap_or(&path).display().to_string();
             report.ok("socket path", format_args!("too long in the state directory, so sockets are in {dir}"));

@@ -88,7 +88,7 @@ fn check_attach(report: &mut Report, home: &Home, address: SocketAddr) {
     let attach = || -> anyhow::Result<()> {
         let token = Token::new(home)?;
         let gateway = remote::Gateway::new(format!("http://{address}").parse()?, token.reveal())?;
-        let session = TestSession::start(&gateway).map_err(anyhow::Error::msg)?;
+        let session = TestSession::start(&gateway)?;
         session.attach().map_err(anyhow::Error::msg)?;
         Ok(())
     };

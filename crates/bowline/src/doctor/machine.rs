@@ -60,7 +60,7 @@ fn check_clock(report: &mut Report) {
     let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     match now.duration_since(wall) {
         _ if since_epoch < EARLIEST => report.fail("clock", "years behind", remedy),
-        Ok(passed) if passed.abs_diff(elapsed) < CLOCK_TOLERANCE => report.ok("clock", "steady"),
+        Ok(passed) if passed.abs_diff(elapsed) < CLOCK_TOLERANCE => report.ok("clock", "has not jumped"),
         _ => report.warn("clock", "it was just changed, or is not steady", remedy),
     }
 }
@@ -77,7 +77,7 @@ fn check_login_shell(report: &mut Report) {
     };
     match environment {
         Ok(variables) if variables.iter().any(|(name, _)| name == "PATH") => {
-            report.ok(NAME, "its environment can be read")
+            report.ok(NAME, "its environment was read")
         }
         Ok(_) => report.warn(NAME, "its environment has no PATH", remedy),
         Err(shell) => report.warn(NAME, format_args!("cannot read the environment of {}", shell.display()), remedy),

@@ -17,6 +17,7 @@ use bowline_host::launch::Launcher;
 
 use self::report::Report;
 use crate::config::Config;
+use crate::failure::Failure;
 use crate::serve::forward;
 
 /// Check Bowline on this machine, and the connection to it, for problems.
@@ -54,10 +55,13 @@ pub(crate) fn run(verb: &Doctor, server: Option<&str>) -> anyhow::Result<ExitCod
 }
 
 fn check_local(report: &mut Report, verb: &Doctor) {
-    let config = Config::load();
+    let config = Config::load().map_err(Failure::from);
     match &config {
         Ok(_) => report.ok("configuration", "valid"),
-        Err(error) => report.fail("configuration", error, "correct it; `bowline config path` prints its path"),
+        Err(error) => {
+            let remedy = error.hint().unwrap_or("correct it; `bowline config path` prints its path");
+            report.fail("configuration", error.message(), remedy);
+        }
     }
     let config = config.unwrap_or_default();
     let settings = config.settings(Launcher::this_program());

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bowline_client::remote::api::ApiRequest;
+use bowline_client::remote::api::{ApiError, ApiRequest};
 use bowline_client::remote::{Gateway, RemoteDialer};
 use bowline_client::transport::{Dialer, Transport};
 use bowline_proto::api::{NewSession, NewTerminal};
@@ -29,7 +29,7 @@ pub(super) struct TestSession {
 
 impl TestSession {
     /// Starts a session that prints [`OUTPUT`] and keeps running.
-    pub(super) fn start(gateway: &Gateway) -> Result<TestSession, String> {
+    pub(super) fn start(gateway: &Gateway) -> Result<TestSession, ApiError> {
         let argv = ["/bin/sh", "-c", "printf 'all is %s' well; exec cat"];
         let session = NewSession::Terminal(NewTerminal {
             argv: argv.map(str::to_owned).into(),
@@ -38,7 +38,7 @@ impl TestSession {
             ..NewTerminal::default()
         });
         let response = gateway.send(&ApiRequest::new(Method::POST, "/v1/sessions").body(&session).within(TIMEOUT));
-        let info: SessionInfo = response.and_then(|answer| answer.json()).map_err(|error| error.to_string())?;
+        let info: SessionInfo = response?.json()?;
         Ok(TestSession { gateway: gateway.clone(), id: info.id })
     }
 

@@ -14,7 +14,7 @@ use time::format_description::well_known::Rfc2822;
 use super::loopback::Token;
 use super::probe::{Attachment, TestSession};
 use super::report::Report;
-use crate::failure::TRUST_CERTIFICATE;
+use crate::failure::{Failure, GET_TOKEN, TRUST_CERTIFICATE};
 
 /// How long to keep an idle connection open: a little longer than the 60 s after which many proxies close one.
 const IDLE: Duration = Duration::from_secs(70);
@@ -46,28 +46,34 @@ pub(super) fn check(report: &mut Report, home: Option<&Home>, url: &str, quick: 
         (Some(token), _) => Ok((token, None)),
         (None, Some(home)) => Token::new(home).map(|token| (token.reveal().to_owned(), Some(token))),
         (None, None) => {
-            let remedy =
-                "set BOWLINE_TOKEN; `bowline token create --name doctor --scope write` on that machine prints a token";
-            return report.warn(
-                "WebSocket",
-                format_args!("not tried: {address} is not the gateway of this machine, and BOWLINE_TOKEN is not set"),
-                remedy,
-            );
+            // With --server, even the gateway of this machine needs a token.
+            let message = match home {
+                Some(_) => {
+                    format!("not tried: {address} is not the gateway of this machine, and BOWLINE_TOKEN is not set")
+                }
+                None => "not tried: BOWLINE_TOKEN is not set".to_owned(),
+            };
+            return report.warn("WebSocket", message, GET_TOKEN);
         }
     };
-    let attached = token.and_then(|(token, guard)| {
+    let started = token.and_then(|(token, guard)| {
         let gateway = Gateway::new(address.clone(), token.trim())?;
-        let session = TestSession::start(&gateway).map_err(anyhow::Error::msg)?;
-        let attachment = session.attach().map_err(anyhow::Error::msg)?;
-        Ok((guard, session, attachment))
+        Ok((guard, TestSession::start(&gateway)?))
     });
-    match attached {
+    let (_token, session) = match started {
+        Ok(started) => started,
         Err(error) => {
-            let remedy = "the proxy must forward the headers `Upgrade` and `Connection` (see docs/REACHING.md), and the token \
-                          needs the scope write";
-            report.fail("WebSocket", format_args!("{error:#}"), remedy);
+            let failure = Failure::from(error);
+            let remedy = failure.hint().unwrap_or("try again; the log of `bowline serve` says more");
+            return report.fail("WebSocket", format_args!("not tried: {}", failure.message()), remedy);
         }
-        Ok((_token, _session, attachment)) => {
+    };
+    match session.attach() {
+        Err(cause) => {
+            let remedy = "the proxy must forward the headers `Upgrade` and `Connection` (see docs/REACHING.md)";
+            report.fail("WebSocket", cause, remedy);
+        }
+        Ok(attachment) => {
             report.ok("WebSocket", "works");
             if !quick {
                 check_idle(report, attachment);
@@ -115,7 +121,7 @@ fn check_skew(report: &mut Report, answer: &ApiResponse) {
     };
     let skew = (OffsetDateTime::now_utc() - remote).abs();
     if skew.unsigned_abs() < MAX_SKEW {
-        return report.ok("clocks", "in agreement");
+        return report.ok("clocks", "this machine and the server agree");
     }
     let message = format!("the clocks of the gateway and this machine differ by {} seconds", skew.whole_seconds());
     report.warn("clocks", message, "set both clocks; otherwise links and tokens expire too early or too late");

@@ -73,8 +73,35 @@ impl Report {
         if self.json {
             println!("{}", serde_json::json!({ "ok": failed == 0, "checks": self.findings }));
         } else {
-            println!("{} checks; warnings: {warned}; failures: {failed}", self.findings.len());
+            println!("{}", summary(self.findings.len(), warned, failed));
         }
         if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+/// Such as `13 checks: 2 warnings, 1 failed`.
+fn summary(checks: usize, warned: usize, failed: usize) -> String {
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    let mut problems = Vec::new();
+    if warned > 0 {
+        problems.push(format!("{warned} warning{}", plural(warned)));
+    }
+    if failed > 0 {
+        problems.push(format!("{failed} failed"));
+    }
+    let problems = if problems.is_empty() { "no problems".to_owned() } else { problems.join(", ") };
+    format!("{checks} check{}: {problems}", plural(checks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_counts_in_words() {
+        assert_eq!(summary(13, 0, 0), "13 checks: no problems");
+        assert_eq!(summary(1, 0, 1), "1 check: 1 failed");
+        assert_eq!(summary(13, 2, 1), "13 checks: 2 warnings, 1 failed");
+        assert_eq!(summary(13, 1, 0), "13 checks: 1 warning");
     }
 }

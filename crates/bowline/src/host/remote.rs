@@ -159,9 +159,7 @@ impl Host for RemoteHost {
     }
 
     fn prune(&self, _verb: &args::Prune, _config: &Config) -> anyhow::Result<PruneOutcome> {
-        let message = "`bowline prune` works only on this machine; a server prunes by its own limits";
-        let hint = "`bowline kill NAME` forgets one session; to forget old ones, run `bowline prune` on that machine";
-        Err(Failure::new(Code::Usage, message, hint).into())
+        Err(Failure::local_only("prune").into())
     }
 }
 
