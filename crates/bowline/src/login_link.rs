@@ -12,9 +12,9 @@ use http::Method;
 use serde_json::json;
 
 use crate::failure::{Code, Failure, explain_admin_call};
-use crate::{host, qr, units};
+use crate::{host, qr};
 
-/// Print a link that logs in one browser, once, within ten minutes.
+/// Print a link that logs in one browser; it works once and expires in ten minutes.
 ///
 /// In a terminal, also prints the link as a QR code for a phone, unless it points to 127.0.0.1 or localhost, which a phone
 /// cannot reach.
@@ -49,8 +49,13 @@ pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitC
             }
         }
     }
-    eprintln!("The link works once, within {}.", units::format_duration(CODE_TTL));
+    eprintln!("{}", lifetime_note());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says how often and how long a login link works.
+pub(crate) fn lifetime_note() -> String {
+    format!("The link works once and expires in {} minutes.", CODE_TTL.as_secs() / 60)
 }
 
 /// Requests a login code from the gateway of another machine.
@@ -62,7 +67,7 @@ fn request_code(server: &str) -> anyhow::Result<Secret> {
 /// The URL of the gateway that runs on this machine.
 fn running_url(home: &Home) -> Result<String, Failure> {
     RunningGateway::find(home).map(|running| running.url).ok_or_else(|| {
-        let hint = "start it with `bowline serve`, or use --url to name its URL";
+        let hint = "start one with `bowline serve`, or give its URL with --url";
         Failure::new(Code::Other, "no gateway is running on this machine", hint)
     })
 }

@@ -77,7 +77,11 @@ fn r21_a_second_gateway_serves_the_same_sessions_and_says_so() {
     let file = world.path().join("s/gateway.json");
     let before = std::fs::read(&file).unwrap();
     let mut second = Gateway::new(&world, &[]);
-    assert!(second.log().contains(&format!("Another gateway (process {}", first.pid())), "{}", second.log());
+    let note = format!("Note: another gateway (process {}, {}) is already serving", first.pid(), first.url());
+    assert!(second.log().contains(&note), "{}", second.log());
+    wait_until("everything is printed", || second.stdout().contains("Ctrl-C") && first.stdout().contains("Ctrl-C"));
+    assert!(first.stdout().contains("expires in 10 minutes. `bowline login-link` prints a new one."));
+    assert!(!second.stdout().contains("login-link"), "{}", second.stdout());
     assert!(get(second.address(), "/healthz").contains("200"));
     assert_eq!(second.stop(Signal::TERM), Some(0));
     assert_eq!(std::fs::read(&file).unwrap(), before, "the second gateway changed gateway.json");
@@ -212,6 +216,35 @@ fn r55_a_wrong_configuration_fails_only_the_verbs_that_need_it() {
 }
 
 #[test]
+fn r55_wrong_values_are_refused_with_an_explanation() {
+    let world = World::new();
+    let refused = |args: &[&str], variable: (&str, &str)| {
+        let output = world.bowline(args).env(variable.0, variable.1).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?} {variable:?}: {stderr}");
+        stderr
+    };
+    let unset = ("UNUSED", "");
+    for (args, variable, expected) in [
+        (&["serve", "--log-level", "wran"][..], unset, "error, warn, info, debug, trace or off"),
+        (&["serve"], ("RUST_LOG", "wran"), "\"wran\" is not a level"),
+        (&["service", "install", "--print"], ("RUST_LOG", "wran"), "\"wran\" is not a level"),
+        (&["serve", "--listen", "foo"], unset, "\"foo\" is not an address and port: use ADDRESS:PORT"),
+        (&["serve"], ("BOWLINE_LISTEN", "foo"), "\"foo\" is not an address and port: use ADDRESS:PORT"),
+        (&["serve", "--public-url", "foo"], unset, "\"foo\" is not a URL: use https://HOST"),
+        (&["serve"], ("BOWLINE_PUBLIC_URL", "foo"), "\"foo\" is not a URL: use https://HOST"),
+        (&["serve", "--tls-key", "a"], unset, "--tls-cert and --tls-key (tls.cert and tls.key) must be used together"),
+        (&["log", "w", "--from", "x"], unset, "\"x\" is not a whole number"),
+        (&["new", "-d", "cat"], ("BOWLINE_SCROLLBACK", "x"), "\"x\" is not a whole number"),
+        (&["config", "show"], ("BOWLINE_CONFIG", "/nowhere.toml"), "create it, or unset BOWLINE_CONFIG"),
+        (&["config", "show"], ("BOWLINE_CONFIG", "/"), "cannot read the configuration file /"),
+    ] {
+        let stderr = refused(args, variable);
+        assert!(stderr.contains(expected), "{args:?} {variable:?}: {stderr}");
+    }
+}
+
+#[test]
 fn r50_an_untrusted_certificate_is_reported_with_a_hint() {
     let world = World::new();
     let (cert, key) = (world.path().join("cert.pem"), world.path().join("key.pem"));
@@ -231,7 +264,12 @@ fn r50_an_untrusted_certificate_is_reported_with_a_hint() {
     let untrusted = list(&other);
     let stderr = String::from_utf8(untrusted.stderr).unwrap();
     assert_eq!(untrusted.status.code(), Some(6), "{stderr}");
-    assert!(stderr.contains("cannot be trusted") && stderr.contains("SSL_CERT_FILE"), "{stderr}");
+    assert!(stderr.contains("cannot be trusted: its certificate ") && stderr.contains("SSL_CERT_FILE"), "{stderr}");
+    let plain = Gateway::new(&world, &[]);
+    let mut command = world.bowline(&["--server", &plain.url().replace("http:", "https:"), "ls"]);
+    let output = command.env("BOWLINE_TOKEN", token.trim()).env("SSL_CERT_FILE", &cert).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("the server does not use TLS on this port; use http://"), "{stderr}");
     let mut doctor = world.bowline(&["doctor", "--quick", "--url", gateway.url()]);
     let found = String::from_utf8(doctor.env("SSL_CERT_FILE", &other).output().unwrap().stdout).unwrap();
     assert!(found.contains("FAIL  url") && found.contains("SSL_CERT_FILE"), "{found}");
@@ -268,6 +306,8 @@ fn r50_tls_works_and_sighup_reloads_the_certificate() {
     assert!(!plain.starts_with(b"HTTP/1.1 200"), "the gateway answered without TLS");
     let missing =
         world.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "nowhere.pem", "--tls-key", "nowhere.pem"]);
-    assert!(String::from_utf8_lossy(&missing.stderr).contains("nowhere.pem"));
-    assert_eq!(missing.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(stderr.contains("cannot read the TLS certificate ") && stderr.contains("nowhere.pem: No such"), "{stderr}");
+    assert!(!stderr.contains("os error"), "{stderr}");
+    assert_eq!(missing.status.code(), Some(2));
 }

@@ -14,6 +14,7 @@ use tracing_subscriber::filter::LevelFilter;
 use url::Url;
 
 use super::Config;
+use crate::failure::{Code, Failure};
 use crate::units;
 
 /// The settings of `bowline serve`; [`super::keys`] describes each.
@@ -138,8 +139,14 @@ impl GatewayConfig {
         check_limits(&self.limits)
     }
 
+    /// Parses the log level for a gateway, whichever layer it comes from.
+    pub(crate) fn checked_log_filter(&self) -> Result<EnvFilter, Failure> {
+        let hint = "correct --log-level, RUST_LOG, or log_level in the configuration file";
+        self.log_filter().map_err(|message| Failure::new(Code::Usage, message, hint))
+    }
+
     /// Parses the log level. A word that is no level would be the name of a module, and nothing else would be logged.
-    pub(crate) fn log_filter(&self) -> Result<EnvFilter, String> {
+    pub(super) fn log_filter(&self) -> Result<EnvFilter, String> {
         let text = &self.log_level;
         let words = text.split(',').map(str::trim).filter(|part| !part.is_empty() && !text.contains(['[', '{']));
         let mut bare = words.filter(|part| !part.contains('='));

@@ -3,11 +3,11 @@
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use bowline_gateway::auth::{self, Auth, CODE_TTL};
+use bowline_gateway::auth::{self, Auth};
 use bowline_gateway::settings::Settings;
 
 use super::forward;
-use crate::{qr, units};
+use crate::{login_link, qr};
 
 /// The address of the gateway, and the URLs made from it.
 pub(super) struct Urls {
@@ -43,13 +43,16 @@ impl Urls {
     }
 }
 
-/// Prints warnings, the address, and a login link. The link goes to standard output, never to a log.
-pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow::Result<()> {
+/// Prints warnings, the address, and a login link. The link goes to standard output, never to a log. `is_registered` says
+/// whether `bowline login-link` finds this gateway.
+pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth, is_registered: bool) -> anyhow::Result<()> {
     warn(urls, settings);
     let mut out = io::stdout().lock();
     writeln!(out, "listening on {}", urls.listen)?;
     if is_journal() {
-        writeln!(out, "`bowline login-link` prints a link to log in a browser")?;
+        if is_registered {
+            writeln!(out, "`bowline login-link` prints a link to log in a browser")?;
+        }
     } else {
         let link = auth::login_link(&urls.link_base, &auth.new_code()?.code);
         writeln!(out, "log in with {link}")?;
@@ -58,12 +61,8 @@ pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth) -> anyhow:
         {
             writeln!(out, "\n{code}")?;
         }
-        let lifetime = units::format_duration(CODE_TTL);
-        writeln!(
-            out,
-            "The link works once, within {lifetime}; `bowline login-link` prints another.\n\
-             Ctrl-C stops the gateway; sessions keep running."
-        )?;
+        let another = if is_registered { " `bowline login-link` prints a new one." } else { "" };
+        writeln!(out, "{}{another}\nCtrl-C stops the gateway; sessions keep running.", login_link::lifetime_note())?;
     }
     out.flush()?;
     Ok(())
@@ -85,7 +84,7 @@ fn warn(urls: &Urls, settings: &Settings) {
         );
     }
     if let Some(risk) = forward::risk(settings) {
-        eprintln!("Warning: {risk}.\nWhat to do: {}.", forward::REMEDY);
+        eprintln!("Warning: {risk}.\nTo fix this: {}.", forward::REMEDY);
     }
 }
 

@@ -49,9 +49,7 @@ pub(crate) fn run(verb: &Serve) -> anyhow::Result<ExitCode> {
 pub(crate) fn start(config: &Config) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     home.ensure()?;
-    let hint = "correct --log-level, RUST_LOG or log_level in the configuration file";
-    let filter = config.gateway.log_filter().map_err(|message| Failure::new(Code::Usage, message, hint))?;
-    log_to_stderr(filter);
+    log_to_stderr(config.gateway.checked_log_filter()?);
     let open_files = raise_open_files();
     let auth = Auth::open(&home)?;
     let settings = config.settings(service::launcher(config.gateway.scopes));
@@ -65,7 +63,7 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<ExitCode> {
         tracing::debug!(%listen, address = %gateway.address(), "bound");
         let urls = announce::Urls::new(&settings, gateway.address());
         let registration = Registration::claim(&home, &urls)?;
-        announce::announce(&urls, &settings, &auth)?;
+        announce::announce(&urls, &settings, &auth, registration.0.is_some())?;
         let (stop, reload) = (gateway.stop(), gateway.reload());
         tokio::spawn({
             let registration = registration.clone();
@@ -116,8 +114,8 @@ impl Registration {
             let details = RunningGateway::find(home)
                 .map_or_else(String::new, |other| format!(" (process {}, {})", other.pid, other.url));
             eprintln!(
-                "Another gateway{details} already serves these sessions. Both work, but `bowline login-link` and \
-                 `bowline doctor` use the first one."
+                "Note: another gateway{details} is already serving these sessions. Both work; `bowline login-link` and \
+                 `bowline doctor` use that one."
             );
             return Ok(Registration(None));
         };
@@ -182,9 +180,13 @@ impl Signals {
     }
 }
 
-/// Adds a hint to an error about the listening address.
+/// Adds a hint to an error about the listening address or the TLS files.
 fn explain(error: ServeError, home: &Home) -> anyhow::Error {
     use std::io::ErrorKind;
+    if let ServeError::Tls(error) = &error {
+        let hint = "correct --tls-cert and --tls-key (tls.cert and tls.key): the certificate with its chain, and its key, in PEM format";
+        return Failure::new(Code::Usage, error.to_string(), hint).into();
+    }
     let ServeError::Listen { address, source } = &error else { return error.into() };
     let other = RunningGateway::find(home).filter(|other| other.listen == address.to_string());
     let hint = match (source.kind(), other) {

@@ -81,6 +81,7 @@ pub(crate) fn unit_path() -> anyhow::Result<PathBuf> {
 fn install(print: bool) -> anyhow::Result<ExitCode> {
     // Fail now if the configuration would keep the service from starting.
     let loaded = Loaded::new(&[])?;
+    loaded.config.gateway.checked_log_filter()?;
     let (config, _) = config::file().context("neither BOWLINE_CONFIG, XDG_CONFIG_HOME nor HOME is set")?;
     let program = std::env::current_exe().context("cannot find the bowline binary")?;
     let text = unit::text(&program, &unit::environment(&Home::from_env()?, &config, &loaded)?)?;
