@@ -126,7 +126,7 @@ impl Loaded {
         config.gateway.check().map_err(contradiction)?;
         // RUST_LOG may be meant for another program, so only `serve` refuses it.
         if sources.get("gateway.log_level") == Some(&Source::Flag) {
-            config.gateway.log_filter().map_err(contradiction)?;
+            config.gateway.checked_log_filter()?;
         }
         Ok(Loaded { config, sources })
     }
