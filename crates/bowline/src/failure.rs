@@ -24,7 +24,8 @@ pub(crate) const TRUST_CERTIFICATE: &str = "the certificate must be valid for th
 /// For a missing token, or one that the server does not accept.
 pub(crate) const GET_TOKEN: &str = "on the server, run `bowline token create --name laptop --scope write`; set BOWLINE_TOKEN to the token that it prints";
 /// For a token whose scope is not sufficient.
-pub(crate) const MORE_SCOPE: &str = "create one on the server: `bowline token create --name laptop --scope write`";
+pub(crate) const MORE_SCOPE: &str =
+    "create a token with scope write on the server: `bowline token create --name laptop --scope write`";
 /// For a token whose scope is not sufficient for tokens and logins.
 const ADMIN_SCOPE: &str = "create an admin token on the server: `bowline token create --name admin --scope admin`";
 
