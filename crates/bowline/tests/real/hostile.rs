@@ -137,6 +137,7 @@ fn r55_errors_say_what_failed_and_what_to_do() {
         (&["new", "-d", "--cwd", "/no/such/place"], 5, "/no/such/place: no such directory"),
         (&["new", "-d", "--cwd", "/etc/passwd"], 5, "/etc/passwd: not a directory"),
         (&["new", "-d", "--", "/etc/passwd"], 5, "/etc/passwd: not executable"),
+        (&["new", "-d", "--", "/etc"], 5, "/etc: is a directory"),
         (&["new", "-d", "--name", "../etc"], 2, "start with a letter or digit"),
         (&["new", "--nmae", "x", "--", "ls"], 2, "--name"),
         (&["new", "-d", "--size", "1x1"], 2, "columns"),
@@ -147,7 +148,7 @@ fn r55_errors_say_what_failed_and_what_to_do() {
         (&["log", "missing"], 3, "no session is called"),
         (&["restart", "missing"], 3, "no session is called"),
         (&["attach", "missing"], 3, "no session is called"),
-        (&["new", "--", "true"], 2, "must be a terminal"),
+        (&["new", "--", "true"], 2, "not a terminal"),
     ] {
         let output = world.try_run(args);
         let stderr = String::from_utf8(output.stderr).unwrap();
