@@ -19,7 +19,6 @@ use tokio_websockets::{CloseCode, Config, Limits, Message, ServerBuilder, WebSoc
 use crate::problem::Problem;
 use crate::server::SocketSlot;
 
-/// The subprotocol.
 pub(crate) const PROTOCOL: &str = "bowline.v1";
 /// The constant that RFC 6455 appends to the client's key.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

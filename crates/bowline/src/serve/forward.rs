@@ -12,7 +12,7 @@ pub(crate) const REMEDY: &str = "if this machine has other users, run the proxy 
 pub(crate) fn risk(settings: &Settings) -> Option<String> {
     settings.forward_auth.as_ref()?;
     let network = settings.proxies.iter().find(|network| has_loopback(network))?;
-    Some(format!("`forward_auth` trusts {network}, so any user of this machine can log in as any of its users"))
+    Some(format!("`forward_auth` trusts {network}, so any user of this machine can log in as any user of the gateway"))
 }
 
 /// Whether the network contains a loopback address.
