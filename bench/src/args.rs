@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::attack::Attack;
 use crate::rows;
 
 /// Compares Bowline with minimal programs that do the same job, and with its alternatives (tmux, screen, dtach).
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     pub(crate) verb: Option<Verb>,
 }
 
-/// The baseline processes, for which this program starts itself again.
+/// The processes for which this program starts itself again.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Copies between a program's PTY and a unix socket
@@ -44,4 +45,7 @@ pub(crate) enum Verb {
     /// Copies between a unix socket and a TCP connection; prints its port
     #[command(hide = true)]
     Forward { socket: PathBuf },
+    /// Attacks a gateway until standard input ends
+    #[command(hide = true)]
+    Attack(Attack),
 }

@@ -1,12 +1,13 @@
 //! A gateway, started like a user does: `bowline serve`.
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::cleanup::Process;
+use crate::pty::SILENCE;
 use crate::session::{Bowline, Session};
 use crate::wire::{Route, Wire};
 
@@ -28,7 +29,7 @@ impl Gateway {
     fn start_at(bowline: &Bowline, listen: SocketAddr, token: Option<String>) -> Result<Gateway> {
         let token = match token {
             Some(token) => token,
-            None => new_token(bowline)?,
+            None => bowline.new_token("admin")?,
         };
         let mut child = Command::new(bowline.program())
             .args(["serve", "--listen", &listen.to_string()])
@@ -59,6 +60,32 @@ impl Gateway {
         self.process.pid()
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sends a request. The answer can be read from the returned connection, which the gateway closes after it.
+    pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> Result<TcpStream> {
+        let (mut stream, host, token) = (TcpStream::connect(self.address)?, self.address, &self.token);
+        stream.set_read_timeout(Some(SILENCE))?;
+        let len = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {len}\r\n\r\n{body}"
+        )?;
+        Ok(stream)
+    }
+
+    /// Sends a request and reads the whole answer. Returns its status and body.
+    pub(crate) fn call(&self, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
+        let mut answer = String::new();
+        self.request(method, path, body)?.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("the gateway closed the connection")?;
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        Ok((status.context("the answer has no status")?, body.to_owned()))
+    }
+
     pub(crate) fn route_to(&self, session: &Session) -> GatewayRoute {
         GatewayRoute {
             address: self.address,
@@ -73,17 +100,6 @@ impl Drop for Gateway {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn new_token(bowline: &Bowline) -> Result<String> {
-    let output = Command::new(bowline.program())
-        .args(["token", "create", "--name", "bench", "--scope", "admin"])
-        .envs(bowline.env())
-        .output()?;
-    if !output.status.success() {
-        bail!("bowline token create failed: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// The route to a session through a gateway.

@@ -9,10 +9,12 @@
 //! - [`pty`], [`relay`]: the baselines: a program on a PTY, and a process that copies between a PTY and a socket;
 //! - [`session`], [`gateway`], [`wire`], [`viewer`]: Bowline's processes, and a viewer of a session;
 //! - [`mux`]: the alternatives, such as tmux;
+//! - [`attack`]: hostile clients of a gateway;
 //! - [`rows`]: the measurements;
 //! - [`machine`], [`figure`], [`table`]: the machine, the results, and how they are printed.
 
 mod args;
+mod attack;
 mod cleanup;
 mod figure;
 mod gateway;
@@ -46,6 +48,10 @@ fn main() -> Result<ExitCode> {
         }
         Some(Verb::Forward { socket }) => {
             relay::forward(socket)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Verb::Attack(attack)) => {
+            attack::run(attack)?;
             return Ok(ExitCode::SUCCESS);
         }
         None => {}

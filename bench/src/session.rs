@@ -50,6 +50,18 @@ impl Bowline {
             .into()
     }
 
+    /// Creates a token with a scope.
+    pub(crate) fn new_token(&self, scope: &str) -> Result<String> {
+        let output = Command::new(&self.program)
+            .args(["token", "create", "--name", "bench", "--scope", scope])
+            .envs(self.env())
+            .output()?;
+        if !output.status.success() {
+            bail!("bowline token create failed: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
     /// Starts a session that runs `program`.
     pub(crate) fn start(&self, program: &[&str]) -> Result<Session> {
         let output = Command::new(&self.program)

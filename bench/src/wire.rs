@@ -40,7 +40,7 @@ impl Wire {
         let (mut head, mut part) = (Vec::new(), [0; 1024]);
         while !head.ends_with(b"\r\n\r\n") {
             match stream.read(&mut part)? {
-                0 => bail!("the gateway closed the connection"),
+                0 => bail!("the gateway closed the connection: {:?}", String::from_utf8_lossy(&head)),
                 n => head.extend_from_slice(&part[..n]),
             }
         }

@@ -3,6 +3,7 @@
 mod attach;
 mod crowd;
 mod echo;
+mod hostile;
 mod list;
 mod memory;
 mod output;
@@ -31,7 +32,7 @@ pub(crate) struct Part {
 }
 
 /// All measurements, in the order in which they run.
-pub(crate) const PARTS: [Part; 11] = [
+pub(crate) const PARTS: [Part; 12] = [
     Part {
         name: "output",
         about: "speed and processor time of printing a large coloured text",
@@ -51,6 +52,11 @@ pub(crate) const PARTS: [Part; 11] = [
         measure: reconnect::measure,
     },
     Part { name: "crowd", about: "five hundred viewers of one session", measure: crowd::measure },
+    Part {
+        name: "hostile",
+        about: "what the owner notices of hostile strangers, readers and writers",
+        measure: hostile::measure,
+    },
 ];
 
 /// The list of measurements for `--help`.
