@@ -209,10 +209,31 @@ fn r51_files_are_owner_only_and_argv_has_no_secrets() {
     }
     let cmdline = std::fs::read(format!("/proc/{}/cmdline", world.pid(&id))).unwrap();
     assert!(!contains(&cmdline, "cat") && !contains(&cmdline, "hunter2"));
-    let events = std::fs::read_to_string(dir.events()).unwrap();
+}
+
+#[test]
+fn r51_typed_text_is_in_no_file() {
+    let world = World::new();
+    let script = "stty -echo; echo ready; read typed; echo got ${#typed}; read end";
+    let id = world.run(&["new", "-d", "--", "sh", "-c", script]);
+    world.wait_for_screen(&id, "ready");
     world.run(&["send", &id, "typed-secret", "--enter"]);
-    world.wait_for_screen(&id, "typed-secret");
-    assert!(!events.contains("typed-secret"), "typed text is never recorded as an event");
+    world.wait_for_screen(&id, "got 12");
+    let all_files = || {
+        let files = std::fs::read_dir(world.dir(&id).path()).unwrap();
+        files.map(|file| file.unwrap().path()).filter(|path| path.is_file()).collect::<Vec<_>>()
+    };
+    // The process is alive, so the first check also covers what it holds open; the second what it writes at its end.
+    for end in [false, true] {
+        if end {
+            world.run(&["kill", "--keep", &id]);
+        }
+        let files = all_files();
+        assert!(files.contains(&world.dir(&id).events()), "{files:?}");
+        for file in files {
+            assert!(!contains(&std::fs::read(&file).unwrap(), "typed-secret"), "{}", file.display());
+        }
+    }
 }
 
 #[test]
