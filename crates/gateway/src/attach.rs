@@ -220,7 +220,7 @@ async fn receive_hello(app: &App, socket: &mut Socket, admission: Admission) -> 
             }
         }
     };
-    let grant = json!({ "write": caller.allows(TokenScope::Write) });
+    let grant = json!({ "write": caller.allows(TokenScope::Write), "caller": caller.id() });
     hello.insert("grant".to_owned(), grant);
     let dir = entry.dir.clone();
     let session = connect(app, *entry).await?;

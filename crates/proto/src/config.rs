@@ -54,6 +54,8 @@ pub const NOTICES: usize = 64;
 pub const COMMANDS: usize = 64;
 /// The longest text message, in bytes; a longer one gets `error too_large` and counts as invalid.
 pub const TEXT: usize = 128 << 10;
+/// The longest id of a caller in a grant, in bytes; a longer one is closed with 4400.
+pub const CALLER_ID: usize = 1024;
 /// The longest command id, in bytes; a longer one is an invalid message on an attach, and `bad_request` elsewhere.
 pub const COMMAND_ID: usize = 64;
 
@@ -117,6 +119,8 @@ pub struct ServerConfig {
     pub viewers: usize,
     /// See [`RESIZES`].
     pub resizes: usize,
+    /// Random bytes, from which the ids that presence shows are made.
+    pub public_ids: [u8; 16],
 }
 
 impl ServerConfig {
@@ -134,6 +138,7 @@ impl ServerConfig {
             clients: CLIENTS,
             viewers: VIEWERS,
             resizes: RESIZES,
+            public_ids: [0; 16],
         }
     }
 }

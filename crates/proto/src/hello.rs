@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::close;
-use crate::config::TEXT;
+use crate::config::{CALLER_ID, TEXT};
 use crate::message::{ClientMessage, Hello, Theme, VERSION};
 use crate::problem::Code;
 
@@ -60,11 +60,21 @@ pub fn read(text: &str) -> Result<Hello, BadHello> {
         return Err(BadHello::Version);
     }
     match serde_json::from_value(Value::Object(fields)) {
-        Ok(ClientMessage::Hello(hello)) if hello.theme.as_ref().is_none_or(is_theme) => Ok(hello),
-        Ok(ClientMessage::Hello(_)) => Err(BadHello::Theme),
+        Ok(ClientMessage::Hello(hello)) => check(hello),
         Ok(_) => Err(BadHello::NotHello),
         Err(error) => Err(BadHello::Field(error.to_string())),
     }
+}
+
+fn check(hello: Hello) -> Result<Hello, BadHello> {
+    let caller = hello.grant.as_ref().and_then(|grant| grant.caller.as_ref());
+    if caller.is_some_and(|caller| caller.len() > CALLER_ID) {
+        return Err(BadHello::Field(format!("the id of a caller may have at most {CALLER_ID} bytes")));
+    }
+    if hello.theme.as_ref().is_some_and(|theme| !is_theme(theme)) {
+        return Err(BadHello::Theme);
+    }
+    Ok(hello)
 }
 
 fn is_theme(theme: &Theme) -> bool {
@@ -103,6 +113,11 @@ mod tests {
                 hello(json!({"theme": {"fg": "\u{1b}]0;x", "bg": "#000000"}})),
                 4400,
                 "theme colours must have the form #rrggbb",
+            ),
+            (
+                hello(json!({"grant": {"write": true, "caller": "x".repeat(CALLER_ID + 1)}})),
+                4400,
+                "invalid hello: the id of a caller may have at most ",
             ),
             (hello(json!({"key": "x".repeat(TEXT)})), 4400, "the hello has "),
         ] {

@@ -84,12 +84,16 @@ fn default_scrollback() -> u32 {
     1000
 }
 
-/// What the gateway allows a viewer to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What the gateway allows a viewer to do, and for whom it connects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Grant {
     /// May type, send commands and own the size.
     pub write: bool,
+    /// Names the token, login or user; absent from older gateways. Only compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub caller: Option<String>,
 }
 
 /// The viewer's colours as `#rrggbb`, for replies to OSC 10 and 11 queries.
@@ -264,6 +268,7 @@ pub struct Permissions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct PresenceEntry {
+    /// The viewer's own id where the entry is the viewer itself. For others, an id that only presence uses.
     pub client: ClientId,
     /// May type, send commands and own the size.
     pub write: bool,

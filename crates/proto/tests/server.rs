@@ -44,21 +44,6 @@ fn r52_a_bad_hello_gets_an_error_and_is_closed() {
     assert_eq!(harness.input(1, 0, b"x"), ["error bad_request fatal", "close 4400"]);
 }
 
-/// Presence shows every client id to every viewer; a read-only viewer must not be able to replace a writer with it.
-#[test]
-fn r26_a_reader_cannot_replace_a_writer() {
-    let mut harness = Harness::new();
-    harness.open(1, hello(1, 1, json!({"grant": {"write": true}})));
-    assert_eq!(
-        harness.open(2, hello(1, 2, json!({"grant": {"write": false}}))),
-        ["error not_allowed fatal", "close 4403"]
-    );
-    assert_eq!(harness.input(1, 0, b"x"), Vec::<String>::new());
-    // A connection that may write can replace it.
-    assert!(harness.open(3, hello(1, 3, json!({"grant": {"write": true}})))[0].starts_with("snapshot"));
-    assert_eq!(harness.receive(1), ["close 4409"]);
-}
-
 #[test]
 fn a_connection_without_a_hello_is_closed_after_ten_seconds() {
     let mut harness = Harness::new();

@@ -7,7 +7,7 @@ use bowline_proto::backoff::Backoff;
 use bowline_proto::config::{ACK_BYTES, UNSENT_AFTER};
 use bowline_proto::ids::{ClientId, Epoch};
 use bowline_proto::link::{Client, ClientConfig, ClientEvent, ClientState, Reconnector, SubmitError, Unsent};
-use bowline_proto::message::{Lag, Missed, PresenceEntry, Reason, Scope, ServerMessage, Verdict};
+use bowline_proto::message::{Grant, Lag, Missed, PresenceEntry, Reason, Scope, ServerMessage, Verdict};
 use bowline_proto::size::Size;
 
 use super::input_check::InputCheck;
@@ -57,7 +57,9 @@ pub(crate) struct Viewer {
 
 impl Viewer {
     pub(crate) fn new(index: usize, rng: &mut Rng) -> Viewer {
-        let id = ClientId::from_random([index as u8 + 1; 16]);
+        // Viewers of different callers may use the same client id.
+        let id = ClientId::from_random([if rng.one_in(3) { 1 } else { index as u8 + 1 }; 16]);
+        let grant = (index > 0).then(|| Grant { write: true, caller: Some(format!("caller {index}")) });
         let window = random_size(rng);
         let lag = if rng.one_in(3) { Lag::Wait } else { Lag::Skip };
         let observe = rng.one_in(6);
@@ -65,6 +67,7 @@ impl Viewer {
             size: Some(window),
             lag,
             observe,
+            grant,
             rendered_every: rng.between(8, 400).min(ACK_BYTES),
             // Fewer than the values of a key, so that doubtful keys cannot be confused with later ones.
             outbox: rng.between(10, 30) as usize,

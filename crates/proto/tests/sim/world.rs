@@ -447,7 +447,9 @@ impl World {
         let present: Vec<_> = viewer.present.iter().map(|present| &present.client).collect();
         let attached: Vec<_> =
             self.viewers.iter().filter(|viewer| !viewer.has_ended()).map(|viewer| &viewer.id).collect();
-        let complete = attached.iter().all(|other| present.contains(other));
+        // A viewer finds itself by its own id, and the ids of others are not theirs.
+        let known = present.iter().filter(|present| attached.contains(present)).count();
+        let complete = present.contains(&&viewer.id) && known == 1;
         let owners = viewer.present.iter().filter(|present| present.size).count();
         if present.len() != attached.len() || !complete || owners > 1 {
             return Some(format!("presence is {:?}", viewer.present));

@@ -217,6 +217,12 @@ fn create_dir(dir: &SessionDir, files: &dyn Fn(io::Error) -> StartError) -> Resu
     Ok(lock)
 }
 
+fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes)
+}
+
 /// Creates the files that are missing, starts the program and binds the socket.
 fn start_session(
     home: &Home,
@@ -230,8 +236,6 @@ fn start_session(
         (Kind::Terminal, Some(terminal)) => terminal::PreparedTerminal::new(dir, terminal, files)?,
         _ => return Err(StartError::Kind),
     };
-    let mut random = [0; 4];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).map_err(io::Error::from)?;
     let mut info = SessionInfo {
         id: meta.id.clone(),
         name: meta.name.clone(),
@@ -245,7 +249,7 @@ fn start_session(
         cwd: meta.cwd.lossy(),
         title: String::new(),
         clients: 0,
-        epoch: Epoch::from_random(random),
+        epoch: Epoch::from_random(random()?),
         offset: 0,
         degraded: false,
         version: VERSION.into(),

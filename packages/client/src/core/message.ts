@@ -151,7 +151,7 @@ const hello: Fields<Hello> = {
   observe: defaulted(flag, false),
   theme: optional(object<Theme>({ fg: text, bg: text })),
   key: optional(text),
-  grant: optional(object<Grant>({ write: flag })),
+  grant: optional(object<Grant>({ write: flag, caller: optional(text) })),
 };
 
 /** Parses a message to the client; `undefined` if its type is unknown. */

@@ -131,10 +131,12 @@ export type Hello = {
   grant?: Grant,
 };
 
-/** What the gateway allows a viewer to do. */
+/** What the gateway allows a viewer to do, and for whom it connects. */
 export type Grant = {
   /** May type, send commands and own the size. */
   write: boolean,
+  /** Names the token, login or user; absent from older gateways. Only compared. */
+  caller?: string,
 };
 
 /** The viewer's colours as `#rrggbb`, for replies to OSC 10 and 11 queries. */
@@ -224,6 +226,7 @@ export type Permissions = {
 
 /** One attached client, as shown to the other clients. */
 export type PresenceEntry = {
+  /** The viewer's own id where the entry is the viewer itself. For others, an id that only presence uses. */
   client: ClientId,
   /** May type, send commands and own the size. */
   write: boolean,

@@ -17,6 +17,6 @@ pub(super) fn make_hello(config: &ClientConfig, conn: u64, cursor: Option<&Curso
         observe: config.observe,
         theme: config.theme.clone(),
         key: config.key.clone(),
-        grant: config.grant,
+        grant: config.grant.clone(),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::caller::ClientKey;
 use super::input_queue::Serial;
 use super::stream::Stream;
 use crate::Offset;
@@ -39,7 +40,9 @@ enum CloseState {
 #[derive(Debug)]
 pub(super) struct Viewer {
     pub(super) serial: Serial,
-    pub(super) client: ClientId,
+    pub(super) client: ClientKey,
+    /// The id that other viewers see. The client's own would let others with the same caller take its place.
+    pub(super) public_id: ClientId,
     /// May type, send commands and own the size.
     pub(super) write: bool,
     pub(super) window: Option<Size>,

@@ -1,10 +1,13 @@
 //! Attaches a viewer after its hello, and applies the size owner's window and colours.
 
+use super::caller::ClientKey;
 use super::conn::{PendingMessages, Viewer};
+use super::input_queue::Serial;
 use super::stream::Stream;
 use super::{ConnId, Server, ServerEvent};
 use crate::close;
 use crate::hello::{self, BadHello};
+use crate::ids::ClientId;
 use crate::message::Hello;
 use crate::problem::Code;
 
@@ -29,11 +32,12 @@ impl Server {
     }
 
     fn attach(&mut self, id: ConnId, hello: Hello) {
-        let record = self.input.find(&hello.client);
+        let client = ClientKey::of(&hello);
+        let record = self.input.find(&client);
         let (last_dial, earlier) = record.map_or((0, None), |record| (record.dial, record.attached));
-        let granted = hello.grant.is_none_or(|grant| grant.write);
+        let granted = hello.grant.as_ref().is_none_or(|grant| grant.write);
         if !granted && record.is_some_and(|record| record.writer) {
-            // Presence shows every client id to every viewer. A read-only viewer must not use one to replace a writer.
+            // An older gateway does not tell its callers apart. A reader must not replace a writer there, either.
             let message = "this client id belongs to a viewer that may write".to_owned();
             return self.refuse(id, close::NOT_ALLOWED, Code::NotAllowed, message);
         }
@@ -47,7 +51,7 @@ impl Server {
         if let Some(earlier) = earlier {
             self.close(earlier, close::SUPERSEDED, "the same client attached again");
         }
-        let serial = self.input.attach(&hello.client, hello.conn, id, granted);
+        let serial = self.input.attach(&client, hello.conn, id, granted);
         let record = self.input.get(serial);
         let received = record.map_or(0, |record| record.received);
         let input = record.filter(|record| !record.forgotten).map(|record| record.received);
@@ -56,7 +60,8 @@ impl Server {
         self.last_rank += 1;
         let viewer = Viewer {
             serial,
-            client: hello.client.clone(),
+            client: client.clone(),
+            public_id: self.public_id(serial),
             write,
             window: hello.size,
             theme: hello.theme,
@@ -79,13 +84,22 @@ impl Server {
         if let Some(conn) = self.conns.get_mut(&id) {
             conn.viewer = Some(viewer);
         }
-        if !write && self.owner.is(&hello.client) {
+        if !write && self.owner.is(&client) {
             // The owner reconnected read-only.
             self.pass_size_on();
-        } else if write && hello.size.is_some() && self.owner.attach(&hello.client, hello.was.as_ref()) {
-            self.apply_owner_size();
+        } else if write && hello.size.is_some() {
+            let was = hello.was.map(|was| client.sibling(&was));
+            if self.owner.attach(&client, was.as_ref()) {
+                self.apply_owner_size();
+            }
         }
         self.presence_changed();
+    }
+
+    /// An id for presence, which stays the same while the client is remembered and leads to nothing else.
+    fn public_id(&self, serial: Serial) -> ClientId {
+        let id = u128::from_be_bytes(self.config.public_ids) ^ u128::from(serial.0);
+        ClientId::from_random(id.to_be_bytes())
     }
 
     /// Requests the owner's size and colours for the terminal, if the owner is attached.

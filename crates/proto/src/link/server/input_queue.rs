@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use bytes::{Buf, BytesMut};
 
 use super::ConnId;
+use super::caller::ClientKey;
 use crate::Offset;
 use crate::config::{INPUT_FRAME, INPUT_QUEUE, INPUT_WINDOW};
-use crate::ids::ClientId;
 
 /// Input of all clients that is not yet written, and each client's position in its own input.
 #[derive(Debug)]
@@ -25,13 +25,13 @@ pub(super) struct InputQueue {
 
 /// Identifies a [`ClientRecord`]. A forgotten client that attaches again gets a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Serial(u64);
+pub(super) struct Serial(pub(super) u64);
 
 /// What the server remembers of a client.
 #[derive(Debug)]
 pub(super) struct ClientRecord {
     serial: Serial,
-    id: ClientId,
+    key: ClientKey,
     /// The number of its latest connection, from its hello.
     pub(super) dial: u64,
     /// The next byte expected from it.
@@ -75,8 +75,8 @@ impl InputQueue {
         }
     }
 
-    pub(super) fn find(&self, id: &ClientId) -> Option<&ClientRecord> {
-        self.clients.iter().find(|client| client.id == *id)
+    pub(super) fn find(&self, key: &ClientKey) -> Option<&ClientRecord> {
+        self.clients.iter().find(|client| client.key == *key)
     }
 
     pub(super) fn get(&self, serial: Serial) -> Option<&ClientRecord> {
@@ -88,10 +88,10 @@ impl InputQueue {
     }
 
     /// Records that a client attached.
-    pub(super) fn attach(&mut self, id: &ClientId, dial: u64, conn: ConnId, writer: bool) -> Serial {
+    pub(super) fn attach(&mut self, key: &ClientKey, dial: u64, conn: ConnId, writer: bool) -> Serial {
         self.uses += 1;
         let last_use = self.uses;
-        if let Some(client) = self.clients.iter_mut().find(|client| client.id == *id) {
+        if let Some(client) = self.clients.iter_mut().find(|client| client.key == *key) {
             (client.dial, client.attached, client.last_use) = (dial, Some(conn), last_use);
             client.writer |= writer;
             return client.serial;
@@ -100,7 +100,7 @@ impl InputQueue {
         let serial = Serial(self.last_serial);
         self.clients.push(ClientRecord {
             serial,
-            id: id.clone(),
+            key: key.clone(),
             dial,
             received: 0,
             written: 0,
@@ -211,10 +211,12 @@ impl InputQueue {
 
 #[cfg(test)]
 mod tests {
+    use super::super::caller::Caller;
     use super::*;
+    use crate::ids::ClientId;
 
-    fn id(n: u8) -> ClientId {
-        ClientId::from_random([n; 16])
+    fn id(n: u8) -> ClientKey {
+        ClientKey { caller: Caller::Owner, id: ClientId::from_random([n; 16]) }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The session's end of the link: it serves all viewers of one epoch.
 
+mod caller;
 mod conn;
 mod flow;
 mod hello;

@@ -6,25 +6,25 @@
 
 use std::time::Duration;
 
-use crate::ids::ClientId;
+use super::caller::ClientKey;
 
 /// The client that owns the size, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct SizeOwner {
-    client: Option<ClientId>,
+    client: Option<ClientKey>,
     /// When the owner detached, unless it is attached.
     detached_at: Option<Duration>,
     /// The reloaded page of the owner, if it attached before the old page detached.
-    successor: Option<ClientId>,
+    successor: Option<ClientKey>,
 }
 
 impl SizeOwner {
-    pub(super) fn is(&self, client: &ClientId) -> bool {
+    pub(super) fn is(&self, client: &ClientKey) -> bool {
         self.client.as_ref() == Some(client)
     }
 
     /// A writer with a window attached. Returns whether it owns the size now.
-    pub(super) fn attach(&mut self, client: &ClientId, was: Option<&ClientId>) -> bool {
+    pub(super) fn attach(&mut self, client: &ClientKey, was: Option<&ClientKey>) -> bool {
         let inherits = was.is_some() && was == self.client.as_ref();
         if self.is(client) {
             self.detached_at = None;
@@ -36,12 +36,12 @@ impl SizeOwner {
         self.is(client)
     }
 
-    pub(super) fn claim(&mut self, client: &ClientId) {
+    pub(super) fn claim(&mut self, client: &ClientKey) {
         self.pass(Some(client));
     }
 
     /// A client detached. Returns whether its successor takes over.
-    pub(super) fn detach(&mut self, client: &ClientId, now: Duration) -> bool {
+    pub(super) fn detach(&mut self, client: &ClientKey, now: Duration) -> bool {
         if self.successor.as_ref() == Some(client) {
             self.successor = None;
         }
@@ -66,17 +66,19 @@ impl SizeOwner {
     }
 
     /// Makes `next` the owner.
-    pub(super) fn pass(&mut self, next: Option<&ClientId>) {
+    pub(super) fn pass(&mut self, next: Option<&ClientKey>) {
         *self = SizeOwner { client: next.cloned(), detached_at: None, successor: None };
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::caller::Caller;
     use super::*;
+    use crate::ids::ClientId;
 
-    fn id(n: u8) -> ClientId {
-        ClientId::from_random([n; 16])
+    fn id(n: u8) -> ClientKey {
+        ClientKey { caller: Caller::Owner, id: ClientId::from_random([n; 16]) }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::input_queue::Serial;
 use super::stream::{Announcement, Step};
 use super::{ConnId, Server, ServerEvent, Transmit};
 use crate::close;
@@ -38,11 +39,11 @@ impl Server {
     /// The next message that may overtake output, such as an ack or a title. There is none before `attached`.
     fn next_message(&mut self, id: ConnId) -> Option<ServerMessage> {
         let viewer = self.conns.get_mut(&id)?.viewer.as_mut().filter(|viewer| viewer.announced)?;
-        let pending = &mut viewer.pending;
+        let (pending, serial) = (&mut viewer.pending, viewer.serial);
         let exited = self.output.exit.is_some();
         if pending.ack.is_some_and(|at| at <= self.now || pending.sent_output || exited) {
             pending.ack = None;
-            let input = self.input.get(viewer.serial).map_or(0, |record| record.written);
+            let input = self.input.get(serial).map_or(0, |record| record.written);
             return Some(ServerMessage::Ack { input });
         }
         if std::mem::take(&mut pending.title)
@@ -61,7 +62,7 @@ impl Server {
         if let Some(notice) = pending.next_notice() {
             return Some(notice);
         }
-        pending.presence.take_if(|at| *at <= self.now).map(|_| self.presence())
+        pending.presence.take_if(|at| *at <= self.now).map(|_| self.presence(serial))
     }
 
     fn next_output(&mut self, id: ConnId) -> Option<Transmit> {
@@ -119,11 +120,12 @@ impl Server {
         SessionInfo { clients: self.clients(), epoch: self.config.epoch.clone(), offset: self.output.end(), ..info }
     }
 
-    fn presence(&self) -> ServerMessage {
+    /// The attached clients, for the viewer with this serial.
+    fn presence(&self, reader: Serial) -> ServerMessage {
         let mut viewers: Vec<_> = self.conns.values().filter_map(|conn| conn.viewer.as_ref()).collect();
         viewers.sort_by_key(|viewer| viewer.rank);
         let present = viewers.iter().map(|viewer| PresenceEntry {
-            client: viewer.client.clone(),
+            client: if viewer.serial == reader { &viewer.client.id } else { &viewer.public_id }.clone(),
             write: viewer.write,
             size: self.owner.is(&viewer.client),
         });

@@ -98,10 +98,17 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// A terminal whose program has just been started, with the size and offset in `info`.
-    pub(super) fn new(info: &SessionInfo, log: Arc<Log>, history: History, pty: Pty, emulator: Emulator) -> Terminal {
+    pub(super) fn new(
+        info: &SessionInfo,
+        public_ids: [u8; 16],
+        log: Arc<Log>,
+        history: History,
+        pty: Pty,
+        emulator: Emulator,
+    ) -> Terminal {
         let size = info.terminal.as_ref().map(|terminal| terminal.size).unwrap_or_default();
         let mut config = ServerConfig::new(info.epoch.clone(), size);
-        config.viewers = max_viewers();
+        (config.viewers, config.public_ids) = (max_viewers(), public_ids);
         let mut link = Server::new(config, info.clone());
         let (now, offset) = (Instant::now(), info.offset);
         link.handle_log(offset, offset);

@@ -12,7 +12,7 @@ use bowline_host::meta::{Meta, TerminalMeta};
 use bowline_proto::session::{SessionInfo, TerminalInfo};
 use rustix::fs::Mode;
 
-use super::super::StartError;
+use super::super::{StartError, random};
 use super::Terminal;
 use crate::emulator::Emulator;
 use crate::pty::Pty;
@@ -75,7 +75,7 @@ impl<'a> PreparedTerminal<'a> {
         let (offset, pid, version) = (info.offset, std::process::id(), info.version.clone());
         let started = Event::Started { epoch, offset, size: Some(size), pid, version };
         self.history.record(&mut self.journal, started).map_err(files)?;
-        let terminal = Terminal::new(info, self.log, self.history, pty, emulator);
+        let terminal = Terminal::new(info, random()?, self.log, self.history, pty, emulator);
         Ok((self.journal, terminal))
     }
 }
