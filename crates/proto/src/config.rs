@@ -43,6 +43,12 @@ pub const INPUT_QUEUE: usize = 4 << 20;
 pub const CLIENTS: usize = 256;
 /// Viewers attached at the same time; another one is closed with 4429 at its hello.
 pub const VIEWERS: usize = 1024;
+/// One viewer's place in this many is kept for the owner on the session's machine, whose hello has no grant.
+pub const OWNER_SHARE: usize = 16;
+/// One place in this many, besides the owner's, is kept for viewers that may write.
+pub const WRITER_SHARE: usize = 4;
+/// One caller of a gateway gets at most one place in this many.
+pub const CALLER_SHARE: usize = 4;
 /// Changes of size that are remembered. Past that, the oldest is dropped, and the log counts as trimmed up to it.
 pub const RESIZES: usize = 4096;
 /// Invalid messages tolerated on a connection, each answered with an `error`; one more is closed with 4400.

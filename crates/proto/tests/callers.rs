@@ -8,6 +8,7 @@
 
 mod harness;
 
+use bowline_proto::ids::ClientId;
 use bowline_proto::link::{ConnId, Transmit};
 use bowline_proto::message::{PresenceEntry, ServerMessage};
 use harness::{Harness, client, cursor, hello};
@@ -90,4 +91,45 @@ fn r26_a_reader_of_an_older_gateway_cannot_replace_a_writer() {
     // A connection that may write can replace it.
     assert!(harness.open(3, hello(1, 3, json!({"grant": {"write": true}})))[0].starts_with("snapshot"));
     assert_eq!(harness.receive(1), ["close 4409"]);
+}
+
+/// Attaches viewers until one is refused. Returns how many were attached.
+fn fill(harness: &mut Harness, conns: &mut u64, more: &Value) -> usize {
+    let before = harness.server.clients();
+    loop {
+        *conns += 1;
+        let id = ClientId::from_random(u128::from(*conns).to_be_bytes());
+        let mut hello = hello(0, 1, more.clone());
+        hello["client"] = json!(id);
+        if harness.open(*conns, hello) == ["close 4429"] {
+            return (harness.server.clients() - before) as usize;
+        }
+    }
+}
+
+#[test]
+fn r26_no_flood_of_readers_keeps_a_writer_or_the_owner_out() {
+    let (mut harness, mut conns) = (Harness::with(|config| config.viewers = 64), 0);
+    assert_eq!(fill(&mut harness, &mut conns, &reader("a")), 16, "a quarter for one caller");
+    assert_eq!(fill(&mut harness, &mut conns, &reader("b")), 16);
+    assert_eq!(fill(&mut harness, &mut conns, &reader("c")), 12, "44 for all readers");
+    assert_eq!(fill(&mut harness, &mut conns, &reader("d")), 0);
+    let observing = json!({"grant": {"write": true, "caller": "e"}, "observe": true});
+    assert_eq!(fill(&mut harness, &mut conns, &observing), 0, "it has chosen to be a reader");
+    assert_eq!(fill(&mut harness, &mut conns, &writer("e")), 16, "the writers' reserve");
+    assert_eq!(fill(&mut harness, &mut conns, &writer("f")), 0);
+    assert_eq!(fill(&mut harness, &mut conns, &json!({"observe": true})), 4, "the owner's reserve");
+    assert_eq!(harness.server.clients(), 64);
+    // A client that attaches again takes its own place, even now.
+    let id = ClientId::from_random(1u128.to_be_bytes());
+    let mut again = hello(0, 2, reader("a"));
+    again["client"] = json!(id);
+    assert!(harness.open(10_000, again)[0].ends_with("input 0 reader 80"));
+    assert_eq!(harness.receive(1), ["close 4409"]);
+}
+
+#[test]
+fn r26_the_owner_may_take_every_place() {
+    let (mut harness, mut conns) = (Harness::with(|config| config.viewers = 64), 0);
+    assert_eq!(fill(&mut harness, &mut conns, &json!({})), 64);
 }
