@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
 mod api;
+mod callers;
 mod chaos;
 mod events;
 mod faults;
