@@ -184,3 +184,33 @@ fn r52_titles_and_notifications_have_no_control_characters() {
     screen.advance(b"\x1b]2;secret\x07\x1b[21t\x1b[20t");
     assert_eq!(screen.take_replies(), b"\x1b]l\x1b\\\x1b]L\x1b\\", "a title would be typed into the shell");
 }
+
+/// Each cell has colours of its own, which is about as long as a snapshot of text gets.
+#[test]
+fn r52_snapshots_and_renderings_of_coloured_scrollback_are_bounded() {
+    const LINES: u32 = 12_000;
+    let mut screen = Screen::new(Size::new(20, 10).unwrap(), LINES as usize);
+    for line in 0..LINES {
+        let cell = |col: u32| format!("\x1b[38;2;{};1;{col};48;2;{col};200;{}mx", line % 256, line / 256);
+        screen.advance((0..20).map(cell).chain([format!("\x1b[m\r{line}\r\n")]).collect::<String>().as_bytes());
+    }
+    let snapshot = screen.snapshot(Scope::All, usize::MAX);
+    let len = snapshot.len();
+    assert!((limits::PAINTED_SCROLLBACK_MAX / 2..limits::PAINTED_SCROLLBACK_MAX + 100_000).contains(&len), "{len}");
+    let mut replica = Screen::new(screen.size(), LINES as usize);
+    replica.advance(&snapshot);
+    assert_eq!(replica.text(1000), screen.text(1000), "the newest lines are kept, in order");
+    let rendered = [screen.ansi(usize::MAX).len(), screen.json(usize::MAX).to_string().len()];
+    assert!(rendered.iter().all(|len| (1 << 20..limits::RENDERED_MAX + 100_000).contains(len)), "{rendered:?}");
+}
+
+#[test]
+fn r52_a_snapshot_does_not_repeat_long_links_without_end() {
+    let mut screen = Screen::new(Size::new(500, 20).unwrap(), 100);
+    let links = ["a", "b"].map(|name| format!("\x1b]8;;https://example.org/{}\x1b\\x", name.repeat(1900)));
+    for cell in 0..500 * 20 {
+        screen.advance(links[cell % 2].as_bytes());
+    }
+    let len = screen.snapshot(Scope::All, usize::MAX).len();
+    assert!((1 << 20..limits::PAINTED_LINKS_MAX + 500_000).contains(&len), "{len}");
+}

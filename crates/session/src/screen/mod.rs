@@ -35,6 +35,7 @@ use alacritty_terminal::vte::{Parser, Perform};
 use bowline_host::saved::SavedScreen;
 use bowline_proto::ids::Epoch;
 use bowline_proto::size::Size;
+use bytes::Bytes;
 
 pub use self::events::ScreenEvent;
 pub use self::palette::Theme;
@@ -107,10 +108,17 @@ impl Screen {
     /// Escape sequences that put a terminal of the same size, in any state, into this screen's state. With
     /// [`Scope::All`] they reset the terminal first and include up to `scrollback` lines above the screen; with
     /// [`Scope::Screen`] they keep its scrollback.
+    ///
+    /// There are at most [`limits::PAINTED_SCROLLBACK_MAX`] bytes of scrollback.
     pub fn snapshot(&mut self, scope: Scope, scrollback: usize) -> Vec<u8> {
-        let mut bytes = self.state.snapshot(scope, scrollback);
-        bytes.extend_from_slice(self.partial.bytes());
-        bytes
+        self.snapshot_pieces(scope, scrollback).concat()
+    }
+
+    /// [`Screen::snapshot`] in pieces, so that no long buffer is copied while it grows.
+    pub fn snapshot_pieces(&mut self, scope: Scope, scrollback: usize) -> Vec<Bytes> {
+        let mut pieces = self.state.snapshot(scope, scrollback);
+        pieces.push(Bytes::copy_from_slice(self.partial.bytes()));
+        pieces
     }
 
     /// The last `scrollback` lines above the screen and the visible screen as text, without trailing blanks on each line.

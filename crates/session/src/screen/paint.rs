@@ -3,7 +3,9 @@
 use alacritty_terminal::grid::Row;
 use alacritty_terminal::index::Column;
 use alacritty_terminal::term::cell::{Cell, Flags};
+use bytes::Bytes;
 
+use super::limits::PAINTED_LINKS_MAX;
 use super::sgr::Pen;
 
 /// Shortest run of blanks that is skipped by moving the cursor, instead of printing spaces.
@@ -12,10 +14,18 @@ const SKIP_MIN: usize = 6;
 const ERASE_MIN: usize = 14;
 /// A blank that is two cells wide in every terminal.
 const WIDE_BLANK: char = '\u{3000}';
+/// A snapshot is cut into pieces of about this many bytes.
+const PIECE: usize = 64 << 10;
+/// Room for the rest of a row in a piece.
+const PIECE_SLACK: usize = 8 << 10;
 
 /// Writes rows, and tracks the current attributes.
 pub(super) struct Painter {
+    /// What is painted since the last [`Painter::cut`].
     pub(super) out: Vec<u8>,
+    pieces: Vec<Bytes>,
+    /// Bytes of links so far.
+    links: usize,
     /// The charset that was last designated for each slot.
     pub(super) charsets: [char; 4],
     pen: Pen,
@@ -23,7 +33,7 @@ pub(super) struct Painter {
 
 impl Default for Painter {
     fn default() -> Painter {
-        Painter { out: Vec::new(), charsets: ['B'; 4], pen: Pen::default() }
+        Painter { out: Vec::new(), pieces: Vec::new(), links: 0, charsets: ['B'; 4], pen: Pen::default() }
     }
 }
 
@@ -32,7 +42,27 @@ impl Painter {
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    pub(super) fn set_pen(&mut self, pen: Pen) {
+    /// Begins a new piece if the current one is long enough.
+    pub(super) fn cut(&mut self) {
+        if self.out.len() >= PIECE {
+            let piece = std::mem::replace(&mut self.out, Vec::with_capacity(PIECE + PIECE_SLACK));
+            self.pieces.push(piece.into());
+        }
+    }
+
+    /// Everything that is painted.
+    pub(super) fn finish(mut self) -> Vec<Bytes> {
+        self.pieces.push(self.out.into());
+        self.pieces
+    }
+
+    pub(super) fn set_pen(&mut self, mut pen: Pen) {
+        if pen.link != self.pen.link
+            && let Some(link) = &pen.link
+        {
+            self.links += link.uri().len() + link.id().len();
+            pen.link.take_if(|_| self.links > PAINTED_LINKS_MAX);
+        }
         if pen != self.pen {
             pen.write(&self.pen, &mut self.out);
             self.pen = pen;

@@ -6,6 +6,7 @@ use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{Color, NamedColor};
 use serde_json::{Map, Value, json};
 
+use super::limits::RENDERED_MAX;
 use super::paint::{Painter, painted_len};
 use super::sgr::{self, Pen};
 use super::state::State;
@@ -17,6 +18,9 @@ impl State {
         for row in shown(self.grid(), scrollback) {
             text.push_str(row_text(row, row.len()).trim_end());
             text.push('\n');
+            if text.len() > RENDERED_MAX {
+                break;
+            }
         }
         let len = text.trim_end_matches('\n').len();
         text.truncate(len);
@@ -35,6 +39,9 @@ impl State {
             painter.plain_row(row);
             painter.set_pen(Pen::default());
             painter.text("\n");
+            if painter.out.len() > RENDERED_MAX {
+                break;
+            }
         }
         painter.out
     }
@@ -42,7 +49,14 @@ impl State {
     /// `Screen::json` documents the format.
     pub(super) fn json(&self, scrollback: usize) -> Value {
         let (row, col) = self.cursor();
-        let lines: Vec<_> = shown(self.grid(), scrollback).map(line).collect();
+        let (mut lines, mut bytes) = (Vec::new(), 0);
+        for line in shown(self.grid(), scrollback).map(line) {
+            bytes += line.to_string().len();
+            lines.push(line);
+            if bytes > RENDERED_MAX {
+                break;
+            }
+        }
         json!({
             "size": { "cols": self.cols(), "rows": self.rows() },
             "cursor": {

@@ -6,7 +6,9 @@ use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{CharsetIndex, StandardCharset};
 use bowline_host::saved::RESET;
 use bowline_proto::message::Scope;
+use bytes::Bytes;
 
+use super::limits::PAINTED_SCROLLBACK_MAX;
 use super::modes::Modes;
 use super::paint::{Painter, painted_len};
 use super::palette::{self, BACKGROUND, CURSOR, FOREGROUND};
@@ -23,7 +25,7 @@ const SLOTS: [(CharsetIndex, char); 4] =
 impl State {
     /// The escape sequences for `scope`, with at most `scrollback` lines of history. [`Scope::Screen`]
     /// leaves the viewer's scrollback and title stack as they are.
-    pub(super) fn snapshot(&mut self, scope: Scope, scrollback: usize) -> Vec<u8> {
+    pub(super) fn snapshot(&mut self, scope: Scope, scrollback: usize) -> Vec<Bytes> {
         let mut painter = Painter::default();
         match scope {
             Scope::All => painter.text(RESET),
@@ -57,7 +59,7 @@ impl State {
         self.paint_margins(&mut painter, scope);
         self.paint_window(&mut painter, scope);
         self.paint_active_cursor(&mut painter);
-        painter.out
+        painter.finish()
     }
 
     fn paint_saved_cursor(&self, painter: &mut Painter, scope: Scope) {
@@ -138,16 +140,31 @@ impl State {
     }
 }
 
-/// Writes the last lines of history and scrolls them off the screen.
+/// Writes the last lines of history, as far as [`PAINTED_SCROLLBACK_MAX`] allows, and scrolls them off the screen.
 fn paint_history(painter: &mut Painter, grid: &Grid<Cell>, scrollback: usize) {
-    let lines = grid.history_size().min(scrollback);
-    for line in 1..=lines {
-        let wrapped = painter.row(&grid[Line(line as i32 - lines as i32 - 1)]);
-        painter.set_pen(Pen::default());
+    // From the newest to the oldest, since it is not known before how many fit. No line depends on the one before.
+    let mut rows = Painter::default();
+    let mut starts = Vec::new();
+    for line in 1..=grid.history_size().min(scrollback) {
+        let start = rows.out.len();
+        let wrapped = rows.row(&grid[Line(-(line as i32))]);
+        rows.set_pen(Pen::default());
         if !wrapped {
-            painter.text("\r\n");
+            rows.text("\r\n");
         }
+        if rows.out.len() > PAINTED_SCROLLBACK_MAX {
+            rows.out.truncate(start);
+            break;
+        }
+        starts.push(start);
     }
+    let mut end = rows.out.len();
+    for start in starts.iter().rev() {
+        painter.out.extend_from_slice(&rows.out[*start..end]);
+        painter.cut();
+        end = *start;
+    }
+    let lines = starts.len();
     let below = lines.min(grid.screen_lines() - 1);
     if below > 0 {
         painter.move_to(grid.screen_lines() - 1, 0);
@@ -167,6 +184,7 @@ fn paint_screen(painter: &mut Painter, grid: &Grid<Cell>) {
         if !wrapped && row + 1 < used {
             painter.text("\r\n");
         }
+        painter.cut();
     }
 }
 
