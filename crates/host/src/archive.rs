@@ -104,8 +104,8 @@ pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> 
     loop {
         loop {
             while let Some(event) = link.poll_event() {
-                if let ServerEvent::NeedSnapshot { scope, .. } = event {
-                    link.handle_snapshot(conn, snapshot(&screen, scope));
+                if let ServerEvent::NeedSnapshot(kind) = event {
+                    link.handle_snapshot(kind, snapshot(&screen, kind.scope));
                 }
             }
             frames.clear();
@@ -178,5 +178,5 @@ fn snapshot(saved: &SavedScreen, scope: Scope) -> Snapshot {
         Scope::All => saved.all.clone(),
         Scope::Screen => saved.screen.clone(),
     };
-    Snapshot { offset: saved.offset, size: saved.size, bytes: bytes.into() }
+    Snapshot { offset: saved.offset, size: saved.size, pieces: vec![bytes.into()] }
 }

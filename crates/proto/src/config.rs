@@ -30,6 +30,9 @@ pub const ACK_DELAY: Duration = Duration::from_millis(5);
 pub const OWNER_GRACE: Duration = Duration::from_secs(60);
 /// How long a viewer waits for a snapshot; then it is closed with 1013, and resumes from its cursor.
 pub const SNAPSHOT_WITHIN: Duration = Duration::from_secs(10);
+/// Bytes of snapshots on their way to viewers; one that several viewers share counts once. For a new one that does not
+/// fit, the viewers that hold another and have not read for longest are closed with 1013, readers first.
+pub const SNAPSHOTS: u64 = 32 << 20;
 /// How often a snapshot of the wrong size is requested again; then it is sent as it is, and a `resize` follows.
 pub const SNAPSHOT_RETRIES: u8 = 3;
 /// Bytes of input of one client that are received and not written; more is closed with 1008.
@@ -119,6 +122,8 @@ pub struct ServerConfig {
     pub owner_grace: Duration,
     /// See [`SNAPSHOT_WITHIN`].
     pub snapshot_within: Duration,
+    /// See [`SNAPSHOTS`].
+    pub snapshots: u64,
     /// See [`CLIENTS`].
     pub clients: usize,
     /// See [`VIEWERS`].
@@ -141,6 +146,7 @@ impl ServerConfig {
             hello_within: HELLO_WITHIN,
             owner_grace: OWNER_GRACE,
             snapshot_within: SNAPSHOT_WITHIN,
+            snapshots: SNAPSHOTS,
             clients: CLIENTS,
             viewers: VIEWERS,
             resizes: RESIZES,

@@ -111,11 +111,11 @@ impl Pair {
             while let Some(event) = self.server.poll_event() {
                 idle = false;
                 match event {
-                    ServerEvent::NeedSnapshot { conn, .. } => {
+                    ServerEvent::NeedSnapshot(kind) => {
                         let offset = self.log.len() as u64;
                         let size = self.resized.last().copied().unwrap_or_default();
-                        let bytes = format!("screen at {offset}").into();
-                        self.server.handle_snapshot(conn, Snapshot { offset, size, bytes });
+                        let pieces = vec![format!("screen at {offset}").into()];
+                        self.server.handle_snapshot(kind, Snapshot { offset, size, pieces });
                     }
                     ServerEvent::Resize(size) => {
                         self.resized.push(size);

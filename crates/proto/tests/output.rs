@@ -12,7 +12,7 @@ mod harness;
 use std::time::Duration;
 
 use bowline_proto::frame::Frame;
-use bowline_proto::link::{ConnId, ServerEvent, Snapshot};
+use bowline_proto::link::{ConnId, ServerEvent, Snapshot, SnapshotKind};
 use bowline_proto::message::Scope;
 use bowline_proto::session::ExitStatus;
 use bowline_proto::size::Size;
@@ -21,6 +21,7 @@ use serde_json::json;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const SECS: fn(u64) -> Duration = Duration::from_secs;
+const SCREEN: SnapshotKind = SnapshotKind { scope: Scope::Screen, scrollback: 0 };
 
 #[test]
 fn r9_every_resume_gets_a_verdict() {
@@ -158,7 +159,7 @@ fn r25_a_stopped_viewer_costs_nothing_and_skips_ahead() {
     assert_eq!(harness.receive(1), ["snapshot lagging screen at 104857600 missed 32768..104857600 80 +10", "part 10"]);
     harness.print_to(200 << 20);
     assert!(harness.receive(1).is_empty(), "one snapshot at a time");
-    let requests = harness.events.iter().filter(|event| matches!(event, ServerEvent::NeedSnapshot { .. })).count();
+    let requests = harness.events.iter().filter(|event| matches!(event, ServerEvent::NeedSnapshot(_))).count();
     assert_eq!(requests, 1, "no other snapshot is made and held");
     assert!(harness.send(1, &json!({"type": "ack", "output": 32_768})).is_empty(), "no output that would be skipped");
     let received = harness.send(1, &json!({"type": "ack", "output": 104_857_600}));
@@ -190,9 +191,9 @@ fn a_repaint_skips_no_output() {
     harness.send(1, &json!({"type": "repaint"}));
     harness.print_to(25);
     assert_eq!(harness.receive(1), ["output 10+15"], "output continues meanwhile");
-    let (offset, size, bytes) = (30, harness.size, vec![b's'; 5].into());
+    let (offset, size, pieces) = (30, harness.size, vec![vec![b's'; 5].into()]);
     harness.print_to(40);
-    harness.server.handle_snapshot(ConnId(1), Snapshot { offset, size, bytes });
+    harness.server.handle_snapshot(SCREEN, Snapshot { offset, size, pieces });
     assert_eq!(harness.receive(1), ["output 25+5", "snapshot repaint screen at 30 80 +5", "part 5", "output 30+10"]);
 }
 
@@ -209,14 +210,14 @@ fn a_repaint_is_sent_even_if_output_never_pauses() {
         harness.server.handle_log(0, harness.end);
         harness.server.handle_screen(harness.end - 60);
         if let Some(offset) = requested.take() {
-            let (size, bytes) = (harness.size, vec![b's'; 5].into());
-            harness.server.handle_snapshot(ConnId(1), Snapshot { offset, size, bytes });
+            let (size, pieces) = (harness.size, vec![vec![b's'; 5].into()]);
+            harness.server.handle_snapshot(SCREEN, Snapshot { offset, size, pieces });
         }
         if step == 5 {
             received.extend(harness.send(1, &json!({"type": "repaint"})));
         }
         received.extend(harness.receive(1));
-        if harness.events.drain(..).any(|event| matches!(event, ServerEvent::NeedSnapshot { .. })) {
+        if harness.events.drain(..).any(|event| matches!(event, ServerEvent::NeedSnapshot(_))) {
             requested = Some(harness.end - 60);
         }
     }
@@ -245,19 +246,20 @@ fn a_late_repaint_is_not_used_as_a_snapshot_of_the_whole_terminal() {
     harness.print_to(2 << 20);
     assert!(harness.receive(1).is_empty());
     let requested = |harness: &mut Harness| {
-        let scopes = harness.events.drain(..).filter_map(|event| match event {
-            ServerEvent::NeedSnapshot { scope, .. } => Some(scope),
+        let kinds = harness.events.drain(..).filter_map(|event| match event {
+            ServerEvent::NeedSnapshot(kind) => Some(kind),
             _ => None,
         });
-        scopes.collect::<Vec<_>>()
+        kinds.collect::<Vec<_>>()
     };
-    assert_eq!(requested(&mut harness), [Scope::Screen], "one at a time");
+    assert_eq!(requested(&mut harness), [SCREEN], "one at a time");
     let (offset, size) = (harness.screen, harness.size);
-    let snapshot = |bytes: &'static str| Snapshot { offset, size, bytes: bytes.into() };
-    harness.server.handle_snapshot(ConnId(1), snapshot("screen"));
+    let snapshot = |bytes: &'static str| Snapshot { offset, size, pieces: vec![bytes.into()] };
+    harness.server.handle_snapshot(SCREEN, snapshot("screen"));
     assert!(harness.receive(1).is_empty());
-    assert_eq!(requested(&mut harness), [Scope::All]);
-    harness.server.handle_snapshot(ConnId(1), snapshot("the whole"));
+    let all = SnapshotKind { scope: Scope::All, scrollback: 1000 };
+    assert_eq!(requested(&mut harness), [all]);
+    harness.server.handle_snapshot(all, snapshot("the whole"));
     assert_eq!(harness.receive(1), ["snapshot trimmed all at 2097152 missed 0..2097152 80 +9", "part 9"]);
 }
 

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use bowline_proto::Offset;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::Epoch;
-use bowline_proto::link::Snapshot;
-use bowline_proto::message::{Scope, Theme};
+use bowline_proto::link::{Snapshot, SnapshotKind};
+use bowline_proto::message::Theme;
 use bowline_proto::size::Size;
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -40,12 +40,12 @@ pub fn max_lag(log: &Log) -> u64 {
     (1 << 20).min(log.size() / 2)
 }
 
-/// Work for the emulator thread. A `job_id` is returned with the result.
+/// Work for the emulator thread.
 #[derive(Debug)]
 pub enum Job {
     /// Writes the screen as escape sequences, for a viewer.
-    Snapshot { job_id: u64, scope: Scope, scrollback: u32 },
-    /// Renders the screen as text, ANSI or JSON, for a control request.
+    Snapshot(SnapshotKind),
+    /// Renders the screen as text, ANSI or JSON, for a control request. The `job_id` is returned with the result.
     Render { job_id: u64, format: ScreenFormat, scrollback: u32 },
     /// Sets the colours that colour queries report.
     SetTheme(Theme),
@@ -55,10 +55,7 @@ pub enum Job {
 #[derive(Debug)]
 pub enum EmulatorEvent {
     /// The result of [`Job::Snapshot`].
-    Snapshot {
-        job_id: u64,
-        snapshot: Snapshot,
-    },
+    Snapshot(SnapshotKind, Snapshot),
     /// The result of [`Job::Render`].
     Rendered {
         job_id: u64,
@@ -326,10 +323,10 @@ impl Worker {
 
     fn run_job(&mut self, job: &Job) {
         match *job {
-            Job::Snapshot { job_id, scope, scrollback } => {
-                let bytes = self.screen.snapshot(scope, scrollback as usize).into();
-                let snapshot = Snapshot { offset: self.offset, size: self.screen.size(), bytes };
-                self.deliver(vec![EmulatorEvent::Snapshot { job_id, snapshot }]);
+            Job::Snapshot(kind) => {
+                let pieces = self.screen.snapshot_pieces(kind.scope, kind.scrollback as usize);
+                let snapshot = Snapshot { offset: self.offset, size: self.screen.size(), pieces };
+                self.deliver(vec![EmulatorEvent::Snapshot(kind, snapshot)]);
             }
             Job::Render { job_id, format, scrollback } => {
                 let screen = match format {

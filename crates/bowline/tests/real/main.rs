@@ -8,6 +8,7 @@ mod hostile;
 mod lifecycle;
 mod listing;
 mod resume;
+mod stalled;
 mod start;
 mod tail;
 mod terminal;

@@ -12,6 +12,6 @@ mod server;
 pub use client::{Client, ClientEvent, ClientState, ClientTransmit};
 pub use outbox::{SubmitError, Unsent};
 pub use reconnect::{Action, Reconnector, Status};
-pub use server::{ConnId, InputFull, Server, ServerEvent, Snapshot, Transmit};
+pub use server::{ConnId, InputFull, Server, ServerEvent, Snapshot, SnapshotKind, Transmit};
 
 pub use crate::config::{ClientConfig, ServerConfig};

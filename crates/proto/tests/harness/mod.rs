@@ -8,7 +8,7 @@ use std::time::Duration;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::frame::{Binary, Frame};
 use bowline_proto::ids::ClientId;
-use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, Transmit};
+use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, SnapshotKind, Transmit};
 use bowline_proto::message::ServerMessage;
 use bowline_proto::size::Size;
 use info::info;
@@ -95,12 +95,7 @@ impl Harness {
     fn handle_events(&mut self) {
         while let Some(event) = self.server.poll_event() {
             match &event {
-                ServerEvent::NeedSnapshot { conn, .. } => {
-                    if let Some(len) = self.snapshot_len {
-                        let (offset, size, bytes) = (self.screen, self.size, vec![b's'; len].into());
-                        self.server.handle_snapshot(*conn, Snapshot { offset, size, bytes });
-                    }
-                }
+                ServerEvent::NeedSnapshot(kind) => self.make_snapshot(*kind),
                 ServerEvent::Resize(size) => {
                     self.size = *size;
                     self.resized.push(*size);
@@ -109,6 +104,13 @@ impl Harness {
                 _ => {}
             }
             self.events.push(event);
+        }
+    }
+
+    fn make_snapshot(&mut self, kind: SnapshotKind) {
+        if let Some(len) = self.snapshot_len {
+            let pieces = vec![vec![b's'; len].into()];
+            self.server.handle_snapshot(kind, Snapshot { offset: self.screen, size: self.size, pieces });
         }
     }
 
@@ -122,11 +124,8 @@ impl Harness {
                     Some(event) => self.events.push(event),
                     None => return received,
                 }
-                if let Some(ServerEvent::NeedSnapshot { conn, .. }) = self.events.last()
-                    && let Some(len) = self.snapshot_len
-                {
-                    let (offset, size, bytes) = (self.screen, self.size, vec![b's'; len].into());
-                    self.server.handle_snapshot(*conn, Snapshot { offset, size, bytes });
+                if let Some(ServerEvent::NeedSnapshot(kind)) = self.events.last() {
+                    self.make_snapshot(*kind);
                 }
                 continue;
             };

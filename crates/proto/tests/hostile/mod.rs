@@ -9,8 +9,8 @@ use std::time::Duration;
 use bowline_proto::config::{INPUT_QUEUE, ServerConfig};
 use bowline_proto::frame::{Binary, Frame, put_binary, put_text};
 use bowline_proto::ids::ClientId;
-use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, Transmit};
-use bowline_proto::message::ServerMessage;
+use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, SnapshotKind, Transmit};
+use bowline_proto::message::{Scope, ServerMessage};
 use bowline_proto::session::ExitStatus;
 use bowline_proto::size::Size;
 use info::info;
@@ -110,6 +110,7 @@ pub fn run_server(data: &[u8]) {
     let source = &mut Source(data);
     let mut config = ServerConfig::new("00000000".parse().unwrap(), Size::default());
     (config.viewers, config.clients, config.resizes, config.window) = (6, 3, 8, 70_000);
+    config.snapshots = 40_000;
     let info = info(&config);
     let mut server = Server::new(config, info);
     let mut sent: BTreeMap<ConnId, SentState> = BTreeMap::new();
@@ -154,7 +155,8 @@ pub fn run_server(data: &[u8]) {
             // A snapshot that was not requested, or is out of date.
             16 => {
                 let offset = screen.saturating_sub(source.number());
-                server.handle_snapshot(conn, Snapshot { offset, size, bytes: source.bytes().into() });
+                let kind = SnapshotKind { scope: Scope::All, scrollback: source.number() as u32 };
+                server.handle_snapshot(kind, Snapshot { offset, size, pieces: vec![source.bytes().into()] });
             }
             17 => {
                 let n = source.number() as usize;
@@ -169,9 +171,9 @@ pub fn run_server(data: &[u8]) {
         }
         for _ in 0..source.byte() % 8 {
             while let Some(event) = server.poll_event() {
-                if let ServerEvent::NeedSnapshot { conn, .. } = event {
-                    let (offset, bytes) = (screen, source.bytes().into());
-                    server.handle_snapshot(conn, Snapshot { offset, size, bytes });
+                if let ServerEvent::NeedSnapshot(kind) = event {
+                    let (offset, pieces) = (screen, vec![source.bytes().into(), source.bytes().into()]);
+                    server.handle_snapshot(kind, Snapshot { offset, size, pieces });
                 }
             }
             for (id, state) in &mut sent {

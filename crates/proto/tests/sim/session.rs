@@ -1,13 +1,16 @@
 //! The simulated session: a program, its ring log, an emulator that lags behind, and the driver of the server.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bowline_proto::config::ServerConfig;
 use bowline_proto::ids::Epoch;
-use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot};
+use bowline_proto::link::{Server, ServerEvent, Snapshot, SnapshotKind};
 use bowline_proto::session::ExitStatus;
 use bowline_proto::size::Size;
+use bytes::Bytes;
 
 use super::info::info;
 use super::rng::Rng;
@@ -30,11 +33,38 @@ pub(crate) struct Session {
     screen: Terminal,
     jobs: VecDeque<(Duration, Job)>,
     /// Snapshots that are made and not yet delivered to the server.
-    made: VecDeque<(Duration, ConnId, Snapshot)>,
+    made: VecDeque<(Duration, SnapshotKind, Snapshot)>,
+    /// The bytes of all snapshots that are made and not freed.
+    snapshot_bytes: Arc<AtomicU64>,
     pub(crate) exit: Option<ExitStatus>,
     pub(crate) reading: bool,
     pub(crate) title: Option<String>,
     max_snapshot_len: usize,
+}
+
+/// A piece of a snapshot, which counts until it is freed.
+struct Piece {
+    bytes: Vec<u8>,
+    total: Arc<AtomicU64>,
+}
+
+impl Piece {
+    fn counted(bytes: &[u8], total: &Arc<AtomicU64>) -> Bytes {
+        total.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Bytes::from_owner(Piece { bytes: bytes.to_vec(), total: total.clone() })
+    }
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes.len() as u64, Ordering::Relaxed);
+    }
 }
 
 /// What happened in one epoch of the session.
@@ -71,18 +101,20 @@ impl EpochRecord {
 enum Job {
     Print(u64),
     Resize(Size),
-    Snapshot(ConnId, usize),
+    Snapshot(SnapshotKind, usize),
 }
 
 impl Session {
     pub(crate) fn new(rng: &mut Rng) -> Session {
         let size = Size::default();
         let epoch = Epoch::from_random([0; 4]);
+        let max_snapshot_len = rng.between(20, 1500) as usize;
         let config = ServerConfig {
             window: [200, 1000, 4000][rng.below(3) as usize],
             chunk: rng.between(16, 200) as usize,
             clients: rng.between(1, 5) as usize,
             resizes: rng.between(2, 20) as usize,
+            snapshots: max_snapshot_len as u64 * rng.between(2, 4),
             ..ServerConfig::new(epoch, size)
         };
         Session {
@@ -97,10 +129,11 @@ impl Session {
             screen: Terminal::new(0, size),
             jobs: VecDeque::new(),
             made: VecDeque::new(),
+            snapshot_bytes: Arc::default(),
             exit: None,
             reading: true,
             title: None,
-            max_snapshot_len: rng.between(20, 1500) as usize,
+            max_snapshot_len,
         }
     }
 
@@ -147,12 +180,17 @@ impl Session {
         self.push_job(Job::Resize(size), rng, now);
     }
 
-    pub(crate) fn snapshot(&mut self, conn: ConnId, rng: &mut Rng, now: Duration) {
-        let queued = self.jobs.iter().any(|(_, job)| matches!(job, Job::Snapshot(other, _) if *other == conn));
-        let made = self.made.iter().any(|(_, other, _)| *other == conn);
-        assert!(!queued && !made, "at most one snapshot request at a time for each connection");
+    pub(crate) fn snapshot(&mut self, kind: SnapshotKind, rng: &mut Rng, now: Duration) {
+        let queued = self.jobs.iter().any(|(_, job)| matches!(job, Job::Snapshot(..)));
+        assert!(!queued && self.made.is_empty(), "at most one snapshot request at a time");
         let len = rng.between(20, self.max_snapshot_len as u64) as usize;
-        self.push_job(Job::Snapshot(conn, len), rng, now);
+        self.push_job(Job::Snapshot(kind, len), rng, now);
+    }
+
+    /// The bytes of snapshots that the server keeps.
+    pub(crate) fn kept_snapshots(&self) -> u64 {
+        let made: u64 = self.made.iter().map(|(_, _, snapshot)| snapshot.bytes()).sum();
+        self.snapshot_bytes.load(Ordering::Relaxed) - made
     }
 
     pub(crate) fn next_job(&self) -> Option<Duration> {
@@ -172,19 +210,21 @@ impl Session {
                     self.server.handle_screen(end);
                 }
                 Job::Resize(size) => self.screen.size = size,
-                Job::Snapshot(conn, len) => {
-                    let bytes = self.screen.snapshot(len).into();
+                Job::Snapshot(kind, len) => {
+                    let bytes = self.screen.snapshot(len);
+                    let pieces = bytes.chunks(rng.between(1, 700) as usize);
+                    let pieces = pieces.map(|piece| Piece::counted(piece, &self.snapshot_bytes)).collect();
                     let Terminal { offset, size, .. } = self.screen;
                     let after = self.made.back().map_or(now, |(at, ..)| *at).max(now);
                     let delay = if rng.one_in(3) { rng.between(0, 50) } else { 0 };
-                    let snapshot = Snapshot { offset, size, bytes };
-                    self.made.push_back((after + Duration::from_millis(delay), conn, snapshot));
+                    let snapshot = Snapshot { offset, size, pieces };
+                    self.made.push_back((after + Duration::from_millis(delay), kind, snapshot));
                 }
             }
         }
-        while let Some((_, conn, snapshot)) = self.made.pop_front_if(|(at, ..)| *at <= now) {
+        while let Some((_, kind, snapshot)) = self.made.pop_front_if(|(at, ..)| *at <= now) {
             busy = true;
-            self.server.handle_snapshot(conn, snapshot);
+            self.server.handle_snapshot(kind, snapshot);
         }
         busy
     }

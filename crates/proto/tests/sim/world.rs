@@ -238,7 +238,7 @@ impl World {
             busy = true;
             match event {
                 ServerEvent::Resize(size) => self.session.resize(size, &mut self.rng, self.now),
-                ServerEvent::NeedSnapshot { conn, .. } => self.session.snapshot(conn, &mut self.rng, self.now),
+                ServerEvent::NeedSnapshot(kind) => self.session.snapshot(kind, &mut self.rng, self.now),
                 ServerEvent::Theme(_)
                 | ServerEvent::Command { .. }
                 | ServerEvent::ClientsChanged(_)
@@ -398,12 +398,13 @@ impl World {
         wire.up.send(bytes, self.now);
     }
 
-    /// The server queues a bounded amount of input. Its snapshots are bounded because it requests one at a time, which
-    /// [`Session::snapshot`] checks.
+    /// The server keeps a bounded amount of input and of snapshots, however little its viewers read.
     fn check_memory(&self) {
         let bound = 100 * self.viewers.len() * 20;
         let queued = self.session.server.input().len();
         assert!(queued <= bound, "the server queues {queued} bytes of input, over {bound}");
+        let (kept, bound) = (self.session.kept_snapshots(), self.session.config.snapshots);
+        assert!(kept <= bound, "the server keeps {kept} bytes of snapshots, over {bound}");
     }
 
     fn is_settled(&self) -> bool {

@@ -9,6 +9,7 @@ mod output_index;
 mod owner;
 mod reading;
 mod sending;
+mod snapshots;
 mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,26 +22,18 @@ use self::conn::Conn;
 use self::input_queue::InputQueue;
 use self::output_index::OutputIndex;
 use self::owner::SizeOwner;
+use self::snapshots::Snapshots;
+pub use self::snapshots::{Snapshot, SnapshotKind};
 use crate::Offset;
 use crate::close;
 use crate::config::{ACK_DELAY, CROWD_THRESHOLD, PRESENCE_EVERY, ServerConfig};
-use crate::message::{Scope, ServerMessage, Theme};
+use crate::message::{ServerMessage, Theme};
 use crate::session::{ExitStatus, SessionInfo};
 use crate::size::Size;
 
 /// A connection. The driver numbers them, and never uses a number twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u64);
-
-/// The state of the terminal at one offset, as bytes that restore it.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    pub offset: Offset,
-    /// The terminal's size at `offset`.
-    pub size: Size,
-    /// Escape sequences.
-    pub bytes: Bytes,
-}
 
 /// Something for the driver to do with a connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,17 +54,11 @@ pub enum Transmit {
 pub enum ServerEvent {
     /// Resize the terminal, then call [`Server::handle_resized`].
     Resize(Size),
-    /// Make a snapshot, then call [`Server::handle_snapshot`].
+    /// Make a snapshot of this kind, then call [`Server::handle_snapshot`]. There is one such request at a time.
     ///
     /// The driver must first give the emulator all output and resizes that it has reported here, so that the snapshot
     /// is new enough.
-    NeedSnapshot {
-        /// Has at most one snapshot request at a time.
-        conn: ConnId,
-        scope: Scope,
-        /// Lines of scrollback to include, with [`Scope::All`].
-        scrollback: u32,
-    },
+    NeedSnapshot(SnapshotKind),
     /// The size owner's colours changed.
     Theme(Theme),
     /// Run a command of a viewer that may write, then call [`Server::handle_command_done`].
@@ -96,6 +83,7 @@ pub struct Server {
     output: OutputIndex,
     conns: BTreeMap<ConnId, Conn>,
     input: InputQueue,
+    snapshots: Snapshots,
     owner: SizeOwner,
     /// The size requested for the terminal and not yet confirmed.
     requested_size: Option<Size>,
@@ -117,6 +105,7 @@ impl Server {
             config,
             info,
             conns: BTreeMap::new(),
+            snapshots: Snapshots::default(),
             owner: SizeOwner::default(),
             requested_size: None,
             theme: None,
@@ -159,13 +148,6 @@ impl Server {
             self.requested_size = None;
         }
         self.output.record_resize(at, size);
-    }
-
-    /// A requested snapshot is ready. It is dropped if the connection is closed or no longer needs it.
-    pub fn handle_snapshot(&mut self, conn: ConnId, snapshot: Snapshot) {
-        if let Some(viewer) = self.conns.get_mut(&conn).and_then(|conn| conn.viewer.as_mut()) {
-            viewer.stream.handle_snapshot(snapshot, &self.output);
-        }
     }
 
     /// The session's description changed. The server fills in the size, offset, epoch and number of clients itself.
@@ -263,6 +245,7 @@ impl Server {
         for (id, code, reason) in expired {
             self.close(id, code, reason);
         }
+        self.make_next_snapshot();
         if self.owner.deadline(self.config.owner_grace).is_some_and(|at| at <= now) {
             self.pass_size_on();
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::input_queue::Serial;
 use super::stream::{Announcement, Step};
-use super::{ConnId, Server, ServerEvent, Transmit};
+use super::{ConnId, Server, Transmit};
 use crate::close;
 use crate::message::{Attached, Permissions, PresenceEntry, ServerMessage, SnapshotLength, Verdict};
 use crate::session::SessionInfo;
@@ -70,10 +70,7 @@ impl Server {
             let viewer = self.conns.get_mut(&id)?.viewer.as_mut()?;
             match viewer.stream.poll(&self.output, self.now)? {
                 Step::Send(transmit) => return Some(transmit),
-                Step::RequestSnapshot(scope) => {
-                    let scrollback = viewer.scrollback;
-                    self.events.push_back(ServerEvent::NeedSnapshot { conn: id, scope, scrollback });
-                }
+                Step::RequestSnapshot => self.request_snapshot(id),
                 Step::Announce(announcement) => {
                     viewer.announced = true;
                     return Some(Transmit::Text(self.announce(id, announcement)?));

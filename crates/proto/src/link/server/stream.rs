@@ -3,12 +3,12 @@
 //! A stream sends the byte at `sent` next. That offset advances only by sending output, or by a snapshot at a later
 //! offset, which announces what it skips. So no byte is repeated, and no gap is silent.
 
+use std::sync::Arc;
 use std::time::Duration;
-
-use bytes::Bytes;
 
 use super::flow::Flow;
 use super::output_index::OutputIndex;
+use super::snapshots::Sending;
 use super::{Snapshot, Transmit};
 use crate::Offset;
 use crate::config::{LAG_WINDOWS, PACE, SNAPSHOT_RETRIES, ServerConfig};
@@ -29,6 +29,8 @@ pub(super) struct Stream {
     phase: Phase,
     repaint: Repaint,
     behind_since: Option<Duration>,
+    /// When a part of a snapshot was last received or sent.
+    pub(super) last_part: Duration,
 }
 
 /// What to do next.
@@ -36,7 +38,8 @@ pub(super) struct Stream {
 pub(super) enum Step {
     /// Send `attached` or `snapshot`.
     Announce(Announcement),
-    RequestSnapshot(Scope),
+    /// A snapshot is needed, see [`Stream::wanted_snapshot`].
+    RequestSnapshot,
     Send(Transmit),
     /// All output is sent, and there will be no more.
     Exit,
@@ -60,10 +63,9 @@ pub(super) struct Announcement {
 enum Phase {
     /// Sends nothing until a snapshot is ready.
     AwaitingSnapshot(RequiredSnapshot),
-    /// Next sends the announcement, then the snapshot, which is empty for an exact resume.
-    Announcing(Announcement, Bytes),
-    /// Sends the rest of a snapshot.
-    SendingSnapshot(Bytes),
+    /// Next sends the announcement, then the snapshot. An exact resume has none.
+    Announcing(Announcement, Option<Arc<Snapshot>>),
+    SendingSnapshot(Sending),
     SendingOutput,
     /// Everything is sent, including the exit.
     Ended,
@@ -103,7 +105,7 @@ impl SnapshotRequest {
 enum Repaint {
     None,
     Due(Reason, SnapshotRequest),
-    Ready(Reason, Snapshot),
+    Ready(Reason, Arc<Snapshot>),
 }
 
 impl Stream {
@@ -137,7 +139,7 @@ impl Stream {
                 since: now,
                 request: SnapshotRequest::default(),
             }),
-            None => Phase::Announcing(Announcement::exact(at, size), Bytes::new()),
+            None => Phase::Announcing(Announcement::exact(at, size), None),
         };
         Stream {
             lag,
@@ -149,6 +151,7 @@ impl Stream {
             phase,
             repaint: Repaint::None,
             behind_since: None,
+            last_part: now,
         }
     }
 
@@ -162,18 +165,21 @@ impl Stream {
                         return None;
                     }
                     required.request.pending = Some((now, required.scope));
-                    return Some(Step::RequestSnapshot(required.scope));
+                    return Some(Step::RequestSnapshot);
                 }
-                Phase::Announcing(announcement, bytes) => {
-                    let (announcement, bytes) = (announcement.clone(), std::mem::take(bytes));
-                    return Some(Step::Announce(self.announce(announcement, bytes)));
+                Phase::Announcing(announcement, snapshot) => {
+                    let (announcement, snapshot) = (announcement.clone(), snapshot.take());
+                    return Some(Step::Announce(self.announce(announcement, snapshot)));
                 }
-                Phase::SendingSnapshot(rest) => {
-                    let part = rest.split_to(self.chunk.min(rest.len()));
-                    if rest.is_empty() {
+                Phase::SendingSnapshot(sending) => {
+                    let part = sending.next_part(self.chunk);
+                    if sending.is_done() {
                         self.phase = Phase::SendingOutput;
                     }
-                    return Some(Step::Send(Transmit::SnapshotPart(part)));
+                    if let Some(part) = part {
+                        self.last_part = now;
+                        return Some(Step::Send(Transmit::SnapshotPart(part)));
+                    }
                 }
                 Phase::SendingOutput => match self.poll_output(output, now) {
                     Progress::Step(step) => return Some(step),
@@ -197,7 +203,7 @@ impl Stream {
         waits && output.screen() < output.end()
     }
 
-    fn announce(&mut self, announcement: Announcement, bytes: Bytes) -> Announcement {
+    fn announce(&mut self, announcement: Announcement, snapshot: Option<Arc<Snapshot>>) -> Announcement {
         if announcement.first {
             // The cursor may have been from another epoch, or past the end.
             self.flow = Flow::new(self.window, self.chunk as u64, announcement.offset);
@@ -210,7 +216,10 @@ impl Stream {
         self.viewer_size = announcement.size;
         self.behind_since = None;
         self.repaint = Repaint::None;
-        self.phase = if bytes.is_empty() { Phase::SendingOutput } else { Phase::SendingSnapshot(bytes) };
+        self.phase = match snapshot {
+            None => Phase::SendingOutput,
+            Some(snapshot) => Phase::SendingSnapshot(Sending::new(snapshot)),
+        };
         announcement
     }
 
@@ -299,7 +308,7 @@ impl Stream {
                     return None;
                 }
                 request.pending = Some((now, Scope::Screen));
-                Some(Progress::Step(Step::RequestSnapshot(Scope::Screen)))
+                Some(Progress::Step(Step::RequestSnapshot))
             }
             Repaint::Ready(reason, snapshot) if snapshot.offset == self.sent => {
                 if self.flow.snapshot_in_flight() {
@@ -313,9 +322,9 @@ impl Stream {
                     missed: None,
                     offset: snapshot.offset,
                     size: snapshot.size,
-                    bytes: snapshot.bytes.len() as u64,
+                    bytes: snapshot.bytes(),
                 };
-                self.phase = Phase::Announcing(announcement, snapshot.bytes.clone());
+                self.phase = Phase::Announcing(announcement, Some(snapshot.clone()));
                 Some(Progress::PhaseChanged)
             }
             Repaint::None | Repaint::Ready(..) => None,
@@ -347,9 +356,41 @@ impl Stream {
         Some(Transmit::Output { from, len: len as usize })
     }
 
+    /// The scope of the snapshot that the stream waits for, and since when.
+    pub(super) fn wanted_snapshot(&self) -> Option<(Duration, Scope)> {
+        match (&self.phase, &self.repaint) {
+            (Phase::AwaitingSnapshot(required), _) => required.request.pending,
+            (_, Repaint::Due(_, request)) => request.pending,
+            (_, Repaint::None | Repaint::Ready(..)) => None,
+        }
+    }
+
+    /// The snapshot that the stream keeps in memory.
+    pub(super) fn holds(&self) -> Option<&Arc<Snapshot>> {
+        match (&self.phase, &self.repaint) {
+            (Phase::Announcing(_, Some(snapshot)), _) | (_, Repaint::Ready(_, snapshot)) => Some(snapshot),
+            (Phase::SendingSnapshot(sending), _) => Some(sending.snapshot()),
+            _ => None,
+        }
+    }
+
+    /// Whether [`Stream::handle_snapshot`] would use this snapshot, so that no other one need be made.
+    pub(super) fn can_use(&self, snapshot: &Snapshot, output: &OutputIndex) -> bool {
+        fits(snapshot, output) && snapshot.offset >= self.oldest_useful().max(output.start())
+    }
+
+    /// An older snapshot would take the viewer back.
+    fn oldest_useful(&self) -> Offset {
+        match &self.phase {
+            Phase::AwaitingSnapshot(required) if required.first => required.from.unwrap_or(0),
+            _ => self.sent,
+        }
+    }
+
     /// A requested snapshot is ready. It is ignored if no request is pending.
-    pub(super) fn handle_snapshot(&mut self, snapshot: Snapshot, output: &OutputIndex) {
-        let fits = snapshot.offset <= output.end() && snapshot.size == output.size_at(snapshot.offset);
+    pub(super) fn handle_snapshot(&mut self, snapshot: &Arc<Snapshot>, output: &OutputIndex, now: Duration) {
+        self.last_part = now;
+        let (fits, useful) = (fits(snapshot, output), snapshot.offset >= self.oldest_useful());
         match &mut self.phase {
             Phase::AwaitingSnapshot(required)
                 if required.request.pending.is_some_and(|(_, scope)| scope != required.scope) =>
@@ -357,15 +398,11 @@ impl Stream {
                 required.request = SnapshotRequest::default();
             }
             Phase::AwaitingSnapshot(required) if required.request.pending.is_some() => {
-                let useful = match required.first {
-                    true => snapshot.offset >= required.from.unwrap_or(0),
-                    false => snapshot.offset >= self.sent,
-                };
                 // An ended session has no emulator to make a newer one.
                 let newest = output.exit.is_some() && output.screen() < output.start();
                 let replayable = snapshot.offset >= output.start() || newest;
                 if useful && replayable && (fits || required.request.rejected >= SNAPSHOT_RETRIES) {
-                    self.phase = announce_snapshot(required, snapshot, output);
+                    self.phase = announce_snapshot(required, snapshot.clone(), output);
                 } else {
                     required.request.retry();
                 }
@@ -378,8 +415,8 @@ impl Stream {
                 if let Repaint::Due(reason, request) = &mut self.repaint
                     && request.pending.is_some()
                 {
-                    if snapshot.offset >= self.sent && (fits || request.rejected >= SNAPSHOT_RETRIES) {
-                        self.repaint = Repaint::Ready(*reason, snapshot);
+                    if useful && (fits || request.rejected >= SNAPSHOT_RETRIES) {
+                        self.repaint = Repaint::Ready(*reason, snapshot.clone());
                     } else {
                         request.retry();
                     }
@@ -423,7 +460,12 @@ enum Progress {
     Wait,
 }
 
-fn announce_snapshot(required: &RequiredSnapshot, snapshot: Snapshot, output: &OutputIndex) -> Phase {
+/// Whether the snapshot has the size that the output has there.
+fn fits(snapshot: &Snapshot, output: &OutputIndex) -> bool {
+    snapshot.offset <= output.end() && snapshot.size == output.size_at(snapshot.offset)
+}
+
+fn announce_snapshot(required: &RequiredSnapshot, snapshot: Arc<Snapshot>, output: &OutputIndex) -> Phase {
     // After a crash, the last saved screen may be older than the log. The bytes in between are missed.
     let offset = snapshot.offset.max(output.start());
     let from = required.from.or((offset > snapshot.offset).then_some(snapshot.offset));
@@ -435,9 +477,9 @@ fn announce_snapshot(required: &RequiredSnapshot, snapshot: Snapshot, output: &O
         missed: from.filter(|from| *from < offset).map(|from| Missed { from, to: offset }),
         offset,
         size: snapshot.size,
-        bytes: snapshot.bytes.len() as u64,
+        bytes: snapshot.bytes(),
     };
-    Phase::Announcing(announcement, snapshot.bytes)
+    Phase::Announcing(announcement, Some(snapshot))
 }
 
 impl Announcement {

@@ -216,9 +216,7 @@ impl Terminal {
     fn handle_link_event(&mut self, core: &mut Core, event: ServerEvent) {
         match event {
             ServerEvent::Resize(size) => self.resize(core, size),
-            ServerEvent::NeedSnapshot { conn, scope, scrollback } => {
-                self.emulator.submit(Job::Snapshot { job_id: conn.0, scope, scrollback });
-            }
+            ServerEvent::NeedSnapshot(kind) => self.emulator.submit(Job::Snapshot(kind)),
             ServerEvent::Theme(theme) => self.emulator.submit(Job::SetTheme(theme)),
             ServerEvent::Command { conn, id, command } => {
                 let reply = self.command(core, id, &command);
@@ -234,7 +232,7 @@ impl Terminal {
     fn handle_emulator(&mut self, core: &mut Core) {
         for event in self.emulator.take_events() {
             match event {
-                EmulatorEvent::Snapshot { job_id, snapshot } => self.link.handle_snapshot(ConnId(job_id), snapshot),
+                EmulatorEvent::Snapshot(kind, snapshot) => self.link.handle_snapshot(kind, snapshot),
                 EmulatorEvent::Rendered { job_id, screen } => self.handle_rendered(job_id, screen),
                 EmulatorEvent::QueryReplies(bytes) => self.query_replies.push(&bytes),
                 EmulatorEvent::Screen(event) => {
