@@ -6,8 +6,11 @@ use std::time::Instant;
 
 use super::poll::Interest;
 
-/// A connection with this many bytes to send gets no new frames until the socket has accepted some.
-pub(crate) const HIGH_WATER: usize = 64 << 10;
+/// Frames for a connection are built in batches of about this many bytes. The next batch is built once the socket has
+/// accepted the last one, so that a viewer that does not read costs one batch.
+pub(crate) const BATCH: usize = 32 << 10;
+/// A control connection with this many bytes to send is dropped instead of being sent another reply.
+const MAX_UNREAD: usize = 64 << 10;
 
 /// What a connection is for. Its first message decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,13 +80,14 @@ impl Conn {
     /// Removes the first `used` bytes of `received`.
     pub(crate) fn consume(&mut self, used: usize) {
         self.received.drain(..used);
-        if self.received.is_empty() && self.received.capacity() > HIGH_WATER {
+        if self.received.is_empty() && self.received.capacity() > BATCH {
             self.received = Vec::new();
         }
     }
 
+    /// Whether a reply may be queued.
     pub(crate) fn has_room(&self) -> bool {
-        self.outgoing.len() < HIGH_WATER
+        self.outgoing.len() < MAX_UNREAD
     }
 
     /// Whether the socket has accepted everything.

@@ -6,7 +6,7 @@ use bowline_proto::config::VIEWERS;
 use bowline_proto::frame::Frame;
 use bowline_proto::link::ConnId;
 
-use super::conn::{Conn, ConnRead, HIGH_WATER, Role};
+use super::conn::{BATCH, Conn, ConnRead, Role};
 use super::poll::{Interest, Ready};
 use super::session::Session;
 
@@ -133,11 +133,11 @@ impl Session {
                     self.drop_conn(id);
                     break;
                 }
-                Some(conn) if !conn.closing && conn.has_room() => {}
+                Some(conn) if !conn.closing && conn.is_drained() => {}
                 Some(_) | None => break,
             }
             frames.clear();
-            let last = self.body.poll_frames(&mut self.core, ConnId(id), &mut frames, HIGH_WATER);
+            let last = self.body.poll_frames(&mut self.core, ConnId(id), &mut frames, BATCH);
             if frames.is_empty() && !last {
                 break;
             }
