@@ -11,6 +11,10 @@ use bowline_proto::ids::SessionId;
 /// The variables that `systemd-run` needs to find the user's service manager.
 const SYSTEMD_ENV: [&str; 3] = ["PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
 
+/// Makes the C library return long buffers, such as the pieces of a snapshot, to the system as soon as they are freed.
+/// By default it keeps more and more of them. The session's program does not get these variables.
+const MALLOC: [(&str, &str); 2] = [("MALLOC_MMAP_THRESHOLD_", "32768"), ("MALLOC_TRIM_THRESHOLD_", "131072")];
+
 /// How long a new session process may take for each report. One that hangs (for example, because its directory is on an
 /// unreachable file server) is killed after that, and its files are removed.
 const REPORT_WITHIN: Duration = Duration::from_secs(20);
@@ -57,7 +61,13 @@ impl Launcher {
 
     /// Spawns a session process, which reads its start request from one pipe and writes its reports to another.
     pub(crate) fn spawn(&self, id: &SessionId) -> io::Result<Child> {
-        self.command(id).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+        self.command(id)
+            .envs(MALLOC)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
     }
 
     fn command(&self, id: &SessionId) -> Command {
