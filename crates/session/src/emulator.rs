@@ -80,8 +80,8 @@ struct Shared {
     /// How far the log is parsed.
     offset: AtomicU64,
     events: Mutex<Vec<EmulatorEvent>>,
-    /// An eventfd. Readable when `events` is not empty, or when the wait that `reader_waits` or `loop_waits`
-    /// stands for is over.
+    /// An eventfd. Readable when `events` is not empty, when the wait that `reader_waits` or `loop_waits` stands
+    /// for is over, or after a resize.
     ready: OwnedFd,
 }
 
@@ -90,6 +90,8 @@ struct WorkQueue {
     /// The end of the output that the thread is to parse.
     tail: Offset,
     resizes: VecDeque<(Offset, Size)>,
+    /// The screen does not have the last of `resizes` yet, or is taking it over.
+    resizing: bool,
     /// Each job, with the offset up to which the log must be parsed first.
     jobs: VecDeque<(Offset, Job)>,
     /// The thread waits for `wake`.
@@ -139,9 +141,17 @@ impl Emulator {
         self.update(|queue| queue.tail = tail);
     }
 
-    /// Resizes the screen once the log is parsed up to `at`.
+    /// Resizes the screen once the log is parsed up to `at`. [`Emulator::ready`] becomes readable when it is done.
     pub fn resize(&self, at: Offset, size: Size) {
-        self.update(|queue| queue.resizes.push_back((at, size)));
+        self.update(|queue| {
+            queue.resizes.push_back((at, size));
+            queue.resizing = true;
+        });
+    }
+
+    /// Whether the screen does not yet have the size of the last [`Emulator::resize`].
+    pub fn is_resizing(&self) -> bool {
+        lock(&self.shared.queue).resizing
     }
 
     /// Queues a job. It runs once everything that the log holds now is parsed; [`Emulator::take_events`]
@@ -230,7 +240,13 @@ impl Worker {
         let mut buf = vec![0; SLICE];
         loop {
             match self.next_step() {
-                Step::Resize(size) => _ = self.guarded(|worker| worker.screen.resize(size)),
+                Step::Resize(size) => {
+                    self.guarded(|worker| worker.screen.resize(size));
+                    let mut queue = lock(&self.shared.queue);
+                    queue.resizing = !queue.resizes.is_empty();
+                    drop(queue);
+                    self.deliver(Vec::new());
+                }
                 Step::Run(job) => {
                     // A connection waits for the result: after a panic, try again on the blank screen.
                     if !self.guarded(|worker| worker.run_job(&job)) {

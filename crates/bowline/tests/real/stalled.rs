@@ -1,4 +1,4 @@
-//! Viewers that do not read: they cost the session little memory, and its owner nothing.
+//! Viewers that do not read, and viewers that resize without end: neither costs the session or its owner much.
 
 use std::io::{Read, Write};
 
@@ -69,4 +69,28 @@ fn r25_viewers_that_do_not_read_cannot_fill_the_memory_or_keep_the_owner_out() {
     assert!(after < before + 90, "40 snapshots take {before} to {after} MiB");
     let owner = Viewer::attach(&world, &id, &hello(1000, 1, json!({})));
     assert!(owner.snapshot.len() > 4 << 20);
+}
+
+#[test]
+fn r23_a_flood_of_resizes_is_not_applied_one_by_one() {
+    let world = World::new();
+    let script = "seq 1 20000; printf READY; exec cat";
+    let id = world.run(&["new", "--detach", "--scrollback", "20000", "--", "sh", "-c", script]);
+    world.wait_for_screen(&id, "READY");
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 1, json!({"size": {"cols": 80, "rows": 24}})));
+    let mut wire = Vec::new();
+    for n in 1..=400 {
+        let message = json!({"type": "resize", "cols": 50 + n % 100, "rows": 24});
+        frame::put_text(&mut wire, &message.to_string());
+    }
+    frame::put_text(&mut wire, &json!({"type": "resize", "cols": 123, "rows": 30}).to_string());
+    viewer.stream().write_all(&wire).unwrap();
+    viewer.until("the last size", |viewer| {
+        viewer.texts.iter().any(|text| text["type"] == "resize" && text["cols"] == 123 && text["rows"] == 30)
+    });
+    let late = Viewer::attach(&world, &id, &hello(2, 1, json!({})));
+    assert_eq!(late.attached["size"], json!({"cols": 123, "rows": 30}));
+    let journal = std::fs::read_to_string(world.dir(&id).events()).unwrap();
+    let resizes = journal.lines().filter(|line| line.contains(r#""type":"resized""#)).count();
+    assert!((1..100).contains(&resizes), "{resizes} resizes were recorded");
 }

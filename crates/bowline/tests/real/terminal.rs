@@ -94,8 +94,9 @@ fn r23_leaving_releases_the_size_and_a_drop_keeps_it() {
     first.finish();
     let second = Viewer::attach(&world, &id, &hello(2, 1, window(70)));
     assert_eq!(second.attached["you"]["size"], true);
+    world.wait_for_info(&id, "the size is the second viewer's", |info| info["size"]["cols"] == 70);
     drop(second);
-    super::world::wait_until("the session noticed the drop", || (world.info(&id)["clients"] == 0).then_some(()));
+    world.wait_for_info(&id, "the session noticed the drop", |info| info["clients"] == 0);
     let third = Viewer::attach(&world, &id, &hello(3, 1, window(50)));
     assert_eq!(third.attached["you"]["size"], false);
     assert_eq!(third.attached["size"]["cols"], 70);

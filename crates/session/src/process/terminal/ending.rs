@@ -10,6 +10,7 @@ use rustix::process::{Pid, WaitStatus};
 use super::super::core::Core;
 use super::Terminal;
 use super::pty_io::PtyWatch;
+use super::resizes::Resizes;
 
 /// After the program's exit other processes may hold the PTY open. Their output is read until it pauses for
 /// this long.
@@ -48,6 +49,7 @@ impl Terminal {
             core.poll.remove(&self.pty);
         }
         self.watch = PtyWatch::Finished;
+        self.resizes = Resizes::default(); // the size no longer changes
         self.log_latest(core);
         self.emulator.advance(self.log.end());
         self.emulator.flush();

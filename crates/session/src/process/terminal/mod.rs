@@ -17,6 +17,7 @@ mod notices;
 mod pty_io;
 mod query_replies;
 mod requests;
+mod resizes;
 mod start;
 mod throttle;
 
@@ -41,6 +42,7 @@ use self::latest_output::LatestOutput;
 use self::notices::{Notice, Notices};
 use self::pty_io::PtyWatch;
 use self::query_replies::QueryReplies;
+use self::resizes::Resizes;
 pub(super) use self::start::PreparedTerminal;
 use self::throttle::Throttle;
 use super::body::BodyEvent;
@@ -74,6 +76,7 @@ pub(super) struct Terminal {
     last_checkpoint: u64,
     emulator: Emulator,
     query_replies: QueryReplies,
+    resizes: Resizes,
     /// Control connections that wait for the screen, by the job_id of their job.
     screen_requests: BTreeMap<u64, u64>,
     next_job_id: u64,
@@ -123,6 +126,7 @@ impl Terminal {
             last_checkpoint: 0,
             emulator,
             query_replies: QueryReplies::default(),
+            resizes: Resizes::default(),
             screen_requests: BTreeMap::new(),
             next_job_id: 0,
             notices: Notices::new(now),
@@ -159,6 +163,9 @@ impl Terminal {
         while let Some(event) = self.link.poll_event() {
             self.handle_link_event(core, event);
             had_events = true;
+        }
+        if let Some(size) = self.resizes.take_due(self.emulator.is_resizing(), Instant::now()) {
+            self.resize(core, size);
         }
         had_events
     }
@@ -198,6 +205,7 @@ impl Terminal {
             self.notices.poll_timeout(),
             self.emulator_due,
             self.pause_end,
+            self.resizes.poll_timeout(self.emulator.is_resizing()),
         ];
         times.into_iter().flatten().min()
     }
@@ -215,7 +223,7 @@ impl Terminal {
 
     fn handle_link_event(&mut self, core: &mut Core, event: ServerEvent) {
         match event {
-            ServerEvent::Resize(size) => self.resize(core, size),
+            ServerEvent::Resize(size) => self.resizes.handle_request(size),
             ServerEvent::NeedSnapshot(kind) => self.emulator.submit(Job::Snapshot(kind)),
             ServerEvent::Theme(theme) => self.emulator.submit(Job::SetTheme(theme)),
             ServerEvent::Command { conn, id, command } => {

@@ -157,6 +157,9 @@ impl Terminal {
     }
 
     pub(super) fn resize(&mut self, core: &mut Core, size: Size) {
+        if core.info.terminal.as_ref().is_some_and(|terminal| terminal.size == size) {
+            return; // it changed and changed back
+        }
         // Output read so far was printed at the old size.
         self.log_latest(core);
         let at = self.log.end();
