@@ -19,6 +19,7 @@ use crate::auth::{Auth, Caller, LoginRate, network};
 use crate::board::Board;
 use crate::descriptors;
 use crate::environment::Environment;
+use crate::places::Places;
 use crate::problem::Problem;
 use crate::rate::Rate;
 use crate::settings::Settings;
@@ -48,8 +49,14 @@ pub(crate) struct Shared {
     /// Streams that the gateway waits for when it stops.
     pub(crate) streams: TaskTracker,
     stream_counts: Mutex<StreamCounts>,
-    attach_rate: Mutex<Rate<IpAddr>>,
+    /// Attempts to open a stream, by the caller's id.
+    attach_rate: Mutex<Rate<String>>,
+    /// Requests with bad credentials, by address.
+    failure_rate: Mutex<Rate<IpAddr>>,
     pub(crate) login_rate: LoginRate,
+    /// WebSockets of browsers that sent their cookie but not yet their key, by address. Other programs of the
+    /// machine can see the cookie, so these are strangers.
+    pub(crate) without_key: Places<IpAddr>,
     /// Held while a session with a derived id is started, so that a repeated request finds a complete session.
     create_locks: [tokio::sync::Mutex<()>; CREATE_LOCKS],
     pub(crate) slow_operations: Semaphore,
@@ -75,9 +82,10 @@ impl App {
     pub(crate) fn new(settings: Settings, home: Home, auth: Auth, open_files: Option<u64>) -> io::Result<App> {
         let mut random = [0; 4];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let rate = settings.limits.attach_rate;
+        let rate = f64::from(settings.limits.attach_rate);
         Ok(App(Arc::new(Shared {
             environment: Environment::new(),
+            without_key: Places::new((settings.limits.sockets / 4).max(1)),
             login_rate: LoginRate::new(settings.limits.login_rate),
             epoch: Epoch::from_random(random),
             board: Board::new(home.clone(), descriptors::followed(descriptors::open_files())),
@@ -87,7 +95,8 @@ impl App {
             stop: CancellationToken::new(),
             streams: TaskTracker::new(),
             stream_counts: Mutex::default(),
-            attach_rate: Mutex::new(Rate::new(f64::from(rate), f64::from(rate) * 10.0)),
+            attach_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
+            failure_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
             create_locks: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             slow_operations: Semaphore::new(MAX_SLOW_OPERATIONS),
             archive_viewers: Arc::new(Semaphore::new(MAX_ARCHIVE_VIEWERS)),
@@ -101,15 +110,32 @@ impl App {
         &self.create_locks[sum % CREATE_LOCKS]
     }
 
-    /// Counts an attempt to open a stream from an address.
-    pub(crate) fn check_attach_rate(&self, client: IpAddr) -> Result<(), Problem> {
-        let allowed =
-            self.attach_rate.lock().unwrap_or_else(PoisonError::into_inner).take(network(client), Instant::now());
-        allowed.map_err(|wait| {
+    /// Counts an attempt of this caller to open a stream.
+    pub(crate) fn check_attach_rate(&self, caller: &Caller) -> Result<(), Problem> {
+        let mut rate = self.attach_rate.lock().unwrap_or_else(PoisonError::into_inner);
+        rate.take(caller.id().to_owned(), Instant::now()).map_err(|wait| {
             let rate = self.settings.limits.attach_rate;
-            let detail = format!("more than {rate} attempts per second from this address; try again later");
+            let detail = format!("more than {rate} attempts per second with this token or login; try again later");
             Problem::new(Code::TooMany, detail).retry_after(wait.as_secs() + 1)
         })
+    }
+
+    /// Counts a request with bad credentials. Returns the problem to answer with: `problem`, or 429 above the rate.
+    ///
+    /// Only failures are counted, and only after the credentials were checked, so that strangers cannot lock out
+    /// a caller with the same address.
+    pub(crate) fn count_failure(&self, client: IpAddr, problem: Problem) -> Problem {
+        let mut rate = self.failure_rate.lock().unwrap_or_else(PoisonError::into_inner);
+        match rate.take(network(client), Instant::now()) {
+            Ok(()) => problem,
+            Err(wait) => {
+                let rate = self.settings.limits.attach_rate;
+                let detail = format!(
+                    "more than {rate} requests per second with bad credentials from this address; try again later"
+                );
+                Problem::new(Code::TooMany, detail).retry_after(wait.as_secs() + 1)
+            }
+        }
     }
 
     /// Reserves a slot for one more stream of this caller.

@@ -7,6 +7,7 @@
 use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::time::Instant;
 
@@ -26,7 +27,7 @@ use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
 use crate::app::{App, StreamSlot};
-use crate::auth::{Caller, PendingLogin};
+use crate::auth::{Caller, PendingLogin, network};
 use crate::context::RequestContext;
 use crate::extract::Key;
 use crate::guard::{self, Identity};
@@ -34,7 +35,7 @@ use crate::problem::Problem;
 use crate::relay::{self, Ending};
 use crate::sessions::{blocking, find};
 use crate::ws::{self, Socket, Upgrade};
-use crate::{control, metrics};
+use crate::{control, metrics, places};
 
 /// Attaches to a session over a WebSocket.
 ///
@@ -51,11 +52,16 @@ use crate::{control, metrics};
         (status = 404, description = "`unknown_session`"),
         (status = 425, description = "`bad_ticket`"),
         (status = 426, description = "`no_version`"),
-        (status = 429, description = "`too_many` streams, or attempts from this address"),
+        (status = 429, description = "`too_many` streams or attempts of this caller, or bad credentials from this address"),
         (status = 503, description = "`unreachable`"),
     )
 )]
-pub(crate) async fn attach(State(app): State<App>, Key(id): Key, request: Request) -> Response {
+pub(crate) async fn attach(
+    State(app): State<App>,
+    context: RequestContext,
+    Key(id): Key,
+    request: Request,
+) -> Response {
     let (mut parts, _) = request.into_parts();
     let upgrade = match Upgrade::read(&mut parts) {
         Ok(upgrade) => upgrade,
@@ -71,8 +77,8 @@ pub(crate) async fn attach(State(app): State<App>, Key(id): Key, request: Reques
     match admitted {
         Ok(admission) => {
             let max = app.settings.limits.message;
-            let tracker = app.streams.clone();
-            upgrade.accept(max, move |socket| tracker.track_future(serve(app, socket, admission)))
+            let (tracker, client) = (app.streams.clone(), context.client);
+            upgrade.accept(max, move |socket| tracker.track_future(serve(app, socket, admission, client)))
         }
         Err(problem) => ws::refuse_upgrade(upgrade, browser, problem),
     }
@@ -93,6 +99,10 @@ enum Admission {
 }
 
 impl Admission {
+    fn needs_key(&self) -> bool {
+        matches!(self, Admission::NeedsKey { .. })
+    }
+
     async fn check_reachable(self) -> Result<Admission, Problem> {
         if let Admission::Admitted { entry, .. } = &self
             && entry.info.state == SessionState::Running
@@ -106,9 +116,6 @@ impl Admission {
 }
 
 async fn admit(app: &App, parts: &Parts, upgrade: &Upgrade, id: String) -> Result<Admission, Problem> {
-    if let Some(context) = parts.extensions.get::<RequestContext>() {
-        app.check_attach_rate(context.client)?;
-    }
     upgrade.check_version()?;
     match guard::identify(app, parts)? {
         Identity::Caller(caller) => authorize(app, caller, &id).await,
@@ -117,6 +124,7 @@ async fn admit(app: &App, parts: &Parts, upgrade: &Upgrade, id: String) -> Resul
 }
 
 async fn authorize(app: &App, caller: Caller, id: &str) -> Result<Admission, Problem> {
+    app.check_attach_rate(&caller)?;
     let caller = guard::allow(caller, TokenScope::Read)?;
     let slot = app.reserve_stream(&caller)?;
     let entry = find(app, id).await?;
@@ -127,15 +135,25 @@ async fn authorize(app: &App, caller: Caller, id: &str) -> Result<Admission, Pro
 }
 
 /// Serves an attachment until it ends.
-async fn serve(app: App, mut socket: Socket, admission: Admission) {
+async fn serve(app: App, mut socket: Socket, admission: Admission, client: IpAddr) {
+    let place = admission.needs_key().then(|| app.without_key.take(network(client)));
     let attachment = tokio::select! {
-        attachment = receive_hello(&app, &mut socket, admission) => attachment,
+        attachment = receive_hello(&app, &mut socket, admission, client) => attachment,
+        () = places::displaced(place.as_ref()) => Err(Problem::without_key_displaced().into()),
         () = app.stop.cancelled() => Err(Refusal::stopping()),
     };
     let (caller, _slot, dir, session, hello) = match attachment {
         Ok(attachment) => attachment,
-        Err(refusal) => return refusal.send(socket).await,
+        Err(refusal) => {
+            // Sends the close in any case, but waits for its answer only while it has a place.
+            return tokio::select! {
+                biased;
+                () = refusal.send(socket) => {}
+                () = places::displaced(place.as_ref()) => {}
+            };
+        }
     };
+    drop(place);
     let _counted = metrics::OpenStream::attachment();
     let ending = tokio::select! {
         ending = relay::run(&mut socket, &session, &hello) => ending,
@@ -204,7 +222,12 @@ impl From<Problem> for Refusal {
 /// The caller, its stream slot, the session's directory and socket, and the client's hello.
 type Attachment = (Caller, StreamSlot, SessionDir, UnixStream, relay::Hello);
 
-async fn receive_hello(app: &App, socket: &mut Socket, admission: Admission) -> Result<Attachment, Refusal> {
+async fn receive_hello(
+    app: &App,
+    socket: &mut Socket,
+    admission: Admission,
+    client: IpAddr,
+) -> Result<Attachment, Refusal> {
     let arrived = tokio::time::timeout(app.settings.limits.hello_within, first_message(socket)).await;
     let silent = |_| Refusal { code: close::TIMED_OUT, reason: "no hello arrived in time".to_owned(), error: None };
     let mut hello = arrived.map_err(silent)??;
@@ -213,7 +236,7 @@ async fn receive_hello(app: &App, socket: &mut Socket, admission: Admission) -> 
         Admission::Admitted { caller, slot, entry } => (caller, slot, entry),
         Admission::NeedsKey { login, id } => {
             let key = key.as_ref().and_then(Value::as_str).and_then(|key| login.with_key(key));
-            let caller = key.ok_or_else(Problem::not_authenticated)?;
+            let caller = key.ok_or_else(|| app.count_failure(client, Problem::not_authenticated()))?;
             match authorize(app, caller, &id).await? {
                 Admission::Admitted { caller, slot, entry } => (caller, slot, entry),
                 Admission::NeedsKey { .. } => return Err(Problem::not_authenticated().into()),

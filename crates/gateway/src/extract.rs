@@ -19,6 +19,13 @@ pub(crate) struct Json<T>(pub(crate) T);
 /// A JSON request body that may be empty, which means the default.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
+/// A JSON request body of a caller that is not authenticated, and therefore small: strangers could otherwise fill the
+/// memory.
+pub(crate) struct SmallJson<T>(pub(crate) T);
+
+/// The longest [`SmallJson`] in bytes; a longer one gets 413 `too_large`.
+const SMALL_BODY: usize = 4 << 10;
+
 /// The `{id}` in the path: a session's id or name, or a token's id.
 pub(crate) struct Key(pub(crate) String);
 
@@ -58,31 +65,34 @@ impl<T: Serialize> IntoResponse for Json<T> {
 impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        read(&body(request, app).await?).map(Json)
+        read(&body(request, app, app.settings.limits.body).await?).map(Json)
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for SmallJson<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        read(&body(request, app, SMALL_BODY).await?).map(SmallJson)
     }
 }
 
 impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJson<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let body = body(request, app).await?;
+        let body = body(request, app, app.settings.limits.body).await?;
         if body.is_empty() { Ok(OptionalJson(T::default())) } else { read(&body).map(OptionalJson) }
     }
 }
 
 /// Reads the whole body, limited in length and time. A `Content-Type` other than JSON is refused, so that a form on
 /// another site's page cannot call the API.
-async fn body(request: Request, app: &App) -> Result<Bytes, Problem> {
-    let limits = &app.settings.limits;
+async fn body(request: Request, app: &App, max: usize) -> Result<Bytes, Problem> {
     let kind = request.headers().get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default().to_owned());
-    let read = Limited::new(request.into_body(), limits.body).collect();
-    let body = match tokio::time::timeout(limits.body_within, read).await {
+    let read = Limited::new(request.into_body(), max).collect();
+    let body = match tokio::time::timeout(app.settings.limits.body_within, read).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            return Err(Problem::new(
-                Code::TooLarge,
-                format!("the body is larger than the limit of {} bytes", limits.body),
-            ));
+            return Err(Problem::new(Code::TooLarge, format!("the body is larger than the limit of {max} bytes")));
         }
         Ok(Err(error)) => return Err(Problem::new(Code::BadRequest, format!("cannot read the body: {error}"))),
         Err(_) => return Err(Problem::new(Code::TooSlow, "the body did not arrive in time")),

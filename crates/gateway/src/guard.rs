@@ -57,9 +57,21 @@ pub(crate) enum Identity {
     Pending(PendingLogin),
 }
 
-/// Identifies the caller by the first of these that the request has: a token, a ticket, a trusted proxy's user
-/// header, or a browser's cookie and key.
+/// Identifies the caller. A failure counts against the address that it came from, so above a rate it is 429.
 pub(crate) fn identify(app: &App, parts: &Parts) -> Result<Identity, Problem> {
+    find_identity(app, parts).map_err(|problem| refuse_stranger(app, parts, problem))
+}
+
+fn refuse_stranger(app: &App, parts: &Parts, problem: Problem) -> Problem {
+    match parts.extensions.get::<RequestContext>() {
+        Some(context) => app.count_failure(context.client, problem),
+        None => problem,
+    }
+}
+
+/// Finds the caller by the first of these that the request has: a token, a ticket, a trusted proxy's user header, or
+/// a browser's cookie and key.
+fn find_identity(app: &App, parts: &Parts) -> Result<Identity, Problem> {
     let bearer = bearer(&parts.headers);
     let unknown = || match bearer {
         Some(_) => Problem::new(Code::NotAuthenticated, "the token is unknown, expired or revoked"),
@@ -118,14 +130,14 @@ pub(crate) struct Writer(pub(crate) Caller);
 /// A caller with the scope `admin`.
 pub(crate) struct Admin(pub(crate) Caller);
 
-/// Identifies the caller of a plain HTTP request and checks its scope.
-pub(crate) fn caller(app: &App, parts: &Parts, needed: TokenScope) -> Result<Caller, Problem> {
+/// Identifies the caller of a plain HTTP request.
+pub(crate) fn caller(app: &App, parts: &Parts) -> Result<Caller, Problem> {
     match identify(app, parts)? {
-        Identity::Caller(caller) => allow(caller, needed),
-        Identity::Pending(_) => Err(Problem::new(
-            Code::NotAuthenticated,
-            "the cookie alone is not enough: send the login's key in the Bowline-Key header",
-        )),
+        Identity::Caller(caller) => Ok(caller),
+        Identity::Pending(_) => {
+            let detail = "the cookie alone is not enough: send the login's key in the Bowline-Key header";
+            Err(refuse_stranger(app, parts, Problem::new(Code::NotAuthenticated, detail)))
+        }
     }
 }
 
@@ -144,7 +156,7 @@ macro_rules! extracts {
         impl FromRequestParts<App> for $name {
             type Rejection = Problem;
             async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-                caller(app, parts, $scope).map($name)
+                allow(caller(app, parts)?, $scope).map($name)
             }
         }
     )*};

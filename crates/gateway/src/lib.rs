@@ -16,7 +16,7 @@
 //! - `environment`: the environment of sessions started here;
 //! - [`running`]: how other processes find the gateway;
 //! - `openapi`: the API description;
-//! - `metrics`, `rate`, [`descriptors`]: counters, and limits;
+//! - `metrics`, `rate`, `places`, [`descriptors`]: counters, and limits;
 //! - `prune`: removing old ended sessions.
 //!
 //! [`settings`] has all settings and limits; `app` is the state that handlers share.
@@ -37,6 +37,7 @@ mod guard;
 mod history;
 mod metrics;
 mod openapi;
+mod places;
 pub mod problem;
 mod prune;
 mod rate;

@@ -49,6 +49,12 @@ impl Problem {
         Problem::new(Code::NotAuthenticated, detail)
     }
 
+    /// For a browser's WebSocket that lost its place before it sent the login's key.
+    pub(crate) fn without_key_displaced() -> Problem {
+        let detail = "too many connections from this address wait to send their key; try again later";
+        Problem::new(Code::TooMany, detail).retry_after(1)
+    }
+
     pub fn code(&self) -> Code {
         self.code
     }

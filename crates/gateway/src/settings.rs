@@ -91,10 +91,10 @@ pub struct Limits {
     pub streams: usize,
     /// Attachments and event streams of one token or login; one more gets 4429 / 429 `too_many`.
     pub streams_per_token: usize,
-    /// Attach attempts per second from one address, with a burst of ten seconds' worth; more get 4429 / 429
-    /// `too_many`.
+    /// Attempts to open a stream per second with one token, login or proxy user, and requests with bad credentials
+    /// per second from one address; both with a burst of ten seconds' worth. More get 4429 / 429 `too_many`.
     pub attach_rate: u32,
-    /// Login attempts per minute from one address; more get 429 `too_many`.
+    /// Wrong login codes per minute from one address; more get 429 `too_many`.
     pub login_rate: u32,
     /// Bytes in a request's body; a longer one gets 413 `too_large`.
     pub body: usize,

@@ -106,9 +106,13 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "gateway.limits.attach_rate",
         "",
-        "attempts to attach or to open an event stream, per second from one address, with bursts of ten seconds' worth; more get 4429 / 429 `too_many`",
+        "attempts to attach or to open an event stream, per second with one token, login or proxy user; also requests with bad credentials, per second from one address; both with bursts of ten seconds' worth; more get 4429 / 429 `too_many`",
     ),
-    key("gateway.limits.login_rate", "", "login attempts per minute from one address; more get 429 `too_many`"),
+    key(
+        "gateway.limits.login_rate",
+        "",
+        "wrong login codes per minute from one address; more get 429 `too_many`. The right code always works",
+    ),
     key("gateway.limits.body", "", "size of a request body; a larger one gets 413 `too_large`"),
     key(
         "gateway.limits.message",

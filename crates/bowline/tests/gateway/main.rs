@@ -19,6 +19,7 @@ mod older;
 mod other_machine;
 mod refusals;
 mod slow;
+mod strangers;
 mod viewer;
 #[path = "../support/wait.rs"]
 mod wait;

@@ -325,7 +325,8 @@ fn r49_attempts_and_streams_are_limited() {
     });
 }
 
-/// Checks are made in this order, and the first that fails is reported: Host, Origin, rate, version, auth, scope, existence.
+/// Checks are made in this order, and the first that fails is reported: Host, Origin, version, auth, rate, scope,
+/// existence.
 #[test]
 fn r1_checks_are_made_in_order() {
     let world = World::with(&[], "[gateway.limits]\nattach_rate = 1\n");
@@ -334,26 +335,23 @@ fn r1_checks_are_made_in_order() {
     let ours = origin(world.address);
     let unknown = attach_path("aaaaaaaaaaaa");
     let wrong = ("Authorization", "Bearer x");
+    let bearer = world.bearer();
+    let right = ("Authorization", bearer.as_str());
+    let older = ("Sec-WebSocket-Protocol", "bowline.v0");
+    check_browser(&world, &unknown, &[wrong, ("Host", "evil.test:1")], evil, 403, "bad_host");
+    check_browser(&world, &unknown, &[wrong, older], evil, 403, "bad_origin");
+    check_both(&world, &unknown, &[wrong, older], 426, "no_version");
+    check_both(&world, &unknown, &[wrong], 401, "not_authenticated");
+    check_both(&world, &unknown, &[right], 404, "unknown_session");
     let exhaust = || {
         wait_until("the rate is used up", || matches!(world.attach(&id, &[]), Handshake::Refused(_)).then_some(()));
     };
     exhaust();
-    check_browser(&world, &unknown, &[wrong, ("Host", "evil.test:1")], evil, 403, "bad_host");
-    check_browser(&world, &unknown, &[wrong], evil, 403, "bad_origin");
-    wait_until("rate is checked before auth", || {
+    check_both(&world, &unknown, &[wrong], 401, "not_authenticated");
+    wait_until("the rate is checked before existence", || {
         exhaust();
-        let refused = ws::open(world.address, &unknown, &[wrong]).unwrap().refused();
+        let refused = ws::open(world.address, &unknown, &[right]).unwrap().refused();
         (refused.code() == "too_many").then_some(())
-    });
-    let older = ("Sec-WebSocket-Protocol", "bowline.v0");
-    wait_until("rate is checked before the version", || {
-        exhaust();
-        let refused = ws::open(world.address, &unknown, &[wrong, older]).unwrap().refused();
-        (refused.code() == "too_many").then_some(())
-    });
-    wait_until("the version is checked before auth", || {
-        let refused = ws::open(world.address, &unknown, &[wrong, older]).unwrap().refused();
-        (refused.code() == "no_version").then_some(())
     });
     let reader = world.new_token("reader", "read");
     let post = |token: &str, headers: &[(&str, &str)]| {

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use super::{AuthError, LoginError};
 use crate::app::App;
 use crate::context::RequestContext;
-use crate::extract::{Json, Key, OptionalJson};
+use crate::extract::{Json, Key, OptionalJson, SmallJson};
 use crate::guard::{Admin, Reader};
 use crate::problem::{Problem, internal};
 use crate::router::Route;
@@ -34,22 +34,6 @@ pub(crate) fn routes() -> Vec<Route> {
         ("/v1/codes", post(create_code)),
         ("/v1/tickets", post(issue_ticket)),
     ]
-}
-
-/// A login request within the rate limit. It is counted before its body is read.
-pub(crate) struct Attempt(RequestContext);
-
-impl FromRequestParts<App> for Attempt {
-    type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Attempt, Problem> {
-        let context = context(parts)?;
-        app.login_rate.check(context.client, Instant::now()).map_err(|wait| {
-            let rate = app.settings.limits.login_rate;
-            let detail = format!("more than {rate} login attempts per minute from this address; try again later");
-            Problem::new(Code::TooMany, detail).retry_after(wait.as_secs() + 1)
-        })?;
-        Ok(Attempt(context))
-    }
 }
 
 impl FromRequestParts<App> for RequestContext {
@@ -70,22 +54,38 @@ fn context(parts: &Parts) -> Result<RequestContext, Problem> {
     responses(
         (status = 200, body = LoginReply, headers(("Set-Cookie" = String))),
         (status = 401, description = "`not_authenticated`: the code is used, expired or unknown"),
-        (status = 429, description = "`too_many` attempts from this address"),
+        (status = 413, description = "`too_large`"),
+        (status = 429, description = "`too_many` wrong codes from this address"),
         (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long"),
     )
 )]
 pub(crate) async fn login(
     State(app): State<App>,
-    Attempt(context): Attempt,
+    context: RequestContext,
     headers: HeaderMap,
-    Json(Login { code }): Json<Login>,
+    SmallJson(Login { code }): SmallJson<Login>,
 ) -> Result<Response, Problem> {
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     let (auth, label) = (app.auth.clone(), agent.unwrap_or("a browser").to_owned());
-    let login = blocking(move || Ok(auth.login(code.reveal(), &label)?)).await?;
+    let login = blocking(move || Ok(auth.login(code.reveal(), &label))).await?;
+    let login = login.map_err(|error| refuse_login(&app, &context, error))?;
     tracing::info!(login = login.id, from = %context.client, "a browser logged in");
     let cookie = cookie(&app, &context, login.cookie.reveal(), COOKIE_SECONDS);
     Ok((AppendHeaders([(header::SET_COOKIE, cookie)]), Json(LoginReply { key: login.key })).into_response())
+}
+
+/// Counts a wrong code. The right one is never counted nor refused: strangers with the same address could otherwise
+/// keep the owner from logging in. Codes are too long to be guessed at any rate.
+fn refuse_login(app: &App, context: &RequestContext, error: LoginError) -> Problem {
+    let LoginError::BadCode = error else { return error.into() };
+    match app.login_rate.count(context.client, Instant::now()) {
+        Ok(()) => error.into(),
+        Err(wait) => {
+            let rate = app.settings.limits.login_rate;
+            let detail = format!("more than {rate} wrong login codes per minute from this address; try again later");
+            Problem::new(Code::TooMany, detail).retry_after(wait.as_secs() + 1)
+        }
+    }
 }
 
 /// Logs this browser out and closes its connections.

@@ -121,19 +121,70 @@ async fn r50_the_cookie_has_the_public_path_and_is_secure_over_https() {
 }
 
 #[tokio::test]
-async fn r49_logins_are_rate_limited_and_their_origin_is_checked() {
+async fn r49_wrong_codes_are_rate_limited_and_never_keep_the_right_one_out() {
     let gateway = TestGateway::new(|settings| settings.limits.login_rate = 3);
     let evil = gateway.post("/v1/login", &[("origin", "http://127.0.0.1:8000")], json!({ "code": "x" })).await;
     assert!(evil.is(403, "bad_origin"), "another port of the same host: {}", evil.body);
-    for body in [json!({ "code": "x" }), json!({ "code": 1 }), Value::Null] {
-        let reply = gateway.post("/v1/login", &[], body).await;
-        assert!(reply.is(401, "not_authenticated") || reply.is(400, "bad_request"), "{}", reply.body);
+    for body in [json!({ "code": 1 }), Value::Null] {
+        assert!(gateway.post("/v1/login", &[], body).await.is(400, "bad_request"));
     }
-    let code = gateway.auth.new_code().unwrap();
-    let reply = gateway.post("/v1/login", &[], json!({ "code": code.code.reveal() })).await;
-    assert!(reply.is(429, "too_many"), "{}", reply.body);
-    assert!(reply.retry_after.is_some_and(|seconds| (1..=21).contains(&seconds)), "{:?}", reply.retry_after);
-    assert!(gateway.auth.login(code.code.reveal(), "").is_ok(), "a refusal does not use up the code");
+    let wrong = async || gateway.post("/v1/login", &[], json!({ "code": "x" })).await;
+    for _ in 0..3 {
+        let refused = wrong().await;
+        assert!(refused.is(401, "not_authenticated"), "{}", refused.body);
+    }
+    let refused = wrong().await;
+    assert!(refused.is(429, "too_many"), "{}", refused.body);
+    assert!(refused.retry_after.is_some_and(|seconds| (1..=21).contains(&seconds)), "{:?}", refused.retry_after);
+    for _ in 0..5 {
+        gateway.browser().await;
+    }
+}
+
+/// A stranger can send codes as often as it likes, while the lock is needed for other changes.
+#[tokio::test]
+async fn r49_a_wrong_code_does_not_wait_for_the_lock() {
+    let gateway = TestGateway::new(|_| {});
+    let _lock = gateway.auth.0.store.lock().unwrap();
+    let refused = gateway.post("/v1/login", &[], json!({ "code": "x" })).await;
+    assert!(refused.is(401, "not_authenticated"), "{}", refused.body);
+}
+
+#[tokio::test]
+async fn r52_a_stranger_cannot_send_a_large_body() {
+    let gateway = TestGateway::new(|_| {});
+    let refused = gateway.post("/v1/login", &[], json!({ "code": "x".repeat(4 << 10) })).await;
+    assert!(refused.is(413, "too_large"), "{}", refused.body);
+    let (_, token) = bearer(&gateway.auth, TokenScope::Admin);
+    let long = json!({ "name": "x".repeat(4 << 10), "scope": "read" });
+    let answer = gateway.post("/v1/tokens", &[("authorization", &token)], long).await;
+    assert!(answer.is(400, "bad_name"), "a known caller can: {}", answer.body);
+}
+
+#[tokio::test]
+async fn r49_bad_credentials_are_rate_limited_and_never_keep_a_caller_out() {
+    let gateway = TestGateway::new(|settings| settings.limits.attach_rate = 1);
+    let (_, token) = bearer(&gateway.auth, TokenScope::Admin);
+    let browser = gateway.browser().await;
+    let cookie = borrow(&browser)[0];
+    let list = async |headers: &[(&str, &str)]| gateway.call(Method::GET, "/v1/tokens", headers, Value::Null).await;
+    let wrong_token = format!("{token}x");
+    let strangers: [&[(&str, &str)]; 4] =
+        [&[], &[("authorization", &wrong_token)], &[cookie], &[cookie, ("bowline-key", "x")]];
+    for headers in strangers {
+        assert!(list(headers).await.is(401, "not_authenticated"), "{headers:?}");
+    }
+    for headers in strangers {
+        let mut refused = list(headers).await;
+        // The bucket fills again meanwhile.
+        while !refused.is(429, "too_many") {
+            assert!(refused.is(401, "not_authenticated"), "{headers:?}: {}", refused.body);
+            refused = list(headers).await;
+        }
+        assert!(refused.retry_after.is_some_and(|seconds| seconds >= 1), "{headers:?}");
+        assert_eq!(list(&[("authorization", &token)]).await.status, StatusCode::OK);
+        assert_eq!(list(&borrow(&browser)).await.status, StatusCode::OK);
+    }
 }
 
 /// Each proxy in a chain appends a value; only the nearest one is trusted.

@@ -1,4 +1,4 @@
-//! Rate limiting of logins.
+//! Rate limiting of wrong login codes.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::rate::Rate;
 
-/// Limits login attempts per client address.
+/// Counts wrong login codes per client address.
 #[derive(Debug)]
 pub struct LoginRate(Mutex<Rate<IpAddr>>);
 
@@ -16,8 +16,8 @@ impl LoginRate {
         LoginRate(Mutex::new(Rate::new(attempts / 60.0, attempts)))
     }
 
-    /// Counts an attempt from this address, or returns how long to wait for the next.
-    pub fn check(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
+    /// Counts a wrong code from this address, or returns how long to wait for the next.
+    pub fn count(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take(network(address), now)
     }
 }
@@ -40,25 +40,25 @@ mod tests {
     }
 
     #[test]
-    fn r49_attempts_are_counted_by_address_and_refill() {
+    fn r49_wrong_codes_are_counted_by_address_and_refill() {
         let (rate, now) = (LoginRate::new(10), Instant::now());
         for _ in 0..10 {
-            assert_eq!(rate.check(address("192.0.2.1"), now), Ok(()));
+            assert_eq!(rate.count(address("192.0.2.1"), now), Ok(()));
         }
-        let wait = rate.check(address("192.0.2.1"), now).unwrap_err();
+        let wait = rate.count(address("192.0.2.1"), now).unwrap_err();
         assert!(wait > Duration::ZERO && wait <= Duration::from_secs(6));
-        assert_eq!(rate.check(address("192.0.2.2"), now), Ok(()), "another address has its own attempts");
-        assert!(rate.check(address("::ffff:192.0.2.1"), now).is_err(), "the same address, mapped to IPv6");
+        assert_eq!(rate.count(address("192.0.2.2"), now), Ok(()), "another address has its own attempts");
+        assert!(rate.count(address("::ffff:192.0.2.1"), now).is_err(), "the same address, mapped to IPv6");
         let later = now + Duration::from_secs(7);
-        assert_eq!(rate.check(address("192.0.2.1"), later), Ok(()));
-        assert!(rate.check(address("192.0.2.1"), later).is_err());
+        assert_eq!(rate.count(address("192.0.2.1"), later), Ok(()));
+        assert!(rate.count(address("192.0.2.1"), later).is_err());
     }
 
     #[test]
     fn r49_an_ipv6_network_counts_as_one_address() {
         let (rate, now) = (LoginRate::new(1), Instant::now());
-        assert_eq!(rate.check(address("2001:db8::1"), now), Ok(()));
-        assert!(rate.check(address("2001:db8::ffff:2"), now).is_err());
-        assert_eq!(rate.check(address("2001:db8:0:1::1"), now), Ok(()));
+        assert_eq!(rate.count(address("2001:db8::1"), now), Ok(()));
+        assert!(rate.count(address("2001:db8::ffff:2"), now).is_err());
+        assert_eq!(rate.count(address("2001:db8:0:1::1"), now), Ok(()));
     }
 }

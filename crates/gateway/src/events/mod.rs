@@ -42,10 +42,10 @@ use request::{StreamRequest, WatchCursors};
         (status = 404, description = "`unknown_session`: no session has a name in `watch`"),
         (status = 425, description = "`bad_ticket`"),
         (status = 426, description = "`no_version`"),
-        (status = 429, description = "`too_many` streams, or attempts from this address"),
+        (status = 429, description = "`too_many` streams or attempts of this caller, or bad credentials from this address"),
     )
 )]
-pub(crate) async fn events(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn events(State(app): State<App>, context: RequestContext, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     if !parts.headers.contains_key(header::UPGRADE) {
         return admit_sse(&app, &parts).await.unwrap_or_else(IntoResponse::into_response);
@@ -57,39 +57,32 @@ pub(crate) async fn events(State(app): State<App>, request: Request) -> Response
     let browser = parts.headers.contains_key(header::ORIGIN);
     match admit_socket(&app, &parts, &upgrade).await {
         Ok(admission) => {
-            let (max, tracker) = (app.settings.limits.message, app.streams.clone());
-            upgrade.accept(max, move |socket| tracker.track_future(socket::serve(app, socket, admission)))
+            let (max, tracker, client) = (app.settings.limits.message, app.streams.clone(), context.client);
+            upgrade.accept(max, move |socket| tracker.track_future(socket::serve(app, socket, admission, client)))
         }
         Err(problem) => ws::refuse_upgrade(upgrade, browser, problem),
     }
 }
 
 async fn admit_sse(app: &App, parts: &Parts) -> Result<Response, Problem> {
-    check_rate(app, parts)?;
-    let caller = guard::caller(app, parts, TokenScope::Read)?;
-    let request = StreamRequest::for_sse(parts)?;
-    Ok(sse::respond(app, Subscriber::open(app, caller, request).await?))
+    let caller = guard::caller(app, parts)?;
+    Ok(sse::respond(app, Subscriber::open(app, caller, StreamRequest::for_sse(parts)).await?))
 }
 
 /// The result of checking a WebSocket request.
 enum Admission {
     Admitted(Box<Subscriber>),
     /// A browser whose hello must contain the login's key.
-    NeedsKey(PendingLogin, StreamRequest),
+    NeedsKey(PendingLogin, Result<StreamRequest, Problem>),
 }
 
 async fn admit_socket(app: &App, parts: &Parts, upgrade: &Upgrade) -> Result<Admission, Problem> {
-    check_rate(app, parts)?;
     upgrade.check_version()?;
-    let caller = match guard::identify(app, parts)? {
-        Identity::Caller(caller) => guard::allow(caller, TokenScope::Read)?,
-        Identity::Pending(login) => return Ok(Admission::NeedsKey(login, StreamRequest::for_socket(parts)?)),
-    };
-    Ok(Admission::Admitted(Box::new(Subscriber::open(app, caller, StreamRequest::for_socket(parts)?).await?)))
-}
-
-fn check_rate(app: &App, parts: &Parts) -> Result<(), Problem> {
-    parts.extensions.get::<RequestContext>().map_or(Ok(()), |context| app.check_attach_rate(context.client))
+    let (identity, request) = (guard::identify(app, parts)?, StreamRequest::for_socket(parts));
+    match identity {
+        Identity::Caller(caller) => Ok(Admission::Admitted(Box::new(Subscriber::open(app, caller, request).await?))),
+        Identity::Pending(login) => Ok(Admission::NeedsKey(login, request)),
+    }
 }
 
 /// A subscriber to board changes, over SSE or a WebSocket.
@@ -103,7 +96,11 @@ struct Subscriber {
 }
 
 impl Subscriber {
-    async fn open(app: &App, caller: Caller, request: StreamRequest) -> Result<Subscriber, Problem> {
+    /// Makes the remaining checks, in order, and subscribes.
+    async fn open(app: &App, caller: Caller, request: Result<StreamRequest, Problem>) -> Result<Subscriber, Problem> {
+        app.check_attach_rate(&caller)?;
+        let caller = guard::allow(caller, TokenScope::Read)?;
+        let request = request?;
         let slot = app.reserve_stream(&caller)?;
         let (client, cursors) = (request.client, request.watch.resolve(app).await?);
         let (changes, counted) = (app.board.subscribe(), metrics::OpenStream::events());

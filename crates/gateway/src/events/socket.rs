@@ -1,7 +1,7 @@
 //! The event stream over a WebSocket.
 
-use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bowline_proto::board::{BoardClientMessage, BoardMessage};
@@ -14,10 +14,11 @@ use tokio_websockets::{Error, Message};
 
 use super::{Admission, Subscriber, to_json};
 use crate::app::App;
+use crate::auth::network;
 use crate::problem::Problem;
 use crate::relay::close_for;
 use crate::ws::{self, Pongs, Socket};
-use crate::{guard, metrics};
+use crate::{metrics, places};
 
 /// How a stream ends.
 enum Ending {
@@ -38,15 +39,31 @@ impl From<Problem> for Ending {
 }
 
 /// Serves a stream until it ends.
-pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission) {
+pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission, client: IpAddr) {
+    let needs_key = matches!(admission, Admission::NeedsKey(..));
+    let place = needs_key.then(|| app.without_key.take(network(client)));
     let subscriber = tokio::select! {
-        subscriber = receive_hello(&app, &mut socket, admission) => subscriber,
+        subscriber = receive_hello(&app, &mut socket, admission, client) => subscriber,
+        () = places::displaced(place.as_ref()) => Err(Problem::without_key_displaced().into()),
         () = app.stop.cancelled() => Err(stopping()),
     };
     let ending = match subscriber {
-        Ok(subscriber) => run(&app, &mut socket, *subscriber).await,
+        Ok(subscriber) => {
+            drop(place);
+            let ending = run(&app, &mut socket, *subscriber).await;
+            return end(socket, ending).await;
+        }
         Err(ending) => ending,
     };
+    // Sends the close in any case, but waits for its answer only while it has a place.
+    tokio::select! {
+        biased;
+        () = end(socket, ending) => {}
+        () = places::displaced(place.as_ref()) => {}
+    }
+}
+
+async fn end(socket: Socket, ending: Ending) {
     match ending {
         Ending::Close(code, reason) => ws::close(socket, code, &reason).await,
         Ending::Closed => ws::answer_close(socket).await,
@@ -59,7 +76,12 @@ fn stopping() -> Ending {
 }
 
 /// Completes the admission: a browser that sent only a cookie must send its key first.
-async fn receive_hello(app: &App, socket: &mut Socket, admission: Admission) -> Result<Box<Subscriber>, Ending> {
+async fn receive_hello(
+    app: &App,
+    socket: &mut Socket,
+    admission: Admission,
+    client: IpAddr,
+) -> Result<Box<Subscriber>, Ending> {
     let (login, request) = match admission {
         Admission::Admitted(subscriber) => return Ok(subscriber),
         Admission::NeedsKey(login, request) => (login, request),
@@ -68,10 +90,9 @@ async fn receive_hello(app: &App, socket: &mut Socket, admission: Admission) -> 
     let received = tokio::time::timeout(app.settings.limits.hello_within, next_message(socket)).await;
     let BoardClientMessage::Hello { key } = received.map_err(silent)?? else {
         let detail = "the first message must be hello, with the login's key";
-        return Err(Problem::new(Code::NotAuthenticated, detail).into());
+        return Err(app.count_failure(client, Problem::new(Code::NotAuthenticated, detail)).into());
     };
-    let caller = login.with_key(&key).ok_or_else(Problem::not_authenticated)?;
-    let caller = guard::allow(caller, TokenScope::Read)?;
+    let caller = login.with_key(&key).ok_or_else(|| app.count_failure(client, Problem::not_authenticated()))?;
     Ok(Box::new(Subscriber::open(app, caller, request).await?))
 }
 
