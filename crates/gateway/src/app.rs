@@ -28,7 +28,8 @@ use crate::settings::Settings;
 const CREATE_LOCKS: usize = 64;
 /// Concurrent starts, ends and restarts; more wait. Each may hold a thread for as long as a session takes to end.
 const MAX_SLOW_OPERATIONS: usize = 64;
-/// Concurrent viewers of ended sessions, each of which takes a thread; one more is closed with 1013.
+/// Concurrent viewers of ended sessions, each of which keeps a screen in memory. One more closes the oldest viewer of
+/// the caller that has the most, with 4429.
 const MAX_ARCHIVE_VIEWERS: usize = 64;
 
 /// The gateway's state; cheap to clone.
@@ -60,7 +61,8 @@ pub(crate) struct Shared {
     /// Held while a session with a derived id is started, so that a repeated request finds a complete session.
     create_locks: [tokio::sync::Mutex<()>; CREATE_LOCKS],
     pub(crate) slow_operations: Semaphore,
-    pub(crate) archive_viewers: Arc<Semaphore>,
+    /// Viewers of ended sessions, by the caller's id.
+    pub(crate) archive_viewers: Places<String>,
     /// The soft limit on open files for sessions' programs: the gateway's own before it raised it.
     pub(crate) open_files: Option<u64>,
 }
@@ -99,7 +101,7 @@ impl App {
             failure_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
             create_locks: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             slow_operations: Semaphore::new(MAX_SLOW_OPERATIONS),
-            archive_viewers: Arc::new(Semaphore::new(MAX_ARCHIVE_VIEWERS)),
+            archive_viewers: Places::new(MAX_ARCHIVE_VIEWERS),
             open_files,
         })))
     }

@@ -8,7 +8,6 @@ use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
 use std::io;
 use std::net::IpAddr;
-use std::os::unix::net::UnixStream as StdUnixStream;
 use std::time::Instant;
 
 use axum::extract::{Request, State};
@@ -31,11 +30,12 @@ use crate::auth::{Caller, PendingLogin, network};
 use crate::context::RequestContext;
 use crate::extract::Key;
 use crate::guard::{self, Identity};
+use crate::places::{self, Place};
 use crate::problem::Problem;
 use crate::relay::{self, Ending};
 use crate::sessions::{blocking, find};
 use crate::ws::{self, Socket, Upgrade};
-use crate::{control, metrics, places};
+use crate::{control, ended, metrics};
 
 /// Attaches to a session over a WebSocket.
 ///
@@ -142,7 +142,7 @@ async fn serve(app: App, mut socket: Socket, admission: Admission, client: IpAdd
         () = places::displaced(place.as_ref()) => Err(Problem::without_key_displaced().into()),
         () = app.stop.cancelled() => Err(Refusal::stopping()),
     };
-    let (caller, _slot, dir, session, hello) = match attachment {
+    let (caller, _slot, archive_place, dir, session, hello) = match attachment {
         Ok(attachment) => attachment,
         Err(refusal) => {
             // Sends the close in any case, but waits for its answer only while it has a place.
@@ -158,6 +158,11 @@ async fn serve(app: App, mut socket: Socket, admission: Admission, client: IpAdd
     let ending = tokio::select! {
         ending = relay::run(&mut socket, &session, &hello) => ending,
         () = caller.revoked() => Ending::Close(close::NOT_AUTHENTICATED, "the token or login was revoked".to_owned()),
+        () = places::displaced(archive_place.as_ref()) => {
+            let detail = "too many viewers of ended sessions; this one was attached for longest";
+            let (code, reason) = Problem::new(Code::TooMany, detail).retry_after(1).close();
+            Ending::Close(code, reason)
+        }
         () = app.stop.cancelled() => Ending::Close(close::GOING_AWAY, "the gateway is stopping".to_owned()),
     };
     match ending {
@@ -219,8 +224,9 @@ impl From<Problem> for Refusal {
     }
 }
 
-/// The caller, its stream slot, the session's directory and socket, and the client's hello.
-type Attachment = (Caller, StreamSlot, SessionDir, UnixStream, relay::Hello);
+/// The caller, its stream slot and, for an ended session, its place; the session's directory and socket, and the
+/// client's hello.
+type Attachment = (Caller, StreamSlot, Option<Place<String>>, SessionDir, UnixStream, relay::Hello);
 
 async fn receive_hello(
     app: &App,
@@ -246,9 +252,9 @@ async fn receive_hello(
     let grant = json!({ "write": caller.allows(TokenScope::Write), "caller": caller.id() });
     hello.insert("grant".to_owned(), grant);
     let dir = entry.dir.clone();
-    let session = connect(app, *entry).await?;
+    let (session, place) = connect(app, &caller, *entry).await?;
     let hello = relay::Hello { text: Value::Object(hello).to_string(), at: Instant::now() };
-    Ok((caller, slot, dir, session, hello))
+    Ok((caller, slot, place, dir, session, hello))
 }
 
 /// Reads the first message, which must be a hello: a session treats any other first message as a control request
@@ -275,28 +281,16 @@ async fn first_message(socket: &mut Socket) -> Result<serde_json::Map<String, Va
     text.and_then(hello::fields).map_err(|bad| Refusal::bad_hello(&bad))
 }
 
-/// Connects to the session's socket, or for an ended session to a thread that serves its files. Only the files
-/// and the lock show that a session has ended, never a refused connection.
-async fn connect(app: &App, entry: Entry) -> Result<UnixStream, Problem> {
+/// Connects to the session's socket, or for an ended session to its files, which takes a place. Only the files and
+/// the lock show that a session has ended, never a refused connection.
+async fn connect(app: &App, caller: &Caller, entry: Entry) -> Result<(UnixStream, Option<Place<String>>), Problem> {
     let entry = match control::connect(&entry.dir) {
-        Ok(stream) => return Ok(stream),
+        Ok(stream) => return Ok((stream, None)),
         Err(error) => blocking(move || read_ended(&entry.dir, &error)).await?,
     };
     archive::check(&entry)?;
-    let Ok(permit) = app.archive_viewers.clone().try_acquire_owned() else {
-        return Err(unreachable("too many viewers of ended sessions; try again later".to_owned()));
-    };
-    let pair = || {
-        let (ours, theirs) = StdUnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        std::thread::Builder::new().name("bowline-archive".to_owned()).spawn(move || {
-            // The viewer sees an error only as the end of the connection.
-            let _ = archive::serve(&entry, theirs);
-            drop(permit);
-        })?;
-        UnixStream::from_std(ours)
-    };
-    pair().map_err(|error: io::Error| unreachable(error.to_string()))
+    let place = app.archive_viewers.take(caller.id().to_owned());
+    Ok((ended::connect(entry, app.settings.limits.stalled_after).await?, Some(place)))
 }
 
 /// Reads a session that refused a connection. An error unless the session has ended.

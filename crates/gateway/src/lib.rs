@@ -8,7 +8,7 @@
 //! - `context`, `guard`, [`auth`]: where the request comes from, who calls, and with which scope;
 //! - `router`, `extract`, [`problem`]: routes, parsing of requests, error responses;
 //! - `sessions`, `create`, `history`: session endpoints, logs and screens;
-//! - `ws`, `attach`, `relay`: WebSockets, and relaying between one and a session;
+//! - `ws`, `attach`, `relay`, `ended`: WebSockets, and relaying between one and a session, or its files;
 //! - `board`, `events`: the list of sessions, and streams of its changes;
 //! - `control`: control requests to session processes;
 //! - `watcher`: waiting for file changes;
@@ -30,6 +30,7 @@ mod context;
 mod control;
 mod create;
 pub mod descriptors;
+mod ended;
 mod environment;
 mod events;
 mod extract;

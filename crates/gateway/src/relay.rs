@@ -138,7 +138,7 @@ fn client_close(message: &Message) -> Ending {
     }
 }
 
-async fn send(session: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
+pub(crate) async fn send(session: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match session.try_write(bytes) {
             Ok(sent) => bytes.advance(sent),
@@ -150,7 +150,7 @@ async fn send(session: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Waits for bytes from the session. Frees the buffer while there are none.
-async fn receive(session: &UnixStream, buf: &mut BytesMut) -> io::Result<usize> {
+pub(crate) async fn receive(session: &UnixStream, buf: &mut BytesMut) -> io::Result<usize> {
     loop {
         buf.reserve(READ_SIZE);
         match session.try_read_buf(buf) {

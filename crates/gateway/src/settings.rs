@@ -110,7 +110,8 @@ pub struct Limits {
     /// How often an event stream pings. A WebSocket that receives nothing for 2.25 times as long is closed with
     /// 4408.
     pub heartbeat: Duration,
-    /// How long a connection may accept no data while there is some to send; after that it is cut.
+    /// How long a connection may accept no data while there is some to send; after that it is cut. A viewer of an
+    /// ended session that acknowledges nothing for this long is closed with 4408.
     pub stalled_after: Duration,
     /// How long the gateway, when it stops, waits for connections to close.
     pub drain: Duration,

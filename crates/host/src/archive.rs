@@ -8,9 +8,10 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use bowline_proto::Offset;
+use bowline_proto::close;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::frame::Frame;
-use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot};
+use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, Transmit};
 use bowline_proto::message::Scope;
 use bowline_proto::session::TerminalInfo;
 use bowline_proto::size::Size;
@@ -24,7 +25,7 @@ use crate::wire::{self, PutOutcome};
 
 /// The most bytes read of a screen file. A longer file fails its checksum.
 const MAX_SCREEN: u64 = 64 << 20;
-/// Frames are written to the viewer's socket in batches of about this many bytes.
+/// Frames are written to a viewer's socket in batches of about this many bytes.
 const BATCH: usize = 64 << 10;
 
 #[derive(Debug, thiserror::Error)]
@@ -80,72 +81,145 @@ pub fn read_screen(dir: &SessionDir) -> Result<SavedScreen, ArchiveError> {
     SavedScreen::decode(&bytes).map_err(|_| ArchiveError::NoScreen)
 }
 
-/// Checks that [`serve`] can show a session, so that a viewer can be refused for good before it retries.
+/// Checks that [`Archive`] can show a session, so that a viewer can be refused for good before it retries.
 pub fn check(entry: &Entry) -> Result<&TerminalInfo, ArchiveError> {
     entry.info.terminal.as_ref().ok_or(ArchiveError::Kind)
 }
 
 /// Serves one viewer over `stream`, as the session process would, until the connection ends.
 pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> {
-    let terminal = check(entry)?;
-    let history = History::read(&entry.dir.events())?;
-    let log = Log::open(&entry.dir.log())?;
-    let LastRun { screen, start, end } = last_run(entry, terminal.size, &history, &log);
-    let mut link = Server::new(ServerConfig::new(entry.info.epoch.clone(), terminal.size), entry.info.clone());
-    for (at, size) in &history.resizes {
-        link.handle_resized(*at, *size);
-    }
-    link.handle_log(start, end);
-    link.handle_screen(screen.offset);
-    link.handle_exit(entry.info.exit.clone().unwrap_or_default());
-    let (conn, origin) = (ConnId(0), Instant::now());
-    link.handle_open(conn, origin.elapsed());
-    let (mut received, mut chunk, mut frames) = (Vec::new(), vec![0; 16 << 10], Vec::new());
+    let (mut archive, origin) = (Archive::open(entry, Duration::MAX)?, Instant::now());
+    let (mut chunk, mut frames) = (vec![0; 16 << 10], Vec::new());
     loop {
         loop {
-            while let Some(event) = link.poll_event() {
-                if let ServerEvent::NeedSnapshot(kind) = event {
-                    link.handle_snapshot(kind, snapshot(&screen, kind.scope));
-                }
-            }
             frames.clear();
-            while let Some(transmit) = link.poll_transmit(conn, origin.elapsed()) {
-                let put = wire::put(&mut frames, transmit, &log, |_, _| None);
-                if put != PutOutcome::Queued {
-                    stream.write_all(&frames)?;
-                    return Ok(());
-                }
-                if frames.len() >= BATCH {
-                    break;
-                }
+            let last = archive.poll_frames(&mut frames, origin.elapsed());
+            stream.write_all(&frames)?;
+            if last {
+                return Ok(());
             }
             if frames.is_empty() {
                 break;
             }
-            stream.write_all(&frames)?;
         }
-        let wait = link.poll_timeout().map_or(Duration::from_secs(1), |at| at.saturating_sub(origin.elapsed()));
+        let wait = archive.poll_timeout().saturating_sub(origin.elapsed());
         stream.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
         match stream.read(&mut chunk) {
             Ok(0) => return Ok(()),
-            Ok(n) => received.extend_from_slice(&chunk[..n]),
+            Ok(n) if !archive.handle_bytes(&chunk[..n], origin.elapsed()) => return Ok(()),
+            Ok(_) => {}
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// An ended session and its one viewer. It only reads the session's files; [`serve`] and the gateway do the waiting.
+///
+/// Times are counted from when it was opened.
+#[derive(Debug)]
+pub struct Archive {
+    link: Server,
+    log: Log,
+    screen: SavedScreen,
+    received: Vec<u8>,
+    stalled_after: Duration,
+    /// When the viewer last accepted output or a part of a snapshot.
+    progress: Duration,
+    /// Whether the last frames had any of these.
+    sent_data: bool,
+}
+
+/// The viewer's connection.
+const CONN: ConnId = ConnId(0);
+
+impl Archive {
+    /// Opens the session's files. A viewer that acknowledges nothing for `stalled_after`, although there is more for
+    /// it, is closed with 4408.
+    pub fn open(entry: &Entry, stalled_after: Duration) -> Result<Archive, ArchiveError> {
+        let terminal = check(entry)?;
+        let history = History::read(&entry.dir.events())?;
+        let log = Log::open(&entry.dir.log())?;
+        let LastRun { screen, start, end } = last_run(entry, terminal.size, &history, &log);
+        let mut link = Server::new(ServerConfig::new(entry.info.epoch.clone(), terminal.size), entry.info.clone());
+        for (at, size) in &history.resizes {
+            link.handle_resized(*at, *size);
+        }
+        link.handle_log(start, end);
+        link.handle_screen(screen.offset);
+        link.handle_exit(entry.info.exit.clone().unwrap_or_default());
+        link.handle_open(CONN, Duration::ZERO);
+        let progress = Duration::ZERO;
+        Ok(Archive { link, log, screen, received: Vec::new(), stalled_after, progress, sent_data: false })
+    }
+
+    /// Takes bytes from the viewer. Returns whether they follow the protocol; if not, there is no way to reply.
+    pub fn handle_bytes(&mut self, bytes: &[u8], now: Duration) -> bool {
+        self.received.extend_from_slice(bytes);
         let mut used = 0;
         loop {
-            match Frame::decode(&received[used..]) {
+            match Frame::decode(&self.received[used..]) {
                 Ok(Some((frame, len))) => {
-                    link.handle_frame(conn, frame, origin.elapsed());
+                    self.link.handle_frame(CONN, frame, now);
                     used += len;
                 }
                 Ok(None) => break,
-                Err(_) => return Ok(()), // not our protocol, so there is no way to reply
+                Err(_) => return false,
             }
         }
-        received.drain(..used);
-        link.handle_timeout(origin.elapsed());
+        self.received.drain(..used);
+        true
+    }
+
+    /// Appends frames for the viewer, about [`BATCH`] bytes at a time; none if there is nothing to send now. Returns
+    /// whether these are the last. Call it again once they are written.
+    pub fn poll_frames(&mut self, frames: &mut Vec<u8>, now: Duration) -> bool {
+        if std::mem::take(&mut self.sent_data) {
+            self.progress = now;
+        }
+        self.link.handle_timeout(now);
+        while frames.len() < BATCH {
+            let Some(transmit) = self.link.poll_transmit(CONN, now) else {
+                if self.take_requested_snapshot() {
+                    continue;
+                }
+                return self.close_stalled(frames, now);
+            };
+            self.sent_data |= matches!(transmit, Transmit::Output { .. } | Transmit::SnapshotPart(_));
+            if wire::put(frames, transmit, &self.log, |_, _| None) != PutOutcome::Queued {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// When to call [`poll_frames`](Archive::poll_frames) at the latest.
+    pub fn poll_timeout(&self) -> Duration {
+        let stalled = self.progress.saturating_add(self.stalled_after);
+        self.link.poll_timeout().map_or(stalled, |at| at.min(stalled))
+    }
+
+    /// Gives the link the snapshot that it requested. Returns whether it did.
+    fn take_requested_snapshot(&mut self) -> bool {
+        let mut given = false;
+        while let Some(event) = self.link.poll_event() {
+            if let ServerEvent::NeedSnapshot(kind) = event {
+                self.link.handle_snapshot(kind, snapshot(&self.screen, kind.scope));
+                given = true;
+            }
+        }
+        given
+    }
+
+    /// Appends a close for a viewer that has stalled. Returns whether it did.
+    fn close_stalled(&self, frames: &mut Vec<u8>, now: Duration) -> bool {
+        if self.sent_data || now.saturating_sub(self.progress) < self.stalled_after {
+            return false;
+        }
+        let reason = "the viewer acknowledged nothing for too long".to_owned();
+        wire::put(frames, Transmit::Close { code: close::TIMED_OUT, reason }, &self.log, |_, _| None);
+        true
     }
 }
 

@@ -139,7 +139,11 @@ pub(crate) const KEYS: &[Key] = &[
         "",
         "interval of pings on an event stream; after 2.25 intervals without a message from the client it is closed",
     ),
-    key("gateway.limits.stalled_after", "", "a connection that accepts no data for this long is closed"),
+    key(
+        "gateway.limits.stalled_after",
+        "",
+        "a connection that accepts no data for this long is closed; so is a viewer of an ended session that acknowledges nothing (4408)",
+    ),
     key(
         "gateway.limits.drain",
         "",

@@ -5,6 +5,7 @@
 mod api;
 mod callers;
 mod chaos;
+mod ended;
 mod events;
 mod faults;
 mod flood;
