@@ -22,6 +22,7 @@ use crate::environment::Environment;
 use crate::places::Places;
 use crate::problem::Problem;
 use crate::rate::Rate;
+use crate::refusals::Refusals;
 use crate::settings::Settings;
 
 /// Locks for starting sessions with derived ids. Sessions share locks by a hash of the id.
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     /// Streams that the gateway waits for when it stops.
     pub(crate) streams: TaskTracker,
     stream_counts: Mutex<StreamCounts>,
+    pub(crate) refusals: Refusals,
     /// Attempts to open a stream, by the caller's id.
     attach_rate: Mutex<Rate<String>>,
     /// Requests with bad credentials, by address.
@@ -97,6 +99,7 @@ impl App {
             stop: CancellationToken::new(),
             streams: TaskTracker::new(),
             stream_counts: Mutex::default(),
+            refusals: Refusals::default(),
             attach_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
             failure_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
             create_locks: std::array::from_fn(|_| tokio::sync::Mutex::default()),

@@ -32,6 +32,7 @@ use crate::extract::Key;
 use crate::guard::{self, Identity};
 use crate::places::{self, Place};
 use crate::problem::Problem;
+use crate::refusals::Source;
 use crate::relay::{self, Ending};
 use crate::sessions::{blocking, find};
 use crate::ws::{self, Socket, Upgrade};
@@ -77,8 +78,9 @@ pub(crate) async fn attach(
     match admitted {
         Ok(admission) => {
             let max = app.settings.limits.message;
-            let (tracker, client) = (app.streams.clone(), context.client);
-            upgrade.accept(max, move |socket| tracker.track_future(serve(app, socket, admission, client)))
+            let source = Source { client: context.client, path: parts.uri.path().to_owned() };
+            let tracker = app.streams.clone();
+            upgrade.accept(max, move |socket| tracker.track_future(serve(app, socket, admission, source)))
         }
         Err(problem) => ws::refuse_upgrade(upgrade, browser, problem),
     }
@@ -135,16 +137,17 @@ async fn authorize(app: &App, caller: Caller, id: &str) -> Result<Admission, Pro
 }
 
 /// Serves an attachment until it ends.
-async fn serve(app: App, mut socket: Socket, admission: Admission, client: IpAddr) {
-    let place = admission.needs_key().then(|| app.without_key.take(network(client)));
+async fn serve(app: App, mut socket: Socket, admission: Admission, source: Source) {
+    let place = admission.needs_key().then(|| app.without_key.take(network(source.client)));
     let attachment = tokio::select! {
-        attachment = receive_hello(&app, &mut socket, admission, client) => attachment,
+        attachment = receive_hello(&app, &mut socket, admission, source.client) => attachment,
         () = places::displaced(place.as_ref()) => Err(Problem::without_key_displaced().into()),
-        () = app.stop.cancelled() => Err(Refusal::stopping()),
+        () = app.stop.cancelled() => Err(Refusal::close(close::GOING_AWAY, "the gateway is stopping".to_owned())),
     };
     let (caller, _slot, archive_place, dir, session, hello) = match attachment {
         Ok(attachment) => attachment,
         Err(refusal) => {
+            refusal.problem.iter().for_each(|problem| app.refusals.report(&source, problem));
             // Sends the close in any case, but waits for its answer only while it has a place.
             return tokio::select! {
                 biased;
@@ -168,7 +171,7 @@ async fn serve(app: App, mut socket: Socket, admission: Admission, client: IpAdd
     match ending {
         Ending::Close(code, reason) => {
             drop(session);
-            ws::close(socket, code, &reason).await;
+            close(&app, &source, socket, code, &reason).await;
         }
         Ending::Left => {
             relay::leave(&session).await;
@@ -177,10 +180,18 @@ async fn serve(app: App, mut socket: Socket, admission: Admission, client: IpAdd
         Ending::Closed => ws::answer_close(socket).await,
         Ending::Cut => {}
         Ending::Lost if is_forgotten(dir).await => {
-            ws::close(socket, close::FORGOTTEN, "session_gone: the session was forgotten").await;
+            close(&app, &source, socket, close::FORGOTTEN, "session_gone: the session was forgotten").await;
         }
-        Ending::Lost => ws::close(socket, close::INTERNAL, "the session process closed the connection").await,
+        Ending::Lost => {
+            close(&app, &source, socket, close::INTERNAL, "the session process closed the connection").await;
+        }
     }
+}
+
+/// Closes an attachment, and reports why unless the close is normal.
+async fn close(app: &App, source: &Source, socket: Socket, code: u16, reason: &str) {
+    Problem::from_close(code, reason).iter().for_each(|problem| app.refusals.report(source, problem));
+    ws::close(socket, code, reason).await;
 }
 
 /// Whether the session's files are certainly removed. A failed read proves nothing.
@@ -192,18 +203,21 @@ async fn is_forgotten(dir: SessionDir) -> bool {
 struct Refusal {
     code: u16,
     reason: String,
+    /// What to report. `None` if the close is normal.
+    problem: Option<Problem>,
     /// An `error` message that is sent before the close.
     error: Option<(Code, String)>,
 }
 
 impl Refusal {
-    fn stopping() -> Refusal {
-        Refusal { code: close::GOING_AWAY, reason: "the gateway is stopping".to_owned(), error: None }
+    fn close(code: u16, reason: String) -> Refusal {
+        Refusal { problem: Problem::from_close(code, &reason), code, reason, error: None }
     }
 
     fn bad_hello(bad: &BadHello) -> Refusal {
         let (code, problem) = bad.codes();
-        Refusal { code, reason: problem.to_string(), error: Some((problem, bad.to_string())) }
+        let reported = Some(Problem::new(problem, bad.to_string()));
+        Refusal { code, reason: problem.to_string(), problem: reported, error: Some((problem, bad.to_string())) }
     }
 
     async fn send(self, mut socket: Socket) {
@@ -218,9 +232,8 @@ impl Refusal {
 
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Refusal {
-        metrics::refused(problem.code());
         let (code, reason) = problem.close();
-        Refusal { code, reason, error: None }
+        Refusal { code, reason, problem: Some(problem), error: None }
     }
 }
 
@@ -235,7 +248,7 @@ async fn receive_hello(
     client: IpAddr,
 ) -> Result<Attachment, Refusal> {
     let arrived = tokio::time::timeout(app.settings.limits.hello_within, first_message(socket)).await;
-    let silent = |_| Refusal { code: close::TIMED_OUT, reason: "no hello arrived in time".to_owned(), error: None };
+    let silent = |_| Refusal::close(close::TIMED_OUT, "no hello arrived in time".to_owned());
     let mut hello = arrived.map_err(silent)??;
     let key = hello.remove("key");
     let (caller, slot, entry) = match admission {
@@ -260,7 +273,7 @@ async fn receive_hello(
 /// Reads the first message, which must be a hello: a session treats any other first message as a control request
 /// from its owner.
 async fn first_message(socket: &mut Socket) -> Result<serde_json::Map<String, Value>, Refusal> {
-    let disconnected = || Refusal { code: close::NORMAL, reason: String::new(), error: None };
+    let disconnected = || Refusal::close(close::NORMAL, String::new());
     let message = loop {
         match socket.next().await {
             // Send the pong before reading more, so that pongs do not pile up.
@@ -269,7 +282,7 @@ async fn first_message(socket: &mut Socket) -> Result<serde_json::Map<String, Va
             Some(Ok(message)) => break message,
             Some(Err(error)) => {
                 let (code, reason) = relay::close_for(&error);
-                return Err(Refusal { code, reason, error: None });
+                return Err(Refusal::close(code, reason));
             }
             None => return Err(disconnected()),
         }

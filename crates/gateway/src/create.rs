@@ -125,7 +125,7 @@ async fn spec(app: &App, request: NewTerminal) -> Result<Spec, Problem> {
                 "{variable:?} is not a valid environment variable: a name must not be empty or contain `=`, and \
                  neither a name nor a value may contain a NUL byte"
             );
-            return Err(Problem::new(Code::BadRequest, detail));
+            return Err(Problem::new(Code::BadRequest, detail).private());
         }
         env.retain(|(existing, _)| *existing != *variable);
         env.push((variable.into(), value.into()));

@@ -46,7 +46,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         let query = axum::extract::Query::try_from_uri(&parts.uri);
-        query.map(|query| Query(query.0)).map_err(|why| Problem::new(Code::BadRequest, why.body_text()))
+        query.map(|query| Query(query.0)).map_err(|why| Problem::new(Code::BadRequest, why.body_text()).private())
     }
 }
 
@@ -108,5 +108,5 @@ async fn body(request: Request, app: &App, max: usize) -> Result<Bytes, Problem>
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body).map_err(|why| Problem::new(Code::BadRequest, format!("invalid body: {why}")))
+    serde_json::from_slice(body).map_err(|why| Problem::new(Code::BadRequest, format!("invalid body: {why}")).private())
 }

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::auth::{Caller, PendingLogin, TOKEN_PREFIX};
 use crate::context::{RequestContext, SocketAddrs};
 use crate::problem::Problem;
+use crate::refusals::Source;
 use crate::ws;
 
 /// The header with a browser login's key, which the page keeps in its origin's storage.
@@ -24,14 +25,16 @@ pub(crate) const KEY_HEADER: &str = "bowline-key";
 /// close.
 const STREAM_ROUTES: [&str; 2] = ["/v1/sessions/{id}/attach", "/v1/events"];
 
-/// Middleware that checks `Host` and `Origin`, and passes a [`RequestContext`] on to the handlers.
+/// Middleware that checks `Host` and `Origin`, passes a [`RequestContext`] on to the handlers, and reports refusals.
 pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let Some(addrs) = parts.extensions.get::<SocketAddrs>().copied() else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    match RequestContext::check(&app.settings, addrs, &parts.headers) {
+    let mut source = Source { client: addrs.peer.ip().to_canonical(), path: parts.uri.path().to_owned() };
+    let mut response = match RequestContext::check(&app.settings, addrs, &parts.headers) {
         Ok(context) => {
+            source.client = context.client;
             parts.extensions.insert(context);
             next.run(Request::from_parts(parts, body)).await
         }
@@ -42,7 +45,11 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
                 problem.into_response()
             }
         }
+    };
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        app.refusals.report(&source, &problem);
     }
+    response
 }
 
 /// Whether the request is for a stream. A browser cannot add headers to such a request.

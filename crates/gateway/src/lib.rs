@@ -6,7 +6,7 @@
 //!
 //! - `server`, `tls`: sockets, and the limits before a request is read;
 //! - `context`, `guard`, [`auth`]: where the request comes from, who calls, and with which scope;
-//! - `router`, `extract`, [`problem`]: routes, parsing of requests, error responses;
+//! - `router`, `extract`, [`problem`], `refusals`: routes, parsing of requests, error responses and their log;
 //! - `sessions`, `create`, `history`: session endpoints, logs and screens;
 //! - `ws`, `attach`, `relay`, `ended`: WebSockets, and relaying between one and a session, or its files;
 //! - `board`, `events`: the list of sessions, and streams of its changes;
@@ -42,6 +42,7 @@ mod places;
 pub mod problem;
 mod prune;
 mod rate;
+mod refusals;
 mod relay;
 mod router;
 pub mod running;

@@ -23,13 +23,15 @@ pub struct Problem {
     detail: String,
     retry_after: Option<u64>,
     retained: Option<Retained>,
+    /// Whether the detail must not be logged.
+    private: bool,
 }
 
 impl Problem {
     /// [`Code::Unknown`], which a newer session process may cause, becomes [`Code::Internal`].
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
         let code = if code == Code::Unknown { Code::Internal } else { code };
-        Problem { code, detail: detail.into(), retry_after: None, retained: None }
+        Problem { code, detail: detail.into(), retry_after: None, retained: None, private: false }
     }
 
     /// Adds a `Retry-After` header.
@@ -42,6 +44,17 @@ impl Problem {
     pub fn retained(mut self, retained: Retained) -> Problem {
         self.retained = Some(retained);
         self
+    }
+
+    /// Keeps the detail out of the log: it may quote a secret, something typed or a command line.
+    pub(crate) fn private(mut self) -> Problem {
+        self.private = true;
+        self
+    }
+
+    /// The detail, unless it is private.
+    pub(crate) fn loggable_detail(&self) -> &str {
+        if self.private { "" } else { &self.detail }
     }
 
     pub fn not_authenticated() -> Problem {
@@ -73,6 +86,23 @@ impl Problem {
         let retry = self.retry_after.map_or_else(String::new, |seconds| format!("retry_after={seconds} "));
         (code, format!("{retry}{}: {}", self.code, self.detail))
     }
+
+    /// The problem that a WebSocket is closed for. `None` if the close is normal.
+    pub(crate) fn from_close(code: u16, reason: &str) -> Option<Problem> {
+        use bowline_proto::close;
+        let code = match code {
+            close::NORMAL | close::GOING_AWAY | close::SUPERSEDED => return None,
+            close::PROTOCOL | close::NOT_UTF8 => Code::BadRequest,
+            close::POLICY => Code::TooMany,
+            close::TOO_BIG => Code::TooLarge,
+            close::TRY_AGAIN_LATER => Code::Unreachable,
+            code => {
+                let status = code.wrapping_sub(4000);
+                Code::ALL.iter().copied().find(|code| code.status() == status).unwrap_or(Code::Internal)
+            }
+        };
+        Some(Problem::new(code, reason))
+    }
 }
 
 impl IntoResponse for Problem {
@@ -83,10 +113,9 @@ impl IntoResponse for Problem {
             title: status.canonical_reason().unwrap_or("Error").to_owned(),
             status: status.as_u16(),
             code: self.code,
-            detail: self.detail,
+            detail: self.detail.clone(),
             retained: self.retained,
         };
-        crate::metrics::refused(self.code);
         let mut response = (status, Json(body)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -98,6 +127,8 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // For `guard::check`, which reports it.
+        response.extensions_mut().insert(self);
         response
     }
 }
@@ -122,7 +153,7 @@ impl From<ControlError> for Problem {
             ControlError::Refused { code: Code::TooMany, message } => {
                 Problem::new(Code::TooMany, message).retry_after(1)
             }
-            ControlError::Refused { code, message } => Problem::new(code, message),
+            ControlError::Refused { code, message } => Problem::new(code, message).private(),
             ControlError::Unreachable(_) | ControlError::TimedOut | ControlError::Unexpected => {
                 Problem::new(Code::Unreachable, error.to_string()).retry_after(1)
             }
@@ -135,7 +166,7 @@ impl From<StartError> for Problem {
         match error.code() {
             Code::Internal => internal(&error),
             Code::Unreachable => Problem::new(Code::Unreachable, error.to_string()).retry_after(1),
-            code => Problem::new(code, error.to_string()),
+            code => Problem::new(code, error.to_string()).private(),
         }
     }
 }
@@ -154,7 +185,7 @@ impl From<EndError> for Problem {
 impl From<RenameError> for Problem {
     fn from(error: RenameError) -> Problem {
         match error {
-            RenameError::Taken { .. } => Problem::new(Code::NameTaken, error.to_string()),
+            RenameError::Taken { .. } => Problem::new(Code::NameTaken, error.to_string()).private(),
             RenameError::OtherMachine(_) => Problem::new(Code::NotAllowed, error.to_string()),
             RenameError::Ended => Problem::new(Code::SessionGone, error.to_string()),
             RenameError::Registry(error) => error.into(),

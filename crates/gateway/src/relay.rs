@@ -125,7 +125,7 @@ pub(crate) fn close_for(error: &Error) -> (u16, String) {
             (close::TOO_BIG, format!("the message is larger than the limit of {max_len} bytes"))
         }
         Error::Protocol(tokio_websockets::proto::ProtocolError::InvalidUtf8) => {
-            (1007, "the text is not UTF-8".to_owned())
+            (close::NOT_UTF8, "the text is not UTF-8".to_owned())
         }
         error => (close::PROTOCOL, error.to_string()),
     }

@@ -23,12 +23,16 @@ use tower::ServiceExt;
 
 use crate::app::App;
 use crate::context::SocketAddrs;
+use crate::problem::Problem;
+use crate::refusals::Source;
 use crate::tls::Tls;
 
 /// How long a refused client may take to read the response.
 const REFUSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Refused sockets that get a response concurrently; one more is closed without a response.
 const MAX_REFUSALS: usize = 64;
+/// Why a socket is refused.
+const OVER_LIMIT: &str = "the gateway has too many open sockets; try again later";
 
 /// Accepts connections until the gateway stops, then waits for open ones to finish, up to the limit `drain`.
 pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Option<Tls>) {
@@ -47,7 +51,8 @@ pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Op
             () = app.stop.cancelled() => break,
         };
         let Ok(slot) = slots.clone().try_acquire_owned() else {
-            crate::metrics::refused(Code::TooMany);
+            let source = Source { client: peer.ip().to_canonical(), path: String::new() };
+            app.refusals.report(&source, &Problem::new(Code::TooMany, OVER_LIMIT));
             // A client that expects TLS could not read the response.
             if tls.is_none()
                 && let Ok(permit) = refusals.clone().try_acquire_owned()
@@ -98,9 +103,8 @@ async fn refuse(mut stream: TcpStream) {
 /// The response to a socket over the limit.
 fn over_limit_response() -> String {
     let code = Code::TooMany;
-    let detail = "the gateway has too many open sockets; try again later";
     let body = format!(
-        r#"{{"type":"about:blank","title":"Service Unavailable","status":503,"code":"{code}","detail":"{detail}"}}"#
+        r#"{{"type":"about:blank","title":"Service Unavailable","status":503,"code":"{code}","detail":"{OVER_LIMIT}"}}"#
     );
     format!(
         "HTTP/1.1 503 Service Unavailable\r\nBowline-Code: {code}\r\nRetry-After: 5\r\nConnection: close\r\n\

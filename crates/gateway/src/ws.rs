@@ -125,10 +125,11 @@ pub(crate) fn refuse_upgrade(upgrade: Upgrade, browser: bool, problem: Problem) 
     if !browser {
         return problem.into_response();
     }
-    crate::metrics::refused(problem.code());
     let (code, reason) = problem.close();
     let mut response = upgrade.accept(1024, async move |socket| close(socket, code, &reason).await);
     response.headers_mut().insert(crate::problem::CODE_HEADER, HeaderValue::from_static(problem.code().name()));
+    // For `guard::check`, which reports it.
+    response.extensions_mut().insert(problem);
     response
 }
 

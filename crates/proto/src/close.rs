@@ -11,6 +11,8 @@ pub const GOING_AWAY: u16 = 1001;
 pub const PROTOCOL: u16 = 1002;
 /// The connection ended without a close frame.
 pub const ABNORMAL: u16 = 1006;
+/// A text was not UTF-8.
+pub const NOT_UTF8: u16 = 1007;
 /// The client exceeded a limit.
 pub const POLICY: u16 = 1008;
 /// A message was too long.

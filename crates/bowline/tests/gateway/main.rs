@@ -18,6 +18,7 @@ mod login;
 mod metrics;
 mod older;
 mod other_machine;
+mod refusal_log;
 mod refusals;
 mod slow;
 mod strangers;

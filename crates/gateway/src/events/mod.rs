@@ -19,6 +19,7 @@ use crate::context::RequestContext;
 use crate::guard::{self, Identity};
 use crate::metrics;
 use crate::problem::Problem;
+use crate::refusals::Source;
 use crate::ws::{self, Upgrade};
 use request::{StreamRequest, WatchCursors};
 
@@ -57,8 +58,9 @@ pub(crate) async fn events(State(app): State<App>, context: RequestContext, requ
     let browser = parts.headers.contains_key(header::ORIGIN);
     match admit_socket(&app, &parts, &upgrade).await {
         Ok(admission) => {
-            let (max, tracker, client) = (app.settings.limits.message, app.streams.clone(), context.client);
-            upgrade.accept(max, move |socket| tracker.track_future(socket::serve(app, socket, admission, client)))
+            let (max, tracker) = (app.settings.limits.message, app.streams.clone());
+            let source = Source { client: context.client, path: parts.uri.path().to_owned() };
+            upgrade.accept(max, move |socket| tracker.track_future(socket::serve(app, socket, admission, source)))
         }
         Err(problem) => ws::refuse_upgrade(upgrade, browser, problem),
     }

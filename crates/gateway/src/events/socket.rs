@@ -15,13 +15,16 @@ use tokio_websockets::{Error, Message};
 use super::{Admission, Subscriber, to_json};
 use crate::app::App;
 use crate::auth::network;
+use crate::places;
 use crate::problem::Problem;
+use crate::refusals::Source;
 use crate::relay::close_for;
 use crate::ws::{self, Pongs, Socket};
-use crate::{metrics, places};
 
 /// How a stream ends.
 enum Ending {
+    /// The gateway refuses the client.
+    Refused(Problem),
     /// The gateway closes with this code and reason.
     Close(u16, String),
     /// The client closed it.
@@ -32,18 +35,16 @@ enum Ending {
 
 impl From<Problem> for Ending {
     fn from(problem: Problem) -> Ending {
-        metrics::refused(problem.code());
-        let (code, reason) = problem.close();
-        Ending::Close(code, reason)
+        Ending::Refused(problem)
     }
 }
 
 /// Serves a stream until it ends.
-pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission, client: IpAddr) {
+pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission, source: Source) {
     let needs_key = matches!(admission, Admission::NeedsKey(..));
-    let place = needs_key.then(|| app.without_key.take(network(client)));
+    let place = needs_key.then(|| app.without_key.take(network(source.client)));
     let subscriber = tokio::select! {
-        subscriber = receive_hello(&app, &mut socket, admission, client) => subscriber,
+        subscriber = receive_hello(&app, &mut socket, admission, source.client) => subscriber,
         () = places::displaced(place.as_ref()) => Err(Problem::without_key_displaced().into()),
         () = app.stop.cancelled() => Err(stopping()),
     };
@@ -51,21 +52,29 @@ pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission, cl
         Ok(subscriber) => {
             drop(place);
             let ending = run(&app, &mut socket, *subscriber).await;
-            return end(socket, ending).await;
+            return end(&app, &source, socket, ending).await;
         }
         Err(ending) => ending,
     };
     // Sends the close in any case, but waits for its answer only while it has a place.
     tokio::select! {
         biased;
-        () = end(socket, ending) => {}
+        () = end(&app, &source, socket, ending) => {}
         () = places::displaced(place.as_ref()) => {}
     }
 }
 
-async fn end(socket: Socket, ending: Ending) {
+async fn end(app: &App, source: &Source, socket: Socket, ending: Ending) {
     match ending {
-        Ending::Close(code, reason) => ws::close(socket, code, &reason).await,
+        Ending::Refused(problem) => {
+            app.refusals.report(source, &problem);
+            let (code, reason) = problem.close();
+            ws::close(socket, code, &reason).await;
+        }
+        Ending::Close(code, reason) => {
+            Problem::from_close(code, &reason).iter().for_each(|problem| app.refusals.report(source, problem));
+            ws::close(socket, code, &reason).await;
+        }
         Ending::Closed => ws::answer_close(socket).await,
         Ending::Cut => {}
     }
@@ -208,7 +217,7 @@ fn read(message: Option<Result<Message, Error>>) -> Result<Option<BoardClientMes
     if message.is_ping() || message.is_pong() {
         return Ok(None);
     }
-    let malformed = |why: String| Ending::from(Problem::new(Code::BadRequest, why));
+    let malformed = |why: String| Ending::Refused(Problem::new(Code::BadRequest, why).private());
     let text = message.as_text().ok_or_else(|| malformed("messages must be JSON text".to_owned()))?;
     serde_json::from_str(text).map(Some).map_err(|why| malformed(why.to_string()))
 }
