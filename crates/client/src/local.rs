@@ -84,7 +84,7 @@ impl Dialer for LocalDialer {
     fn last_screen(&mut self) -> Option<Value> {
         // The process writes its screen to the file before it reports the exit. While it runs, request its screen
         // instead, because the file may be old if the disk is full.
-        self.screen().or_else(|| Some(archive::read_screen(&self.dir).ok()?.json))
+        self.screen().or_else(|| Some(archive::last_screen(&self.dir).ok()?.json))
     }
 }
 

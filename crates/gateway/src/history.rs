@@ -26,7 +26,7 @@ use crate::auth::Caller;
 use crate::control;
 use crate::extract::{Key, Query};
 use crate::guard::Reader;
-use crate::problem::{Problem, internal};
+use crate::problem::Problem;
 use crate::sessions::{blocking, find};
 
 /// Bytes of the log that are read at a time.
@@ -53,6 +53,7 @@ pub(crate) struct LogQuery {
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: the scope `read` is required"),
         (status = 404, description = "`unknown_session`"),
+        (status = 410, description = "`session_gone`: the log of this ended session is missing or damaged"),
         (status = 416, description = "`out_of_range`; `retained` has the range that the log retains"),
         (status = 503, description = "`unreachable`: the session process, which holds the log in memory, does not answer"),
     )
@@ -91,7 +92,7 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 enum LogSource {
     File(Arc<LogFile>),
-    /// In the memory of the session process, because it could not write the file.
+    /// In the session process, because it could not write the file, or the file was damaged since.
     Memory(SessionDir),
 }
 
@@ -104,12 +105,23 @@ impl LogSource {
             let (start, end, _) = read_memory_log(&dir, None, 0).await?;
             return Ok((LogSource::Memory(dir), start, end));
         }
-        blocking(move || {
-            let log = LogFile::open(&dir)?;
-            let (start, end) = log.range()?;
-            Ok((LogSource::File(Arc::new(log)), start, end))
-        })
-        .await
+        let file = dir.clone();
+        let opened = blocking(move || {
+            let open = || {
+                let log = LogFile::open(&file)?;
+                let (start, end) = log.range()?;
+                Ok((LogSource::File(Arc::new(log)), start, end))
+            };
+            Ok(open())
+        });
+        match opened.await? {
+            // The file was removed or damaged, but the process still has it open.
+            Err(ArchiveError::NoLog) if here && info.state == SessionState::Running => {
+                let (start, end, _) = read_memory_log(&dir, None, 0).await?;
+                Ok((LogSource::Memory(dir), start, end))
+            }
+            opened => Ok(opened?),
+        }
     }
 
     /// Reads at most `len` bytes at `from`; none at the end of the log.
@@ -203,7 +215,7 @@ fn text() -> ScreenFormat {
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: the scope `read` is required"),
         (status = 404, description = "`unknown_session`"),
-        (status = 410, description = "`session_gone`: the session ended without saving a screen"),
+        (status = 410, description = "`session_gone`: the session left no last screen, or it is damaged"),
         (status = 413, description = "`too_large`: request less scrollback"),
         (status = 503, description = "`unreachable`: the session process does not answer"),
     )
@@ -225,7 +237,7 @@ pub(crate) async fn screen(
         }
         None => {
             blocking(move || {
-                let saved = archive::read_screen(&entry.dir)?;
+                let saved = archive::last_screen(&entry.dir)?;
                 Ok(match query.format {
                     ScreenFormat::Text => saved.text.into(),
                     ScreenFormat::Ansi => saved.ansi.into(),
@@ -252,8 +264,8 @@ impl From<ArchiveError> for Problem {
         match error {
             ArchiveError::Trimmed { .. } => Problem::new(Code::OutOfRange, error.to_string()),
             ArchiveError::Kind => Problem::new(Code::NoVersion, error.to_string()),
-            ArchiveError::NoScreen => Problem::new(Code::SessionGone, error.to_string()),
-            ArchiveError::Io(_) => internal(&error),
+            ArchiveError::NoScreen | ArchiveError::NoLog => Problem::new(Code::SessionGone, error.to_string()),
+            ArchiveError::Io(_) => Problem::new(Code::Unreachable, error.to_string()).retry_after(1),
         }
     }
 }

@@ -4,6 +4,7 @@
 use axum::response::{IntoResponse, Response};
 use bowline_host::change_lock::ChangeLockError;
 use bowline_host::control::ControlError;
+use bowline_host::files;
 use bowline_host::registry::RegistryError;
 use bowline_host::remove::EndError;
 use bowline_host::rename::RenameError;
@@ -165,7 +166,7 @@ impl From<StartError> for Problem {
     fn from(error: StartError) -> Problem {
         match error.code() {
             Code::Internal => internal(&error),
-            Code::Unreachable => Problem::new(Code::Unreachable, error.to_string()).retry_after(1),
+            code @ (Code::Unreachable | Code::NoSpace) => unwritable(code, &error),
             code => Problem::new(code, error.to_string()).private(),
         }
     }
@@ -177,7 +178,7 @@ impl From<EndError> for Problem {
             EndError::OtherMachine(_) => Problem::new(Code::NotAllowed, error.to_string()),
             EndError::Stuck(_) => Problem::new(Code::Unreachable, error.to_string()).retry_after(1),
             EndError::Restarted => Problem::new(Code::IdReused, error.to_string()),
-            EndError::Files { .. } => internal(&error),
+            EndError::Files { ref source, .. } => unwritable(files::code(source), &error),
         }
     }
 }
@@ -193,11 +194,18 @@ impl From<RenameError> for Problem {
             RenameError::Locked(ChangeLockError::Busy(_)) => {
                 Problem::new(Code::Unreachable, error.to_string()).retry_after(1)
             }
-            RenameError::Locked(ChangeLockError::Io { .. }) | RenameError::Home(_) | RenameError::Files(_) => {
-                internal(&error)
+            RenameError::Locked(ChangeLockError::Io { ref source, .. }) | RenameError::Files(ref source) => {
+                unwritable(files::code(source), &error)
             }
+            RenameError::Home(ref home) => unwritable(home.code(), &error),
         }
     }
+}
+
+/// A file that cannot be read or written, which may be temporary.
+pub(crate) fn unwritable(code: Code, error: &dyn std::error::Error) -> Problem {
+    let problem = Problem::new(code, error.to_string());
+    if code == Code::Unreachable { problem.retry_after(1) } else { problem }
 }
 
 /// An internal failure. The reason is logged and also returned, because every caller acts for the owner.

@@ -4,10 +4,13 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use bowline_host::files::write_whole;
+use bowline_host::files::{self, write_whole};
 use bowline_host::home::Home;
 use bowline_host::lock::Lock;
 use serde::{Deserialize, Serialize};
+
+/// The most bytes of `gateway.json`; a longer one is ignored.
+const MAX_FILE: u64 = 64 << 10;
 
 /// The content of `gateway.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +42,7 @@ impl RunningGateway {
     /// The running gateway of this home, if any.
     pub fn find(home: &Home) -> Option<RunningGateway> {
         // A killed gateway leaves the file behind, but not the lock.
-        let content = fs::read(file(home)).ok().filter(|_| Lock::is_held(&lock(home)))?;
+        let content = files::read(&file(home), MAX_FILE).ok().filter(|_| Lock::is_held(&lock(home)))?;
         serde_json::from_slice(&content).ok()
     }
 }

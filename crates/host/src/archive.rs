@@ -2,7 +2,6 @@
 //!
 //! No emulator runs here, so that hostile output is only ever parsed in the process of the session that printed it.
 
-use std::fs;
 use std::io::{self, Read as _, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -12,18 +11,20 @@ use bowline_proto::close;
 use bowline_proto::config::ServerConfig;
 use bowline_proto::frame::Frame;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, Transmit};
-use bowline_proto::message::Scope;
+use bowline_proto::message::{Scope, ServerMessage};
 use bowline_proto::session::TerminalInfo;
 use bowline_proto::size::Size;
 
+use crate::files;
 use crate::history::History;
 use crate::home::SessionDir;
 use crate::log::{Log, ReadOutcome};
 use crate::registry::Entry;
 use crate::saved::SavedScreen;
+use crate::summary::Summary;
 use crate::wire::{self, PutOutcome};
 
-/// The most bytes read of a screen file. A longer file fails its checksum.
+/// The most bytes of a screen file. A longer one is damaged.
 const MAX_SCREEN: u64 = 64 << 20;
 /// Frames are written to a viewer's socket in batches of about this many bytes.
 const BATCH: usize = 64 << 10;
@@ -38,8 +39,10 @@ pub enum ArchiveError {
     /// The session is not a terminal, but of a kind added by a newer version.
     #[error("this version of bowline cannot show a session of this kind")]
     Kind,
-    #[error("the session's last screen is missing or damaged")]
+    #[error("the session left no last screen, or it is damaged; its log may have the output")]
     NoScreen,
+    #[error("the session's log is missing or damaged; its last screen may be there")]
+    NoLog,
 }
 
 /// The log file of a session, which may still be running. After each read, it is checked that the bytes were not
@@ -49,7 +52,15 @@ pub struct LogFile(Log);
 
 impl LogFile {
     pub fn open(dir: &SessionDir) -> Result<LogFile, ArchiveError> {
-        Ok(LogFile(Log::open(&dir.log())?))
+        let summary = Summary::read(dir).unwrap_or_default();
+        open_log(dir, &summary)
+            .map(LogFile)
+            .map_err(|error| if is_lost(&error) { ArchiveError::NoLog } else { error.into() })
+    }
+
+    /// A log without any bytes, in place of a file that cannot be read.
+    pub fn empty() -> LogFile {
+        LogFile(Log::empty(0))
     }
 
     /// The current start and end of the log; the end is one past the newest byte.
@@ -74,11 +85,46 @@ impl LogFile {
     }
 }
 
+/// Opens the log, and checks that it does not claim more than was recorded at the session's exit.
+pub fn open_log(dir: &SessionDir, summary: &Summary) -> io::Result<Log> {
+    let log = Log::open(&dir.log())?;
+    match &summary.exit {
+        Some((_, end)) if log.end() > *end => Err(files::damage("the log is longer than its session's output")),
+        _ => Ok(log),
+    }
+}
+
 /// Reads the last saved screen.
 pub fn read_screen(dir: &SessionDir) -> Result<SavedScreen, ArchiveError> {
-    let mut bytes = Vec::new();
-    fs::File::open(dir.screen()).map_err(|_| ArchiveError::NoScreen)?.take(MAX_SCREEN).read_to_end(&mut bytes)?;
-    SavedScreen::decode(&bytes).map_err(|_| ArchiveError::NoScreen)
+    match files::read(&dir.screen(), MAX_SCREEN) {
+        Ok(bytes) => SavedScreen::decode(&bytes).map_err(|_| ArchiveError::NoScreen),
+        Err(error) if is_lost(&error) => Err(ArchiveError::NoScreen),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads the screen that a session showed last. A screen of an earlier run is not one, and neither is one from before the
+/// exit: it could not be written at the end.
+pub fn last_screen(dir: &SessionDir) -> Result<SavedScreen, ArchiveError> {
+    let screen = read_screen(dir)?;
+    let summary = if_whole(Summary::read(dir))?.unwrap_or_default();
+    let is_of_run = summary.started.is_none_or(|started| started.epoch == screen.epoch);
+    let is_last = summary.exit.is_none_or(|(_, end)| screen.offset >= end);
+    if is_of_run && is_last { Ok(screen) } else { Err(ArchiveError::NoScreen) }
+}
+
+/// Whether a file is missing or damaged, so that reading it again would fail again.
+fn is_lost(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || files::is_damage(error)
+}
+
+/// `None` if the file that was read is missing or damaged.
+fn if_whole<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Ok(whole) => Ok(Some(whole)),
+        Err(error) if is_lost(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Checks that [`Archive`] can show a session, so that a viewer can be refused for good before it retries.
@@ -123,6 +169,8 @@ pub struct Archive {
     link: Server,
     log: Log,
     screen: SavedScreen,
+    /// Tells the viewer what is missing, once it is attached.
+    notice: Option<String>,
     received: Vec<u8>,
     stalled_after: Duration,
     /// When the viewer last accepted output or a part of a snapshot.
@@ -139,11 +187,9 @@ impl Archive {
     /// it, is closed with 4408.
     pub fn open(entry: &Entry, stalled_after: Duration) -> Result<Archive, ArchiveError> {
         let terminal = check(entry)?;
-        let history = History::read(&entry.dir.events())?;
-        let log = Log::open(&entry.dir.log())?;
-        let LastRun { screen, start, end } = last_run(entry, terminal.size, &history, &log);
+        let LastRun { history, log, screen, start, end, notice } = last_run(entry, terminal.size)?;
         let mut link = Server::new(ServerConfig::new(entry.info.epoch.clone(), terminal.size), entry.info.clone());
-        for (at, size) in &history.resizes {
+        for (at, size) in history.resizes.iter().filter(|(at, _)| *at <= end) {
             link.handle_resized(*at, *size);
         }
         link.handle_log(start, end);
@@ -151,7 +197,7 @@ impl Archive {
         link.handle_exit(entry.info.exit.clone().unwrap_or_default());
         link.handle_open(CONN, Duration::ZERO);
         let progress = Duration::ZERO;
-        Ok(Archive { link, log, screen, received: Vec::new(), stalled_after, progress, sent_data: false })
+        Ok(Archive { link, log, screen, notice, received: Vec::new(), stalled_after, progress, sent_data: false })
     }
 
     /// Takes bytes from the viewer. Returns whether they follow the protocol; if not, there is no way to reply.
@@ -169,6 +215,11 @@ impl Archive {
             }
         }
         self.received.drain(..used);
+        if self.link.clients() > 0
+            && let Some(body) = self.notice.take()
+        {
+            self.link.handle_notice(ServerMessage::Notify { title: "bowline".into(), body });
+        }
         true
     }
 
@@ -223,28 +274,62 @@ impl Archive {
     }
 }
 
-/// The last run of a session: its screen, and the range of its output in the log.
+/// What the files say about the last run of a session.
 struct LastRun {
+    history: History,
+    log: Log,
     screen: SavedScreen,
+    /// The range of the run's output in the log.
     start: Offset,
     end: Offset,
+    /// Tells the viewer what is missing.
+    notice: Option<String>,
 }
 
-fn last_run(entry: &Entry, size: Size, history: &History, log: &Log) -> LastRun {
-    // If the events are damaged, the whole log is treated as one run.
+/// Reads the last run. A file that is missing or damaged is replaced by an empty one, and reported in the notice.
+fn last_run(entry: &Entry, size: Size) -> Result<LastRun, ArchiveError> {
+    let dir = &entry.dir;
+    let history = if_whole(History::read(&dir.events()))?.unwrap_or_default();
     let started = history.summary.started.as_ref();
+    // Without events, the whole log is treated as one run.
     let run_start = started.map_or(0, |started| started.offset);
     let is_of_run = |saved: &SavedScreen| started.is_none_or(|started| saved.epoch == started.epoch);
-    let (start, end) = (log.start().max(run_start), log.end().max(run_start));
-    let Some(screen) = read_screen(&entry.dir).ok().filter(is_of_run) else {
-        return LastRun { screen: SavedScreen::blank(&entry.info.epoch, start, size), start, end };
+    let screen = match read_screen(dir) {
+        Ok(screen) => Some(screen).filter(is_of_run),
+        Err(ArchiveError::NoScreen) => None,
+        Err(error) => return Err(error),
     };
-    if screen.offset > end {
+    let log = if_whole(open_log(dir, &history.summary))?;
+    let has_log = log.is_some();
+    let recorded_end = history.summary.exit.as_ref().map_or(run_start, |(_, end)| *end);
+    let log = log.unwrap_or_else(|| Log::empty(screen.as_ref().map_or(recorded_end, |screen| screen.offset)));
+    let (start, end) = (log.start().max(run_start), log.end().max(run_start));
+    let has_whole_log = has_log && start == run_start;
+    let notice = match (&screen, has_log) {
+        (Some(_), false) => Some("the log of this session is missing or damaged; this is its last screen"),
+        (None, false) => Some("the log and the last screen of this session are missing or damaged"),
+        (None, true) if !has_whole_log => {
+            Some("the last screen of this session is missing or damaged; this is the output that its log still has")
+        }
+        (_, true) if started.is_none() => {
+            Some("the events of this session are missing or damaged, so it is not known how its program ended")
+        }
+        (_, true) => None,
+    };
+    let notice = notice.map(str::to_owned);
+    Ok(match screen {
+        None => {
+            let screen = SavedScreen::blank(&entry.info.epoch, start, size);
+            LastRun { screen, history, log, start, end, notice }
+        }
         // The log file could not be written at the end, so its newest bytes were lost with the process.
-        return LastRun { start: screen.offset, end: screen.offset, screen };
-    }
-    // If the log no longer reaches back to this screen, the link reports the bytes in between as missed.
-    LastRun { screen, start, end }
+        Some(screen) if screen.offset > end => {
+            let offset = screen.offset;
+            LastRun { start: offset, end: offset, screen, history, log, notice }
+        }
+        // If the log no longer reaches back to this screen, the link reports the bytes in between as missed.
+        Some(screen) => LastRun { screen, history, log, start, end, notice },
+    })
 }
 
 fn snapshot(saved: &SavedScreen, scope: Scope) -> Snapshot {

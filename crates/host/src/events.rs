@@ -6,7 +6,10 @@
 use bowline_proto::Offset;
 use bowline_proto::ids::Epoch;
 use bowline_proto::size::Size;
+use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
+
+use crate::log::MAX_OFFSET;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -15,7 +18,7 @@ pub enum Event {
     Started {
         epoch: Epoch,
         /// The end of the log when the run began.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "offset")]
         offset: Offset,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<Size>,
@@ -26,6 +29,7 @@ pub enum Event {
     },
     Resized {
         /// The end of the log at the resize: output from here on has the new size.
+        #[serde(deserialize_with = "offset")]
         offset: Offset,
         size: Size,
     },
@@ -62,10 +66,16 @@ pub enum Event {
         /// The name of that signal, such as `SIGKILL`.
         signal: Option<String>,
         /// The end of the log.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "offset")]
         offset: Offset,
     },
     /// An event of another kind of session, or added by a newer version.
     #[serde(other)]
     Unknown,
+}
+
+/// Rejects an offset that no log reaches, so that the event is skipped as damaged.
+fn offset<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Offset, D::Error> {
+    let offset = Offset::deserialize(deserializer)?;
+    if offset > MAX_OFFSET { Err(D::Error::custom("an offset that no log reaches")) } else { Ok(offset) }
 }

@@ -1,10 +1,80 @@
-//! Replaces files atomically: a crash leaves the old content or the new, never a mix.
+//! Opens and replaces files.
+//!
+//! Whatever is found at a path, opening it never blocks, and only a regular file is read. A file is replaced
+//! atomically: a crash leaves the old content or the new, never a mix.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use bowline_proto::problem::Code;
+use rustix::fs::OFlags;
+
+/// Opens a regular file. Anything else, such as a FIFO, a directory or a link, is an error of the kind `InvalidData`.
+pub fn open(path: &Path) -> io::Result<File> {
+    open_with(path, OpenOptions::new().read(true))
+}
+
+/// Like [`open`], with these options.
+pub fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    // Without `NONBLOCK`, a FIFO would block until another process opens it.
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    match options.custom_flags(flags.bits().cast_signed()).open(path) {
+        Ok(file) if file.metadata()?.is_file() => Ok(file),
+        Err(error) if fs::symlink_metadata(path).map_or(true, |found| found.is_file()) => Err(error),
+        Ok(_) | Err(_) => Err(damage("not a regular file")),
+    }
+}
+
+/// Reads a regular file of at most `max` bytes. A longer one is an error of the kind `InvalidData`.
+pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    read_open(&open(path)?, max)
+}
+
+/// Reads an open file from its current position on.
+pub fn read_open(file: &File, max: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    if file.take(max + 1).read_to_end(&mut content)? as u64 > max {
+        return Err(damage(&format!("longer than {max} bytes")));
+    }
+    Ok(content)
+}
+
+/// The error for a file whose content is not what Bowline wrote.
+pub fn damage(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Whether an error says that a file's content, or what is at its path, is not what Bowline wrote. Other errors may be
+/// temporary.
+pub fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+}
+
+/// The problem code for a file that cannot be read or written.
+pub fn code(error: &io::Error) -> Code {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Code::NoSpace,
+        _ => Code::Unreachable,
+    }
+}
+
+/// Moves what is at a path out of the way, to the same path with `.damaged` appended. Replaces what was moved there
+/// earlier.
+pub fn set_aside(path: &Path) -> io::Result<()> {
+    let aside = with_suffix(path, ".damaged");
+    let removed = match fs::symlink_metadata(&aside) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(&aside),
+        Ok(_) => fs::remove_file(&aside),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::rename(path, &aside),
+    }
+}
 
 /// Writes an owner-only file. Readers see the old content or the new, never a part.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -42,9 +112,21 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn replace_via(temp: &Path, path: &Path, content: &[u8], sync: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(temp)?;
+    // An interrupted write may have left it. A new file is never a FIFO, on which opening or writing could block.
+    match fs::remove_file(temp) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temp)?;
     let written = file.write_all(content).and_then(|()| sync(&file));
-    written.and_then(|()| fs::rename(temp, path)).inspect_err(|_| {
+    let renamed = written.and_then(|()| match fs::rename(temp, path) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+            set_aside(path)?;
+            fs::rename(temp, path)
+        }
+        renamed => renamed,
+    });
+    renamed.inspect_err(|_| {
         let _ = fs::remove_file(temp);
     })
 }

@@ -9,6 +9,7 @@ use bowline_proto::session::{Call, CallKind, ExitStatus};
 use bowline_proto::size::Size;
 
 use crate::events::Event;
+use crate::files;
 use crate::journal::{Journal, Position, Record, read};
 use crate::summary::{RunStart, Summary};
 
@@ -33,7 +34,7 @@ impl History {
     /// Reads a whole journal.
     pub fn read(path: &Path) -> io::Result<History> {
         let mut history = History::default();
-        read(&std::fs::File::open(path)?, Position::default(), |record| history.fold(&record))?;
+        read(&files::open(path)?, Position::default(), |record| history.fold(&record))?;
         Ok(history)
     }
 

@@ -8,6 +8,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use bowline_proto::ids::SessionId;
+use bowline_proto::problem::Code;
+
+use crate::files;
 
 /// The longest path, in bytes, that fits into a unix socket address.
 const MAX_SOCKET_PATH: usize = 107;
@@ -27,6 +30,16 @@ pub enum HomeError {
     Io { path: PathBuf, source: io::Error },
     #[error("{0} belongs to another user")]
     NotMine(PathBuf),
+}
+
+impl HomeError {
+    /// The problem code of the protocol for this error.
+    pub fn code(&self) -> Code {
+        match self {
+            HomeError::Io { source, .. } => files::code(source),
+            HomeError::Nowhere | HomeError::NotMine(_) => Code::Unreachable,
+        }
+    }
 }
 
 impl Home {

@@ -12,11 +12,13 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::fnv1a;
-use crate::files::write_durable;
+use crate::files::{self, damage, write_durable};
 use crate::timestamp::timestamp;
 
-/// The longest line in bytes; a longer one is skipped.
-const MAX_LINE: u64 = 1 << 20;
+/// The longest line in bytes; a longer one is skipped. Titles, directories and notifications are far shorter.
+const MAX_LINE: u64 = 64 << 10;
+/// A longer file is not read. The session process replaces it by a shorter one long before.
+const MAX_FILE: u64 = 16 << 20;
 /// Larger sequence numbers count as damage. No session reaches this, and JavaScript can represent all below it.
 const MAX_SEQ: u64 = 1 << 53;
 /// How many bytes of a record identify it: they contain its sequence number and its time.
@@ -55,7 +57,7 @@ impl Journal {
     /// Opens the file for appending, creating it if necessary, and passes every record in it to `each`. An incomplete
     /// last line is cut off.
     pub fn open<E: DeserializeOwned>(path: &Path, each: impl FnMut(Record<E>)) -> io::Result<Journal> {
-        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let file = files::open_with(path, OpenOptions::new().read(true).append(true).create(true).mode(0o600))?;
         let end = read(&file, Position::default(), each)?;
         if file.metadata()?.len() > end.byte {
             file.set_len(end.byte)?;
@@ -99,7 +101,7 @@ impl Journal {
         }
         // Durable, because records that were synced in the old file must survive a power cut.
         write_durable(&self.path, &lines)?;
-        self.file = OpenOptions::new().read(true).append(true).open(&self.path)?;
+        self.file = files::open_with(&self.path, OpenOptions::new().read(true).append(true))?;
         self.end = Position { seq: self.end.seq, byte: lines.len() as u64, last };
         Ok(())
     }
@@ -114,6 +116,9 @@ fn put_line<E: Serialize>(lines: &mut Vec<u8>, record: &Record<E>) -> io::Result
 /// Passes every record from `from` on to `each`, and returns the position after the last complete line. Lines that
 /// are not records, or whose event cannot be parsed, are skipped.
 pub fn read<E: DeserializeOwned>(file: &File, from: Position, mut each: impl FnMut(Record<E>)) -> io::Result<Position> {
+    if file.metadata()?.len() > MAX_FILE {
+        return Err(damage("the journal is too long"));
+    }
     let mut reader = BufReader::new(ReadFrom { file, at: from.byte });
     let (mut line, mut end) = (Vec::new(), from);
     loop {

@@ -11,6 +11,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
 use crate::digest::fnv1a;
+use crate::files;
 
 /// How often to retry a lock that is held.
 const RETRY_EVERY: Duration = Duration::from_millis(5);
@@ -50,13 +51,20 @@ impl Lock {
         }
     }
 
+    /// Whether the lock's file is still at this path. If it is not, other processes cannot see the lock.
+    pub fn is_at(&self, path: &Path) -> bool {
+        is_at(&self.0, path).unwrap_or(true)
+    }
+
     /// Another handle to the same lock, which is released when both are dropped.
     pub fn try_clone(&self) -> io::Result<Lock> {
         Ok(Lock(self.0.try_clone()?))
     }
 
     fn set(path: &Path, range: &libc::flock) -> io::Result<Option<Lock>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = files::open_with(path, &mut options)?;
         match fcntl(&file, FcntlArg::F_OFD_SETLK(range)) {
             // A lock on a file that has been removed is worthless.
             Ok(_) => Ok(is_at(&file, path)?.then_some(Lock(file))),
@@ -69,9 +77,9 @@ impl Lock {
     /// be checked (for example, because no descriptors are left), it counts as held, so that no running session is
     /// declared lost by mistake.
     pub fn is_held(path: &Path) -> bool {
-        let file = match File::open(path) {
+        let file = match files::open(path) {
             Ok(file) => file,
-            Err(error) => return error.kind() != io::ErrorKind::NotFound,
+            Err(error) => return error.kind() != io::ErrorKind::NotFound && !files::is_damage(&error),
         };
         let mut found = whole_file(libc::F_WRLCK);
         fcntl(&file, FcntlArg::F_OFD_GETLK(&mut found)).is_err() || found.l_type != libc::F_UNLCK as libc::c_short
@@ -81,7 +89,7 @@ impl Lock {
 /// Whether `file` is still the file at `path`.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let held = file.metadata()?;
-    match fs::metadata(path) {
+    match fs::symlink_metadata(path) {
         Ok(found) => Ok((found.dev(), found.ino()) == (held.dev(), held.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),

@@ -13,11 +13,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bowline_proto::Offset;
 
+use crate::files::{self, damage};
+
 /// The size of a log unless configured, in bytes.
 pub const DEFAULT_SIZE: u64 = 8 << 20;
 /// The smallest log. The emulator may lag by half of it, and one more append must not overtake it.
 pub const MIN_SIZE: u64 = 256 << 10;
 pub const MAX_SIZE: u64 = 64 << 30;
+/// The largest offset. No log gets so far, and JavaScript can represent all up to it, so a larger one is damage.
+pub const MAX_OFFSET: Offset = (1 << 53) - 1;
 /// The most bytes per append.
 pub const SLACK: u64 = 64 << 10;
 
@@ -58,10 +62,11 @@ pub enum ReadOutcome {
 }
 
 impl Log {
-    /// Creates a log that keeps `size` bytes. Reserves the space at once, so that a full disk is an error now.
-    pub fn create(path: &Path, size: u64) -> io::Result<Log> {
+    /// Creates a log that keeps `size` bytes and begins at the offset `base`. Reserves the space at once, so that a full
+    /// disk is an error now.
+    pub fn create(path: &Path, size: u64, base: Offset) -> io::Result<Log> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
-        let log = Log { store: RwLock::new(Store::File(file)), base: 0, ring: size + SLACK, end: AtomicU64::new(0) };
+        let log = Log { store: RwLock::new(Store::File(file)), base, ring: size + SLACK, end: AtomicU64::new(base) };
         log.with_file(|file| {
             reserve(file, PAGE + log.ring)?;
             file.write_all_at(&log.header(), 0)
@@ -71,15 +76,24 @@ impl Log {
 
     /// Opens an existing log for appending, or only for reading if it is not writable.
     pub fn open(path: &Path) -> io::Result<Log> {
-        let file = OpenOptions::new().read(true).write(true).open(path).or_else(|_| File::open(path))?;
+        let file = files::open_with(path, OpenOptions::new().read(true).write(true)).or_else(|_| files::open(path))?;
         let mut header = [0; 32];
         file.read_exact_at(&mut header, 0)?;
         let number = |at: usize| header[at..at + 8].iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
         let (ring, base, end) = (number(8), number(16), number(END_AT as usize));
-        if &header[..8] != MAGIC || !(MIN_SIZE + SLACK..=MAX_SIZE + SLACK).contains(&ring) || base > end {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a bowline log"));
+        if &header[..8] != MAGIC || !(MIN_SIZE + SLACK..=MAX_SIZE + SLACK).contains(&ring) {
+            return Err(damage("not a bowline log"));
         }
-        Ok(Log { store: RwLock::new(Store::File(file)), base, ring, end: AtomicU64::new(end) })
+        let log = Log { store: RwLock::new(Store::Memory(Vec::new())), base, ring, end: AtomicU64::new(end) };
+        log.check_end(&file, end)?;
+        *log.write_store() = Store::File(file);
+        Ok(log)
+    }
+
+    /// A log without any bytes, in place of one that cannot be read.
+    pub fn empty(at: Offset) -> Log {
+        let store = RwLock::new(Store::Memory(Vec::new()));
+        Log { store, base: at, ring: MIN_SIZE + SLACK, end: AtomicU64::new(at) }
     }
 
     /// Reserves the space again that [`Log::shrink`] released.
@@ -172,10 +186,24 @@ impl Log {
     /// Reads the header again, for a reader in another process than the writer. After a read, call this and check
     /// [`Log::start`] to make sure that the bytes had not been overwritten meanwhile.
     pub fn refresh(&self) -> io::Result<()> {
-        let mut end = [0; 8];
-        self.with_file(|file| file.read_exact_at(&mut end, END_AT))?;
-        self.end.store(u64::from_be_bytes(end), Ordering::Release);
-        Ok(())
+        self.with_file(|file| {
+            let mut end = [0; 8];
+            file.read_exact_at(&mut end, END_AT)?;
+            let end = u64::from_be_bytes(end);
+            self.check_end(file, end)?;
+            self.end.store(end, Ordering::Release);
+            Ok(())
+        })
+    }
+
+    /// Checks that the file can hold a log that ends here.
+    fn check_end(&self, file: &File, end: Offset) -> io::Result<()> {
+        let used = PAGE + end.min(self.ring);
+        let fits = (used..=PAGE + self.ring).contains(&file.metadata()?.len());
+        match fits && (self.base..=MAX_OFFSET).contains(&end) {
+            true => Ok(()),
+            false => Err(damage("the header of the log does not match its size")),
+        }
     }
 
     fn write_to(&self, file: &File, from: Offset, bytes: &[u8]) -> io::Result<()> {
@@ -258,7 +286,7 @@ mod tests {
     fn temp_log(size: u64) -> (tempfile::TempDir, std::path::PathBuf, Log) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        let log = Log::create(&path, size).unwrap();
+        let log = Log::create(&path, size, 0).unwrap();
         (dir, path, log)
     }
 
@@ -321,13 +349,46 @@ mod tests {
     #[test]
     fn r52_a_damaged_header_is_an_error() {
         let (_dir, path, log) = temp_log(MIN_SIZE);
-        log.append(b"x").unwrap();
-        for (at, byte) in [(0u64, b'X'), (8, 0xff), (15, 0), (16, 9)] {
+        log.append(b"some output").unwrap();
+        log.shrink().unwrap();
+        let number = |n: u64| n.to_be_bytes();
+        let ring = MIN_SIZE + SLACK;
+        for (at, value, what) in [
+            (0, *b"bowlog2\n", "another magic"),
+            (8, number(1), "a tiny ring"),
+            (8, number(u64::MAX), "a huge ring"),
+            (16, number(12), "a start past the end"),
+            (END_AT, number(12), "more bytes than the file has"),
+            (END_AT, number(ring + 1), "a whole ring in a short file"),
+            (END_AT, number(1 << 60), "an end that no log reaches"),
+        ] {
             let copy = path.with_extension("bad");
             std::fs::copy(&path, &copy).unwrap();
-            OpenOptions::new().write(true).open(&copy).unwrap().write_all_at(&[byte], at).unwrap();
+            OpenOptions::new().write(true).open(&copy).unwrap().write_all_at(&value, at).unwrap();
             let opened = Log::open(&copy);
-            assert!(opened.is_err() || at == 15, "byte {at}: {opened:?}");
+            assert!(opened.as_ref().is_err_and(files::is_damage), "{what}: {opened:?}");
         }
+        // A full ring could hold any end, so only an impossible one is found.
+        (0..6).for_each(|_| log.append(&[7; SLACK as usize]).unwrap());
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        let reader = Log::open(&path).unwrap();
+        file.write_all_at(&number(1 << 60), END_AT).unwrap();
+        assert!(reader.refresh().is_err_and(|error| files::is_damage(&error)), "a reader checks it each time");
+        assert_eq!(reader.end(), 6 * SLACK + 11);
+        file.write_all_at(&number(6 * SLACK + 11), END_AT).unwrap();
+        reader.refresh().unwrap();
+        file.set_len(PAGE + ring + 1).unwrap();
+        assert!(Log::open(&path).is_err_and(|error| files::is_damage(&error)), "longer than its ring");
+    }
+
+    #[test]
+    fn a_new_log_continues_at_an_offset() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let log = Log::create(&path, MIN_SIZE, 1_000_000).unwrap();
+        log.append(b"continued").unwrap();
+        assert_eq!((log.start(), log.end(), read_all(&log)), (1_000_000, 1_000_009, b"continued".to_vec()));
+        log.shrink().unwrap();
+        assert_eq!(read_all(&Log::open(&path).unwrap()), b"continued");
     }
 }

@@ -1,7 +1,7 @@
 //! `meta.json`: the command, environment and settings of a session, enough to restart it.
 
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::Kind;
@@ -9,8 +9,11 @@ use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::files::write_synced;
+use crate::files::{self, damage, write_synced};
 use crate::os_text::OsText;
+
+/// A longer file is not read. The kernel's limit for arguments and environment is lower.
+const MAX_FILE: u64 = 32 << 20;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
@@ -60,11 +63,11 @@ pub struct TerminalMeta {
 
 impl Meta {
     pub fn read(path: &Path) -> io::Result<Meta> {
-        let mut meta: Meta = serde_json::from_slice(&fs::read(path)?)?;
+        let mut meta: Meta = serde_json::from_slice(&files::read(path, MAX_FILE)?)?;
         if meta.kind != Kind::Terminal {
             meta.terminal = None;
         } else if meta.terminal.is_none() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "meta.json lacks the fields of a terminal"));
+            return Err(damage("meta.json lacks the fields of a terminal"));
         }
         Ok(meta)
     }
@@ -76,13 +79,13 @@ impl Meta {
         struct OnlyKind {
             kind: Kind,
         }
-        let kind = fs::read(path).ok().and_then(|text| serde_json::from_slice::<OnlyKind>(&text).ok());
+        let kind = files::read(path, MAX_FILE).ok().and_then(|text| serde_json::from_slice::<OnlyKind>(&text).ok());
         kind.is_some_and(|only| only.kind == Kind::Unknown)
     }
 
     /// Changes the name in the file of an ended session, and keeps fields that a newer version added.
     pub fn rename(path: &Path, name: &SessionName) -> io::Result<()> {
-        let mut meta: serde_json::Map<String, Value> = serde_json::from_slice(&fs::read(path)?)?;
+        let mut meta: serde_json::Map<String, Value> = serde_json::from_slice(&files::read(path, MAX_FILE)?)?;
         meta.insert("name".into(), name.as_str().into());
         write_synced(path, &serde_json::to_vec_pretty(&meta)?)
     }

@@ -7,6 +7,8 @@
 use bowline_proto::ids::Epoch;
 use bowline_proto::size::Size;
 
+use crate::log::MAX_OFFSET;
+
 const MAGIC: &[u8; 4] = b"BWLS";
 /// Increased when readers of the old format could misread the new one.
 const VERSION: u8 = 1;
@@ -94,7 +96,8 @@ impl SavedScreen {
         if checksum(body.0) != sum {
             return Err(BadScreen::Damaged);
         }
-        let offset = u64::from_be_bytes(body.array()?);
+        let offset =
+            Some(u64::from_be_bytes(body.array()?)).filter(|at| *at <= MAX_OFFSET).ok_or(BadScreen::Damaged)?;
         let (cols, rows) = (u16::from_be_bytes(body.array()?), u16::from_be_bytes(body.array()?));
         let size = Size::new(cols.into(), rows.into()).map_err(|_| BadScreen::Damaged)?;
         let epoch = body.text()?.parse().map_err(|_| BadScreen::Damaged)?;
@@ -173,12 +176,14 @@ mod tests {
             changed[at] ^= 0x40;
             assert_eq!(SavedScreen::decode(&changed), Err(BadScreen::Damaged), "changed at {at}");
         }
-        // A valid checksum over a length that exceeds the file.
-        let mut body = file[13..].to_vec();
-        body[12..16].copy_from_slice(&u32::MAX.to_be_bytes());
-        let mut forged = b"BWLS\x01".to_vec();
-        forged.extend_from_slice(&checksum(&body).to_be_bytes());
-        forged.extend_from_slice(&body);
-        assert_eq!(SavedScreen::decode(&forged), Err(BadScreen::Damaged));
+        // A valid checksum over a length that exceeds the file, and over an offset that no log reaches.
+        for (at, bytes) in [(12, &u32::MAX.to_be_bytes()[..]), (0, &(1u64 << 60).to_be_bytes())] {
+            let mut body = file[13..].to_vec();
+            body[at..at + bytes.len()].copy_from_slice(bytes);
+            let mut forged = b"BWLS\x01".to_vec();
+            forged.extend_from_slice(&checksum(&body).to_be_bytes());
+            forged.extend_from_slice(&body);
+            assert_eq!(SavedScreen::decode(&forged), Err(BadScreen::Damaged), "{bytes:?} at {at}");
+        }
     }
 }

@@ -15,6 +15,7 @@ use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::change_lock::{ChangeLockError, lock_name, lock_session};
+use crate::files;
 use crate::home::{Home, HomeError, SessionDir};
 use crate::launch::Launcher;
 use crate::log;
@@ -148,10 +149,10 @@ impl StartError {
             | StartError::Locked(ChangeLockError::Busy(_))
             | StartError::TimedOut(_) => Code::Unreachable,
             StartError::End(EndError::Restarted) => Code::IdReused,
-            StartError::End(EndError::Files { .. })
-            | StartError::Locked(ChangeLockError::Io { .. })
-            | StartError::Home(_)
-            | StartError::Process(_) => Code::Internal,
+            StartError::End(EndError::Files { source, .. })
+            | StartError::Locked(ChangeLockError::Io { source, .. }) => files::code(source),
+            StartError::Home(error) => error.code(),
+            StartError::Process(_) => Code::Internal,
         }
     }
 }

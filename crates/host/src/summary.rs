@@ -5,7 +5,7 @@
 //! rebuilt from the events.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use bowline_proto::Offset;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::fnv1a;
 use crate::events::Event;
-use crate::files::write_shared;
+use crate::files::{self, write_shared};
 use crate::home::SessionDir;
 use crate::journal::{self, Position, Record};
 
@@ -76,7 +76,7 @@ impl Summary {
 
     /// Returns the summary, the open journal, and the positions of the checkpoint and of the end.
     fn read_from_head(dir: &SessionDir) -> io::Result<(Summary, File, Position, Position)> {
-        let file = File::open(dir.events())?;
+        let file = files::open(&dir.events())?;
         let head = Head::read(&dir.head()).filter(|head| head.is_of(&file));
         let (mut summary, from) = head.map_or_else(Default::default, |head| (head.summary, head.position));
         if file.metadata()?.len() == from.byte {
@@ -150,9 +150,7 @@ struct Head {
 
 impl Head {
     fn read(path: &Path) -> Option<Head> {
-        let mut text = Vec::new();
-        File::open(path).ok()?.take(MAX_HEAD).read_to_end(&mut text).ok()?;
-        let head: Head = serde_json::from_slice(&text).ok()?;
+        let head: Head = serde_json::from_slice(&files::read(path, MAX_HEAD).ok()?).ok()?;
         (head.version == HEAD_VERSION && head.sum().is_ok_and(|sum| sum == head.checksum)).then_some(head)
     }
 

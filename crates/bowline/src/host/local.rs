@@ -121,9 +121,9 @@ impl Host for LocalHost {
 
     fn log(&self, session: &Session, _config: &Config) -> anyhow::Result<Box<dyn Log>> {
         let dir = self.entry(session)?.dir;
-        let log = LogFile::open(&dir)?;
+        let log = LogFile::open(&dir);
         let in_memory = match Control::status(&dir, TIMEOUT) {
-            Ok(info) => info.degraded,
+            Ok(info) => info.degraded || log.is_err(),
             Err(ControlError::TimedOut) => {
                 eprintln!("bowline: the session process does not answer; printing its log file, which may be behind");
                 false
@@ -131,7 +131,7 @@ impl Host for LocalHost {
             Err(_) => false,
         };
         Ok(Box::new(LocalLog {
-            log,
+            log: log.or_else(|error| if in_memory { Ok(LogFile::empty()) } else { Err(error) })?,
             watcher: watch(&dir).ok(),
             dir,
             last_end: Cell::new(None),
@@ -161,7 +161,7 @@ impl Host for LocalHost {
 
 /// Reads the last screen from the files, which have no scrollback.
 fn saved_screen(dir: &SessionDir, format: ScreenFormat) -> Result<Value, ArchiveError> {
-    let saved = archive::read_screen(dir)?;
+    let saved = archive::last_screen(dir)?;
     Ok(match format {
         ScreenFormat::Text => saved.text.into(),
         ScreenFormat::Ansi => saved.ansi.into(),

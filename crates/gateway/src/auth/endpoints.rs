@@ -1,5 +1,6 @@
 //! Endpoints for logging in and out, tokens, login codes and tickets.
 
+use bowline_host::files;
 use bowline_proto::api::{CodeReply, Login, LoginReply, NewToken, TicketReply, TokenList, TokenReply};
 use bowline_proto::problem::Code;
 use std::io;
@@ -18,7 +19,7 @@ use crate::app::App;
 use crate::context::RequestContext;
 use crate::extract::{Json, Key, OptionalJson, SmallJson};
 use crate::guard::{Admin, Reader};
-use crate::problem::{Problem, internal};
+use crate::problem::{Problem, internal, unwritable};
 use crate::router::Route;
 use crate::sessions::blocking;
 
@@ -221,14 +222,9 @@ impl From<AuthError> for Problem {
             AuthError::BadTtl | AuthError::NotALogin => Problem::new(Code::BadRequest, error.to_string()),
             AuthError::TooManyTokens => Problem::new(Code::TooMany, error.to_string()),
             AuthError::Busy { .. } => Problem::new(Code::Unreachable, error.to_string()).retry_after(5),
-            AuthError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Problem::new(Code::NoSpace, error.to_string())
-            }
-            AuthError::Home(_)
-            | AuthError::Io { .. }
-            | AuthError::Damaged { .. }
-            | AuthError::Newer { .. }
-            | AuthError::NoRandom(_) => internal(&error),
+            AuthError::Io { source, .. } => unwritable(files::code(source), &error),
+            AuthError::Home(home) => unwritable(home.code(), &error),
+            AuthError::Damaged { .. } | AuthError::Newer { .. } | AuthError::NoRandom(_) => internal(&error),
         }
     }
 }

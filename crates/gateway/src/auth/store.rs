@@ -1,12 +1,12 @@
 //! `auth.json`, which is always read and replaced as a whole, and changed under a lock that all processes share.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bowline_host::files::write_durable;
+use bowline_host::files::{self, write_durable};
 use bowline_host::home::Home;
 use bowline_host::lock::Lock;
 use serde::Deserialize;
@@ -14,6 +14,9 @@ use time::OffsetDateTime;
 
 use super::AuthError;
 use super::records::{Records, VERSION};
+
+/// A longer file is not read. All tokens, logins and codes that there can be are far shorter.
+const MAX_FILE: u64 = 16 << 20;
 
 #[derive(Debug)]
 pub(super) struct Store {
@@ -52,7 +55,7 @@ impl Store {
     /// A damaged file also has a stamp, so that it is not parsed again at every request.
     pub(super) fn read(&self) -> Result<(Stamp, Result<Records, AuthError>), AuthError> {
         let io = |source| AuthError::Io { path: self.path.clone(), source };
-        let mut file = match File::open(&self.path) {
+        let file = match files::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok((Stamp::default(), Ok(Records::default())));
@@ -60,8 +63,7 @@ impl Store {
             Err(error) => return Err(io(error)),
         };
         let file_id = file_id(&file.metadata().map_err(io)?);
-        let mut content = Vec::new();
-        file.read_to_end(&mut content).map_err(io)?;
+        let content = files::read_open(&file, MAX_FILE).map_err(io)?;
         Ok((Stamp(Some((file, file_id))), self.parse(&content)))
     }
 

@@ -190,9 +190,14 @@ impl Terminal {
             {
                 self.log_latest(core);
             }
-            // If the log cannot be read, the connection is closed; the client reconnects and tries again.
-            if wire::put(frames, transmit, &self.log, |from, len| self.latest.get(from, len)) != PutOutcome::Queued {
-                return true;
+            match wire::put(frames, transmit, &self.log, |from, len| self.latest.get(from, len)) {
+                PutOutcome::Queued => {}
+                PutOutcome::Last => return true,
+                // The connection is closed. When the client reconnects, it gets a snapshot instead of these bytes.
+                PutOutcome::Unreadable => {
+                    self.link.handle_log(self.log.end(), self.log.end());
+                    return true;
+                }
             }
         }
         false

@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
+use bowline_host::archive;
 use bowline_host::events::Event;
+use bowline_host::files::{is_damage, set_aside};
 use bowline_host::history::History;
 use bowline_host::home::SessionDir;
 use bowline_host::journal::Journal;
@@ -26,20 +28,24 @@ pub(in super::super) struct PreparedTerminal<'a> {
 }
 
 impl<'a> PreparedTerminal<'a> {
-    /// Opens the session's log and journal, or creates them.
+    /// Opens the session's log and journal, or creates them. Damaged ones are set aside.
     pub(in super::super) fn new(
         dir: &SessionDir,
         terminal: &'a TerminalMeta,
         files: &dyn Fn(io::Error) -> StartError,
     ) -> Result<PreparedTerminal<'a>, StartError> {
-        let log = match Log::open(&dir.log()) {
+        let (journal, history) = match History::open(&dir.events()) {
+            Err(error) if is_damage(&error) => set_aside(&dir.events()).and_then(|()| History::open(&dir.events())),
+            opened => opened,
+        }
+        .map_err(files)?;
+        let log = match archive::open_log(dir, &history.summary) {
             Ok(log) => log.reserve().map(|()| log),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Log::create(&dir.log(), terminal.log_size),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => create_log(dir, terminal, &history),
+            Err(error) if is_damage(&error) => set_aside(&dir.log()).and_then(|()| create_log(dir, terminal, &history)),
             Err(error) => Err(error),
         };
-        let log = Arc::new(log.map_err(files)?);
-        let (journal, history) = History::open(&dir.events()).map_err(files)?;
-        Ok(PreparedTerminal { terminal, log, journal, history })
+        Ok(PreparedTerminal { terminal, log: Arc::new(log.map_err(files)?), journal, history })
     }
 
     /// Starts the program once `wait` returns.
@@ -78,4 +84,13 @@ impl<'a> PreparedTerminal<'a> {
         let terminal = Terminal::new(info, random()?, self.log, self.history, pty, emulator);
         Ok((self.journal, terminal))
     }
+}
+
+/// Creates a log that continues where the output of earlier runs ended, as far as the other files say.
+fn create_log(dir: &SessionDir, terminal: &TerminalMeta, history: &History) -> io::Result<Log> {
+    let started = history.summary.started.as_ref().map(|started| started.offset);
+    let exited = history.summary.exit.as_ref().map(|(_, end)| *end);
+    let screen = archive::read_screen(dir).ok().map(|screen| screen.offset);
+    let base = started.max(exited).max(screen).unwrap_or_default();
+    Log::create(&dir.log(), terminal.log_size, base)
 }
