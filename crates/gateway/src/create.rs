@@ -94,7 +94,7 @@ async fn find_earlier(app: &App, id: &SessionId) -> Result<Option<Entry>, Proble
     loop {
         let dir = dir.clone();
         let (entry, starting) = blocking(move || {
-            let starting = bowline_host::lock::Lock::is_held(&dir.lock());
+            let starting = bowline_host::alive::is_alive(&dir);
             let path = dir.path().to_owned();
             let entry = registry::try_read(dir).map_err(|source| RegistryError::Io { path, source })?;
             Ok((entry, starting))

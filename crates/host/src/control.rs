@@ -10,6 +10,7 @@ use bowline_proto::frame::{self, Frame};
 use bowline_proto::problem::Code;
 use bowline_proto::session::SessionInfo;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::Pid;
 use serde_json::Value;
 
 use crate::home::SessionDir;
@@ -116,6 +117,24 @@ pub fn take_reply(buf: &mut Vec<u8>) -> Result<Option<Reply>, ControlError> {
         Ok(reply) => Ok(Some(reply)),
         Err(_) => Err(ControlError::Unexpected),
     }
+}
+
+/// Whether a process listens at the session's socket, even if it hangs.
+pub fn is_listening(dir: &SessionDir) -> bool {
+    use rustix::io::Errno;
+    match connect(&dir.address()) {
+        Ok(_) => true,
+        // Its queue of connections is full, or this process cannot open a socket to find out.
+        Err(error) => {
+            let errno = Errno::from_io_error(&error);
+            matches!(errno, Some(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS))
+        }
+    }
+}
+
+/// The process that listens at the session's socket.
+pub fn listener(dir: &SessionDir) -> Option<Pid> {
+    Some(rustix::net::sockopt::socket_peercred(connect(&dir.address()).ok()?).ok()?.pid)
 }
 
 /// Connects without blocking. (If a process no longer accepts connections and its queue is full, a plain connect would

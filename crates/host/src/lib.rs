@@ -9,7 +9,7 @@
 //! - [`journal`]: its [`events`]; [`summary`] folds them for lists, with a checkpoint, and [`history`] folds them for
 //!   the session process and for replays;
 //! - [`saved`]: its last screen;
-//! - [`lock`]: held while its process runs.
+//! - [`lock`]: held while its process runs; [`alive`] tells whether it does.
 //!
 //! Operations:
 //!
@@ -20,6 +20,7 @@
 //! - [`archive`] serves an ended session to a viewer, in frames built by [`wire`];
 //! - [`watch`] reports changed files, and [`signal`] maps signal names to numbers.
 
+pub mod alive;
 pub mod archive;
 pub mod change_lock;
 pub mod control;

@@ -1,4 +1,5 @@
-//! Finds and lists sessions. Everything is read from their files and locks, so that no session can hang a list.
+//! Finds and lists sessions. Everything is read from their files and locks, so that no session can hang a list. Only a
+//! running session whose files are damaged is asked itself, for a moment.
 
 use std::fs;
 use std::io;
@@ -6,13 +7,15 @@ use std::io;
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::session::{Kind, SessionInfo, State, TerminalInfo};
 
+use crate::alive::is_alive;
 use crate::archive;
 use crate::control::{Control, STATUS_TIMEOUT};
+use crate::files::{damage, is_damage};
 use crate::home::{Home, SessionDir};
-use crate::lock::Lock;
-use crate::log::Log;
+use crate::log;
 use crate::machine::{this_boot, this_host};
-use crate::meta::Meta;
+use crate::meta::{Meta, TerminalMeta};
+use crate::start::DEFAULT_SCROLLBACK;
 use crate::summary::{RunStart, Summary};
 use crate::timestamp::timestamp_of;
 
@@ -64,7 +67,7 @@ fn scan(home: &Home) -> Result<(Vec<Entry>, Option<RegistryError>), RegistryErro
             // When descriptors or memory have run out, an existing session must not be reported as unknown.
             Err(source) if is_exhausted(&source) => return Err(RegistryError::Io { path, source }),
             // An ended session with damaged files has no name, so it cannot be the one looked for.
-            Err(source) if is_damage(&source) && !Lock::is_held(&dir.lock()) => {}
+            Err(source) if is_damage(&source) && !is_alive(&dir) => {}
             Err(source) => unread = Some(RegistryError::Io { path: dir.path().to_owned(), source }),
         }
     }
@@ -86,7 +89,7 @@ fn session_dirs(home: &Home) -> Result<Vec<SessionDir>, RegistryError> {
 
 /// Ended sessions whose `meta.json` is damaged.
 pub(crate) fn damaged(home: &Home) -> Result<Vec<SessionDir>, RegistryError> {
-    let is_damaged = |dir: &SessionDir| Meta::read(&dir.meta()).is_err_and(|error| is_damaged_meta(dir, &error));
+    let is_damaged = |dir: &SessionDir| read_files(dir).is_err_and(|error| is_damaged_meta(dir, &error));
     Ok(session_dirs(home)?.into_iter().filter(is_damaged).collect())
 }
 
@@ -102,7 +105,7 @@ pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
         if let Some(entry) = try_read(dir.clone()).map_err(unread)? {
             return Ok(entry);
         }
-        if dir.path().is_dir() && Lock::is_held(&dir.lock()) {
+        if dir.path().is_dir() && is_alive(&dir) {
             return Err(unread(io::Error::other("the session is still being created")));
         }
     }
@@ -137,20 +140,68 @@ pub(crate) fn reread(dir: &SessionDir) -> Result<Entry, RegistryError> {
     }
 }
 
-/// Reads a session from its files; `None` only if it does not exist, or is being created or removed. Damage is an
-/// error, except in the journal of a session that has ended: that session is lost, but its screen and log are still
-/// served.
+/// Reads a session from its files; `None` only if it does not exist, or is being created or removed. A running session
+/// whose files are missing or damaged is described by its process.
 pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
+    match read_files(&dir) {
+        Ok(Some(entry)) => Ok(Some(entry)),
+        unread => ask_process(&dir).map_or(unread, |entry| Ok(Some(entry))),
+    }
+}
+
+/// Describes a session by its process; `None` if none answers in time.
+fn ask_process(dir: &SessionDir) -> Option<Entry> {
+    let info = Control::status(dir, STATUS_TIMEOUT).ok().filter(|info| info.id == *dir.id())?;
+    let meta = Meta::read(&dir.meta()).ok().filter(|meta| meta.id == *dir.id());
+    let meta = meta.unwrap_or_else(|| meta_of_running(&info));
+    Some(Entry { dir: dir.clone(), meta, info, is_local: true })
+}
+
+/// What a process reports of its `meta.json`, where that is missing or damaged. It lacks the environment, but a
+/// running session is not restarted.
+fn meta_of_running(info: &SessionInfo) -> Meta {
+    let terminal = info.terminal.as_ref().map(|terminal| TerminalMeta {
+        argv: terminal.argv.iter().map(|arg| arg.as_str().into()).collect(),
+        arg0: None,
+        env: Vec::new(),
+        size: terminal.size,
+        log_size: log::DEFAULT_SIZE,
+        scrollback: DEFAULT_SCROLLBACK,
+    });
+    Meta {
+        id: info.id.clone(),
+        name: info.name.clone(),
+        kind: info.kind,
+        cwd: info.cwd.as_str().into(),
+        detached_ttl: 0,
+        request: None,
+        open_files: None,
+        created: info.created.clone(),
+        host: this_host(),
+        boot: this_boot(),
+        terminal,
+    }
+}
+
+/// Reads a session from its files. Damage is an error, except in the journal of a session that has ended: that session
+/// is lost, but its screen and log are still served.
+fn read_files(dir: &SessionDir) -> io::Result<Option<Entry>> {
     let Some(meta) = if_found(Meta::read(&dir.meta()))? else { return Ok(None) };
+    if meta.id != *dir.id() {
+        return Err(damage("meta.json is of another session"));
+    }
     let is_local = meta.host == this_host();
     // Never write to the files of another machine, or of a kind added by a newer version.
     let read_events = if is_local && meta.kind != Kind::Unknown { Summary::read_and_checkpoint } else { Summary::read };
-    let summary = if_found(read_events(&dir))?.unwrap_or_default();
+    let summary = match read_events(dir) {
+        Err(error) if is_damage(&error) => Summary::default(),
+        read => if_found(read)?.unwrap_or_default(),
+    };
     let mut size = summary.size;
     let started = match summary.started.clone() {
         Some(started) => started,
         None => {
-            let ended = is_local && !Lock::is_held(&dir.lock());
+            let ended = is_local && !is_alive(dir);
             // The start is recorded before meta.json is written. So the journal is damaged, unless the whole session
             // was removed meanwhile.
             if !dir.meta().try_exists()? {
@@ -159,7 +210,7 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
             if !ended {
                 return Err(damage("events.jsonl has no start event"));
             }
-            let screen = archive::read_screen(&dir).ok();
+            let screen = archive::read_screen(dir).ok();
             size = size.or(screen.as_ref().map(|screen| screen.size));
             let epoch = screen.map_or_else(|| Epoch::from_random([0; 4]), |screen| screen.epoch);
             RunStart { epoch, offset: 0, pid: 0, version: String::new() }
@@ -169,10 +220,11 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         .terminal
         .as_ref()
         .map(|terminal| TerminalInfo { argv: terminal.argv_lossy(), size: size.unwrap_or(terminal.size) });
-    let log_end = Log::open(&dir.log()).map(|log| log.end()).unwrap_or(started.offset);
+    let recorded_end = summary.exit.as_ref().map_or(started.offset, |(_, end)| *end);
+    let log_end = archive::open_log(dir, &summary).map(|log| log.end()).unwrap_or(recorded_end);
     let state = match &summary.exit {
         Some(_) => State::Exited,
-        None if !is_local || Lock::is_held(&dir.lock()) => State::Running,
+        None if !is_local || is_alive(dir) => State::Running,
         None => State::Lost,
     };
     let crashed = state == State::Lost && meta.boot != this_boot();
@@ -183,7 +235,7 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         state,
         exit: summary.exit.as_ref().map(|(exit, _)| exit.clone()),
         created: meta.created.clone(),
-        active: last_output(&dir, &meta, &summary),
+        active: last_output(dir, &meta, &summary),
         call: summary.call,
         host: (!is_local).then(|| meta.host.clone()),
         cwd: summary.cwd.unwrap_or_else(|| meta.cwd.lossy()),
@@ -195,7 +247,7 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
         version: started.version,
         terminal,
     };
-    Ok(Some(Entry { dir, meta, info, is_local }))
+    Ok(Some(Entry { dir: dir.clone(), meta, info, is_local }))
 }
 
 /// A missing file is `None`; any other error is returned.
@@ -208,19 +260,14 @@ fn if_found<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-fn damage(message: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, message)
-}
-
-fn is_damage(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
-}
-
 /// Whether this error means that the `meta.json` of an ended session is damaged. Its name, and the machine that it
 /// belongs to, are then lost.
 fn is_damaged_meta(dir: &SessionDir, error: &io::Error) -> bool {
-    let unreadable = || Meta::read(&dir.meta()).is_err_and(|error| is_damage(&error));
-    is_damage(error) && unreadable() && !Meta::is_of_unknown_kind(&dir.meta()) && !Lock::is_held(&dir.lock())
+    let unreadable = || match Meta::read(&dir.meta()) {
+        Ok(meta) => meta.id != *dir.id(),
+        Err(error) => is_damage(&error),
+    };
+    is_damage(error) && unreadable() && !Meta::is_of_unknown_kind(&dir.meta()) && !is_alive(dir)
 }
 
 /// Whether descriptors or memory have run out, which is temporary.

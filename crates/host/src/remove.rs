@@ -11,9 +11,9 @@ use bowline_proto::session::{Kind, State};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::control::{Control, ControlError};
+use crate::alive::{is_alive, take_lock};
+use crate::control::{self, Control, ControlError};
 use crate::home::{Home, SessionDir};
-use crate::lock::Lock;
 use crate::registry::{self, Entry, RegistryError};
 use crate::summary::Summary;
 
@@ -49,11 +49,10 @@ pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
         return Err(EndError::OtherMachine(entry.meta.host.clone()));
     }
     let grace = grace.min(MAX_GRACE);
-    let lock = entry.dir.lock();
     let process = open_process(entry);
     let deadline = Instant::now() + grace + EXIT_WITHIN;
     let mut refused = None;
-    while Lock::is_held(&lock) {
+    while is_alive(&entry.dir) {
         if Instant::now() > deadline {
             return Err(EndError::Stuck(refused.unwrap_or(ControlError::TimedOut)));
         }
@@ -63,7 +62,7 @@ pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
             Ok(()) => refused = None,
             Err(error) => refused = Some(error),
         }
-        if Lock::is_held(&lock) {
+        if is_alive(&entry.dir) {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -76,9 +75,10 @@ pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
 
 /// A pidfd of the session process, if it is running, so that its pid cannot be reused meanwhile.
 fn open_process(entry: &Entry) -> Option<OwnedFd> {
-    let pid = Summary::read(&entry.dir).ok()?.started?.pid;
-    let process = pidfd_open(Pid::from_raw(pid as i32)?, PidfdFlags::empty()).ok()?;
-    Lock::is_held(&entry.dir.lock()).then_some(process)
+    // A process that is about to exit no longer listens.
+    let recorded = || Pid::from_raw(Summary::read(&entry.dir).ok()?.started?.pid as i32);
+    let process = pidfd_open(control::listener(&entry.dir).or_else(recorded)?, PidfdFlags::empty()).ok()?;
+    is_alive(&entry.dir).then_some(process)
 }
 
 /// Requests the end of a session, and waits until its process closes the connection.
@@ -107,7 +107,7 @@ pub fn forget_damaged(dir: &SessionDir) -> Result<(), EndError> {
 fn forget_files(dir: &SessionDir) -> Result<(), EndError> {
     let path = dir.path();
     // A restart takes this lock, so its files cannot be removed here.
-    let _lock = match Lock::take(&dir.lock()) {
+    let _lock = match take_lock(dir) {
         Ok(Some(lock)) => lock,
         Ok(None) if !path.exists() => return Ok(()),
         Ok(None) => return Err(EndError::Restarted),
@@ -163,7 +163,7 @@ pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<PruneR
     sweep(home);
     let readable = registry::list_files(home)?
         .into_iter()
-        .filter(|entry| entry.is_local && entry.info.state == State::Exited && !Lock::is_held(&entry.dir.lock()))
+        .filter(|entry| entry.is_local && entry.info.state == State::Exited && !is_alive(&entry.dir))
         // Only the version that supports another kind can judge how long to keep it.
         .filter(|entry| entry.meta.kind == Kind::Terminal)
         .map(|entry| (entry.dir.clone(), Some(entry)));
@@ -220,7 +220,7 @@ pub(crate) fn remove_abandoned(dir: &SessionDir) {
         return;
     }
     // A process that is creating a session in it holds this lock.
-    if let Ok(Some(_lock)) = Lock::take(&dir.lock())
+    if let Ok(Some(_lock)) = take_lock(dir)
         && !has_meta()
     {
         let _ = remove_dir(dir);
@@ -252,6 +252,7 @@ mod tests {
     use super::*;
     use crate::events::Event;
     use crate::history::History;
+    use crate::lock::Lock;
     use crate::machine::{this_boot, this_host};
     use crate::meta::{Meta, TerminalMeta};
     use crate::timestamp::timestamp;

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use bowline_host::alive::replace_lock;
 use bowline_host::remove::DEFAULT_GRACE;
 use bowline_proto::session::{ExitStatus, State};
 use rustix::process::{Signal, WaitOptions};
@@ -15,8 +16,8 @@ use crate::process_tree;
 
 /// How long viewers may take to read the rest after the program's exit.
 const SERVE_AFTER_EXIT: Duration = Duration::from_secs(60);
-/// How often to check whether the socket still exists, if no watcher reports it.
-const SOCKET_CHECK: Duration = Duration::from_secs(10);
+/// How often to check whether the socket and the lock still exist, if no watcher reports it.
+const PATH_CHECK: Duration = Duration::from_secs(10);
 /// How often to check, while the session is being ended, whether all of its processes have exited.
 const END_CHECK: Duration = Duration::from_millis(20);
 
@@ -39,30 +40,35 @@ impl Session {
 
     pub(super) fn handle_watcher(&mut self) {
         if let Some(watcher) = &self.watcher {
-            let _ = watcher.take(); // the socket is checked in any case
+            let _ = watcher.take(); // everything is checked in any case
         }
-        self.check_socket(Instant::now());
+        self.check_paths(Instant::now());
     }
 
-    /// Binds the socket again if it was removed; existing connections are not affected. If that fails, or without a
-    /// watcher, it is checked again later.
-    fn check_socket(&mut self, now: Instant) {
-        if let Phase::Serving { .. } = self.phase {
-            self.socket_check = None;
-            return; // `accept_pending` may have removed it
-        }
-        let old = self.socket.listener.try_clone();
-        let rebound = self.socket.rebind();
-        self.socket_check = (rebound.is_err() || self.watcher.is_none()).then(|| now + SOCKET_CHECK);
-        if rebound.is_ok_and(|rebound| rebound) {
-            if let Ok(old) = old {
-                self.core.poll.remove(&old);
+    /// Binds the socket again, and takes the lock again, if their files were removed; existing connections are not
+    /// affected. If that fails, or without a watcher, they are checked again later.
+    fn check_paths(&mut self, now: Instant) {
+        let is_serving = matches!(self.phase, Phase::Serving { .. }); // `accept_pending` may have removed the socket
+        let mut restored = is_serving || self.rebind_socket().is_ok();
+        if !self.lock.is_at(&self.core.dir.lock()) {
+            match replace_lock(&self.core.dir) {
+                Ok(Some(lock)) => self.lock = lock,
+                Ok(None) | Err(_) => restored = false,
             }
-            let _ = self.core.poll.add(&self.socket.listener, LISTENER, Interest::READ);
+        }
+        self.path_check = (!restored || self.watcher.is_none()).then(|| now + PATH_CHECK);
+    }
+
+    fn rebind_socket(&mut self) -> io::Result<()> {
+        let old = self.socket.listener.try_clone()?;
+        if self.socket.rebind()? {
+            self.core.poll.remove(&old);
+            self.core.poll.add(&self.socket.listener, LISTENER, Interest::READ)?;
             if let Some(watcher) = &self.watcher {
                 self.socket.watch_with(watcher); // the directory may have been replaced
             }
         }
+        Ok(())
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
@@ -71,7 +77,7 @@ impl Session {
             Phase::Ending { .. } => Some(Instant::now() + END_CHECK),
             Phase::Serving { until } => Some(until),
         };
-        let times = [phase, self.body.poll_timeout(&self.core), self.serve_due, self.socket_check, self.ttl_deadline()];
+        let times = [phase, self.body.poll_timeout(&self.core), self.serve_due, self.path_check, self.ttl_deadline()];
         let closes = self.conns.values().filter_map(|conn| conn.close_deadline);
         times.into_iter().flatten().chain(closes).min()
     }
@@ -90,8 +96,8 @@ impl Session {
         if self.ttl_deadline().is_some_and(|at| now >= at) {
             self.end(DEFAULT_GRACE);
         }
-        if self.socket_check.is_some_and(|at| now >= at) {
-            self.check_socket(now);
+        if self.path_check.is_some_and(|at| now >= at) {
+            self.check_paths(now);
         }
         let may_finish = match self.phase {
             Phase::Ending { kill_at } => self.continue_ending(now >= kill_at),

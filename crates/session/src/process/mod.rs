@@ -22,6 +22,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use bowline_host::alive::take_lock;
+use bowline_host::files;
 use bowline_host::home::{Home, HomeError, SessionDir};
 use bowline_host::lock::Lock;
 use bowline_host::meta::Meta;
@@ -81,15 +83,13 @@ impl StartError {
             StartError::Spawn(SpawnError::Program { .. }) => Code::NoProgram,
             // The process that holds the lock may be about to exit, or still be starting.
             StartError::Alive => Code::Unreachable,
+            StartError::Files { source, .. } => files::code(source),
             StartError::Exists => Code::IdReused,
             StartError::Forgotten => Code::UnknownSession,
             StartError::Kind => Code::NoVersion,
             StartError::Request(_) => Code::BadRequest,
-            StartError::Home(_)
-            | StartError::Files { .. }
-            | StartError::Cancelled
-            | StartError::Spawn(_)
-            | StartError::System(_) => Code::Internal,
+            StartError::Home(error) => error.code(),
+            StartError::Cancelled | StartError::Spawn(_) | StartError::System(_) => Code::Internal,
         }
     }
 }
@@ -178,17 +178,15 @@ fn wait_for_go_ahead() -> Result<(), StartError> {
 fn start(request: &StartRequest, umask: Mode) -> Result<Session, StartError> {
     let home = Home::new(request.state.as_os(), request.runtime.as_os())?;
     let dir = home.session(&request.meta.id);
-    let files = |source: io::Error| match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            StartError::NoSpace { path: dir.path().to_owned(), source }
-        }
+    let files = |source: io::Error| match files::code(&source) {
+        Code::NoSpace => StartError::NoSpace { path: dir.path().to_owned(), source },
         _ => StartError::Files { path: dir.path().to_owned(), source },
     };
     if request.restart {
         if !dir.path().exists() {
             return Err(StartError::Forgotten);
         }
-        let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(StartError::Alive)?;
+        let lock = take_lock(&dir).map_err(files)?.ok_or(StartError::Alive)?;
         return start_session(&home, &dir, &request.meta, umask, lock, &files);
     }
     let lock = create_dir(&dir, &files)?;
@@ -204,7 +202,7 @@ fn create_dir(dir: &SessionDir, files: &dyn Fn(io::Error) -> StartError) -> Resu
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(files(error)),
         _ => {}
     }
-    let lock = Lock::take(&dir.lock()).map_err(files)?.ok_or(StartError::Alive)?;
+    let lock = take_lock(dir).map_err(files)?.ok_or(StartError::Alive)?;
     if dir.meta().try_exists().map_err(files)? {
         return Err(StartError::Exists);
     }

@@ -60,10 +60,10 @@ pub(super) struct Session {
     pub(super) socket: Socket,
     pub(super) signals: UnixStream,
     pub(super) terminate: Arc<AtomicBool>,
-    /// Reports when the socket is removed. `None` if the user's inotify limit is reached.
+    /// Reports when the socket or the lock is removed. `None` if the user's inotify limit is reached.
     pub(super) watcher: Option<Watcher>,
-    /// When to check whether the socket still exists, if no watcher reports it.
-    pub(super) socket_check: Option<Instant>,
+    /// When to check whether they still exist, if no watcher reports it.
+    pub(super) path_check: Option<Instant>,
     pub(super) unattended_since: Option<Instant>,
     /// When all viewers were last sent their frames.
     pub(super) last_served: Instant,
@@ -74,7 +74,7 @@ pub(super) struct Session {
     /// The buffer in which frames are built, for one connection at a time.
     pub(super) frames: Vec<u8>,
     /// Marks the session as running. It is the last field so that it is dropped last, after the socket is removed.
-    _lock: Lock,
+    pub(super) lock: Lock,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Session {
             signal_hook::flag::register(signal, terminate.clone())?;
             signal_hook::low_level::pipe::register(signal, signal_end.try_clone()?)?;
         }
-        // The number of inotify instances per user is small; without one, the socket is checked periodically.
+        // The number of inotify instances per user is small; without one, its paths are checked periodically.
         let watcher = Watcher::new().ok();
         if let Some(watcher) = &watcher {
             socket.watch_with(watcher);
@@ -122,14 +122,14 @@ impl Session {
             socket,
             signals,
             terminate,
-            socket_check: watcher.is_none().then_some(now),
+            path_check: watcher.is_none().then_some(now),
             watcher,
             unattended_since: Some(now),
             last_served: now,
             serve_due: None,
             scratch: vec![0; CONN_READ],
             frames: Vec::new(),
-            _lock: lock,
+            lock,
         })
     }
 

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use bowline_host::files::set_aside;
 use bowline_host::home::{Home, SessionDir, ensure_private};
 use bowline_host::watch::{WatchFlags, Watcher};
 
@@ -29,9 +30,10 @@ impl Socket {
         Ok(Socket { listener: listen(&path, &dir.sock())?, path, dir_path: dir.sock() })
     }
 
-    /// Binds the socket again if one of its paths was removed. Returns whether it did.
+    /// Binds the socket again if one of its paths was removed or replaced. Returns whether it did.
     pub(super) fn rebind(&mut self) -> io::Result<bool> {
-        if self.path.exists() && self.dir_path.exists() {
+        let is_socket = |path: &Path| fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
+        if is_socket(&self.path) && is_socket(&self.dir_path) {
             return Ok(false);
         }
         self.listener = listen(&self.path, &self.dir_path)?;
@@ -61,6 +63,7 @@ impl Drop for Socket {
 fn listen(path: &Path, dir_path: &Path) -> io::Result<UnixListener> {
     for old in [path, dir_path] {
         match fs::remove_file(old) {
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => set_aside(old)?,
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
