@@ -256,6 +256,8 @@ impl Worker {
                 Step::Parse(len) => self.parse(&mut buf[..len]),
                 Step::Save => _ = self.guarded(Worker::save),
                 Step::Flush(flushed) => {
+                    // Even if the screen has not changed, because its file may be damaged, or was never written.
+                    self.dirty = true;
                     self.guarded(Worker::save);
                     let _ = flushed.send(());
                 }
@@ -364,8 +366,8 @@ impl Worker {
         if !std::mem::replace(&mut self.dirty, false) {
             return;
         }
-        // If the disk is full the file is not written. It is only read after this process has ended, and
-        // the next save tries again.
+        // If the disk is full the file is not written, and the next save tries again. After the exit, readers
+        // notice that the file is older than the exit.
         let _ = write_whole(&self.file, &self.screen.save(&self.epoch, self.offset).encode());
         self.last_save = Some(Instant::now());
     }

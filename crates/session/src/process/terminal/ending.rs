@@ -51,6 +51,8 @@ impl Terminal {
         self.watch = PtyWatch::Finished;
         self.resizes = Resizes::default(); // the size no longer changes
         self.log_latest(core);
+        // First, because on a full disk this makes room for the screen and the exit.
+        let _ = self.log.shrink();
         self.emulator.advance(self.log.end());
         self.emulator.flush();
         self.handle_emulator(core);
@@ -62,7 +64,6 @@ impl Terminal {
         if let Err(error) = self.try_record(core, exit).and_then(|_| core.journal.sync()) {
             self.degrade(core, &error);
         }
-        let _ = self.log.shrink();
         self.link.handle_screen(self.emulator.offset());
         self.link.handle_exit(status);
     }
