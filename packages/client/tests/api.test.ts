@@ -46,10 +46,11 @@ describe("requests", () => {
 
   test("a session that cannot be parsed is reported, and the others are still listed", async () => {
     const odd = { ...info, id: "a3v9x0q2m7bb", state: 7 };
-    const { api: client } = api(() => json({ sessions: [odd, info, 7] }));
+    const huge = { ...info, id: "b3v9x0q2m7cc", offset: 2 ** 60 };
+    const { api: client } = api(() => json({ sessions: [odd, huge, info, 7] }));
     const unreadable: (string | undefined)[] = [];
     expect(await client.sessions(({ id }) => unreadable.push(id))).toEqual([info]);
-    expect(unreadable).toEqual([odd.id, undefined]);
+    expect(unreadable).toEqual([odd.id, huge.id, undefined]);
     await expect(api(() => json({ sessions: 7 })).api.sessions()).rejects.toMatchObject({ code: "bad_answer" });
   });
 

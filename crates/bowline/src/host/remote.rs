@@ -1,8 +1,6 @@
 //! The sessions of another machine, over its gateway's HTTP API. An attach uses a WebSocket.
 
-use bowline_proto::api::{
-    Checked, CommandAccepted, NewCommand, NewSession, NewTerminal, Restart, SessionChange, SessionList,
-};
+use bowline_proto::api::{Checked, CommandAccepted, NewCommand, NewSession, NewTerminal, Restart, SessionChange};
 use bowline_proto::problem;
 use std::cell::RefCell;
 use std::time::Duration;
@@ -13,8 +11,9 @@ use bowline_client::transport::Dialer;
 use bowline_proto::backoff::Backoff;
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_proto::session::State;
+use bowline_proto::session::{SessionInfo, State};
 use http::Method;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -43,6 +42,22 @@ impl RemoteHost {
     /// Sends an idempotent request, with retries.
     fn send_with_retry<T: DeserializeOwned>(&self, request: &ApiRequest) -> Result<T, ApiError> {
         retry(RETRY, || self.gateway.send(request)?.json())
+    }
+}
+
+/// A list of sessions. One that cannot be read does not hide the others.
+#[derive(Deserialize)]
+struct List {
+    sessions: Vec<Checked<SessionInfo>>,
+}
+
+impl List {
+    /// The sessions that can be read, and the number of the others.
+    fn readable(self) -> (Vec<SessionInfo>, usize) {
+        let all = self.sessions.len();
+        let sessions: Vec<_> = self.sessions.into_iter().filter_map(|session| session.get().ok()).collect();
+        let unreadable = all - sessions.len();
+        (sessions, unreadable)
     }
 }
 
@@ -79,14 +94,14 @@ impl Host for RemoteHost {
     }
 
     fn list(&self) -> anyhow::Result<Vec<Session>> {
-        Ok(self
-            .gateway
-            .send(&ApiRequest::get("/v1/sessions"))?
-            .json::<SessionList>()?
-            .sessions
-            .into_iter()
-            .map(|info| Session { info })
-            .collect())
+        let list: List = self.gateway.send(&ApiRequest::get("/v1/sessions"))?.json()?;
+        let (sessions, unreadable) = list.readable();
+        match unreadable {
+            0 => {}
+            1 => eprintln!("bowline: left out a session that this version cannot read"),
+            _ => eprintln!("bowline: left out {unreadable} sessions that this version cannot read"),
+        }
+        Ok(sessions.into_iter().map(|info| Session { info }).collect())
     }
 
     fn find_exact(&self, key: &str) -> anyhow::Result<Session> {
@@ -252,7 +267,21 @@ fn oldest_kept(error: &ApiError) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn r52_a_session_that_cannot_be_read_does_not_hide_the_others() {
+        let session = json!({"id": "k3v9x0q2m7aa", "name": null, "kind": "terminal", "state": "lost", "created": "",
+            "cwd": "/", "epoch": "9f3c61d2", "version": "0.1.0", "argv": ["cat"], "size": {"cols": 80, "rows": 24}});
+        let mut odd = session.clone();
+        odd["offset"] = json!(-1);
+        let list: List = serde_json::from_value(json!({"sessions": [odd, 7, session]})).unwrap();
+        let (sessions, unreadable) = list.readable();
+        assert_eq!((sessions.len(), unreadable), (1, 2));
+        assert_eq!(sessions[0].command_line(), "cat");
+    }
 
     #[test]
     fn a_grace_below_a_second_is_rounded_up() {
