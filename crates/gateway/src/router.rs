@@ -70,12 +70,13 @@ pub(crate) struct Health {
     version: &'static str,
 }
 
-/// Reports whether the gateway can serve sessions: it is not stopping, and its state directory is usable.
+/// Reports whether the gateway can serve and start sessions: it is not stopping, and its state directory is usable and
+/// can be written.
 #[utoipa::path(
     get, path = "/readyz", tag = "gateway", security(()),
     responses(
         (status = 200, body = Health),
-        (status = 503, description = "`unreachable`: the gateway is stopping, or its state directory is not usable"),
+        (status = 503, description = "`unreachable`: the gateway is stopping, or its state directory is not usable or cannot be written"),
     )
 )]
 pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
@@ -84,10 +85,16 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
     }
     let home = app.home.clone();
     sessions::blocking(move || {
+        // This endpoint needs no login, so the reason and the path are only logged.
         home.ensure().map_err(|error| {
-            // This endpoint needs no login, so the reason and the path are only logged.
             tracing::error!(%error, "the state directory is not usable");
             Problem::new(Code::Unreachable, "the state directory is not usable; see the gateway's log")
+        })?;
+        home.check_writable().map_err(|error| {
+            tracing::error!(%error, "the state directory cannot be written");
+            let detail =
+                "the state directory cannot be written, so sessions can be used but not started; see the gateway's log";
+            Problem::new(Code::Unreachable, detail)
         })
     })
     .await?;

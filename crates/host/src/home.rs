@@ -9,9 +9,12 @@ use std::path::{Path, PathBuf};
 
 use bowline_proto::ids::SessionId;
 use bowline_proto::problem::Code;
+use rustix::fs::{Access, access, statvfs};
 
 use crate::files;
 
+/// With fewer free bytes, the disk counts as full: the smallest log and the tokens need more.
+const MIN_FREE: u64 = 64 << 10;
 /// The longest path, in bytes, that fits into a unix socket address.
 const MAX_SOCKET_PATH: usize = 107;
 
@@ -94,6 +97,22 @@ impl Home {
     pub fn ensure(&self) -> Result<(), HomeError> {
         ensure_private(&self.sessions())?;
         ensure_private(&self.state)
+    }
+
+    /// Checks that files can be written in the state directory: it is writable, and its disk has some space. Writes
+    /// nothing.
+    pub fn check_writable(&self) -> Result<(), HomeError> {
+        for path in [self.state.clone(), self.sessions()] {
+            let io = |source: io::Error| HomeError::Io { path: path.clone(), source };
+            access(&path, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| io(errno.into()))?;
+            let disk = statvfs(&path).map_err(|errno| io(errno.into()))?;
+            // File systems without a fixed number of inodes report 0 of 0.
+            let has_inodes = disk.f_files == 0 || disk.f_favail > 0;
+            if disk.f_bavail.saturating_mul(disk.f_frsize) < MIN_FREE || !has_inodes {
+                return Err(io(io::ErrorKind::StorageFull.into()));
+            }
+        }
+        Ok(())
     }
 
     /// The path at which a session binds its socket: in its directory, or, if that path is too long for an address, in

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use bowline_host::home::Home;
 use bowline_proto::ids::SessionId;
+use rustix::fs::Access;
+use rustix::io::Errno;
 
 use super::report::Report;
 use crate::failure::SET_STATE_DIR;
@@ -53,17 +55,15 @@ fn check_directory(report: &mut Report, name: &'static str, path: &Path) -> bool
         }
     };
     let uid = rustix::process::geteuid().as_raw();
+    let access = rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK);
     if !found.is_dir() {
         report.fail(name, format_args!("{shown} is not a directory"), "move it away, or set BOWLINE_STATE_DIR");
     } else if found.uid() != uid {
         report.fail(name, format_args!("{shown} belongs to another user"), SET_STATE_DIR);
-    } else if rustix::fs::access(
-        path,
-        rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
-    )
-    .is_err()
-        || found.mode() & 0o700 != 0o700
-    {
+    } else if access == Err(Errno::ROFS) {
+        let message = format!("{shown} is on a read-only file system, so no session can be started");
+        report.fail(name, message, "make the file system writable, or set BOWLINE_STATE_DIR");
+    } else if access.is_err() || found.mode() & 0o700 != 0o700 {
         report.fail(name, format_args!("you cannot write to {shown}"), format_args!("run: chmod 700 {shown}"));
     } else if found.mode() & 0o077 != 0 {
         let mode = found.mode() & 0o777;

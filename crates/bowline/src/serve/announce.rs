@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use bowline_gateway::auth::{self, Auth};
 use bowline_gateway::settings::Settings;
+use bowline_host::home::Home;
 
 use super::forward;
 use crate::{login_link, qr};
@@ -45,8 +46,22 @@ impl Urls {
 
 /// Prints warnings, the address, and a login link. The link goes to standard output, never to a log. `is_registered` says
 /// whether `bowline login-link` finds this gateway.
-pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth, is_registered: bool) -> anyhow::Result<()> {
+pub(super) fn announce(
+    urls: &Urls,
+    settings: &Settings,
+    home: &Home,
+    auth: &Auth,
+    is_registered: bool,
+) -> anyhow::Result<()> {
     warn(urls, settings);
+    if let Err(error) = home.check_writable() {
+        // Not `eprintln!`, which panics if standard error is on the same full disk.
+        let _ = writeln!(
+            io::stderr(),
+            "Warning: {error}.\nSessions and tokens that exist can be used, but none can be started or created until it can \
+             be written again."
+        );
+    }
     let mut out = io::stdout().lock();
     writeln!(out, "listening on {}", urls.listen)?;
     if is_journal() {
@@ -54,15 +69,23 @@ pub(super) fn announce(urls: &Urls, settings: &Settings, auth: &Auth, is_registe
             writeln!(out, "`bowline login-link` prints a link to log in a browser")?;
         }
     } else {
-        let link = auth::login_link(&urls.link_base, &auth.new_code()?.code);
-        writeln!(out, "log in with {link}")?;
-        if out.is_terminal()
-            && let Some(code) = qr::draw(&link)?
-        {
-            writeln!(out, "\n{code}")?;
+        match auth.new_code() {
+            Ok(created) => {
+                let link = auth::login_link(&urls.link_base, &created.code);
+                writeln!(out, "log in with {link}")?;
+                if out.is_terminal()
+                    && let Some(code) = qr::draw(&link)?
+                {
+                    writeln!(out, "\n{code}")?;
+                }
+                let another = if is_registered { " `bowline login-link` prints a new one." } else { "" };
+                writeln!(out, "{}{another}", login_link::lifetime_note())?;
+            }
+            Err(error) => {
+                writeln!(out, "no login link: {error}\n`bowline login-link` prints one once that is fixed.")?;
+            }
         }
-        let another = if is_registered { " `bowline login-link` prints a new one." } else { "" };
-        writeln!(out, "{}{another}\nCtrl-C stops the gateway; sessions keep running.", login_link::lifetime_note())?;
+        writeln!(out, "Ctrl-C stops the gateway; sessions keep running.")?;
     }
     out.flush()?;
     Ok(())

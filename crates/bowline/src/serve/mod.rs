@@ -4,13 +4,19 @@ mod announce;
 mod flags;
 pub(crate) mod forward;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bowline_gateway::auth::Auth;
 use bowline_gateway::running::RunningGateway;
 use bowline_gateway::{Gateway, ServeError};
+use bowline_host::files;
 use bowline_host::home::Home;
+use bowline_host::lock::Lock;
 use bowline_host::timestamp::timestamp;
+use bowline_proto::problem;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -19,6 +25,9 @@ pub(crate) use self::flags::Flags;
 use crate::config::{Config, Loaded};
 use crate::failure::{Code, Failure};
 use crate::service;
+
+/// How often a gateway tries again to write `gateway.json`.
+const CLAIM_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Serve the sessions of this machine to browsers, phones and other machines.
 ///
@@ -62,8 +71,15 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<ExitCode> {
         let gateway = gateway.map_err(|error| explain(error, &home))?;
         tracing::debug!(%listen, address = %gateway.address(), "bound");
         let urls = announce::Urls::new(&settings, gateway.address());
-        let registration = Registration::claim(&home, &urls)?;
-        announce::announce(&urls, &settings, &auth, registration.0.is_some())?;
+        let registration = Registration::new(&home, &urls);
+        let is_registered = registration.claim_or_retry();
+        match announce::announce(&urls, &settings, &home, &auth, is_registered) {
+            // Standard output is a file on a full disk.
+            Err(error) if error.downcast_ref().is_some_and(|error| files::code(error) == problem::Code::NoSpace) => {
+                tracing::warn!(%error, "cannot print the address");
+            }
+            announced => announced?,
+        }
         let (stop, reload) = (gateway.stop(), gateway.reload());
         tokio::spawn({
             let registration = registration.clone();
@@ -90,6 +106,8 @@ fn log_to_stderr(filter: EnvFilter) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
+        // It would be reported on the same standard error, with a panic if that is on a full disk.
+        .log_internal_errors(false)
         .init();
 }
 
@@ -104,34 +122,65 @@ fn raise_open_files() -> Option<u64> {
     limit.current
 }
 
-/// The entry in `gateway.json` by which other verbs find the gateway, with its lock. `None` for a second gateway.
+/// The entry in `gateway.json` by which other verbs find the gateway, with its lock.
 #[derive(Clone)]
-struct Registration(Option<std::sync::Arc<(bowline_host::lock::Lock, Home)>>);
+struct Registration {
+    home: Home,
+    running: RunningGateway,
+    /// `None` for a second gateway, and while the entry cannot be written.
+    lock: Arc<Mutex<Option<Lock>>>,
+}
 
 impl Registration {
-    fn claim(home: &Home, urls: &announce::Urls) -> anyhow::Result<Registration> {
-        let Some(lock) = RunningGateway::claim(home)? else {
-            let details = RunningGateway::find(home)
-                .map_or_else(String::new, |other| format!(" (process {}, {})", other.pid, other.url));
-            eprintln!(
-                "Note: another gateway{details} is already serving these sessions. Both work; `bowline login-link` and \
-                 `bowline doctor` use that one."
-            );
-            return Ok(Registration(None));
-        };
+    fn new(home: &Home, urls: &announce::Urls) -> Registration {
         let running = RunningGateway {
             pid: std::process::id(),
             url: urls.link_base.clone(),
             listen: urls.address.to_string(),
             started: timestamp(),
         };
-        running.write(home)?;
-        Ok(Registration(Some(std::sync::Arc::new((lock, home.clone())))))
+        Registration { home: home.clone(), running, lock: Arc::default() }
+    }
+
+    /// Writes the entry, unless another gateway has one. If it cannot be written, tries again in the background. Returns
+    /// whether it is written.
+    fn claim_or_retry(&self) -> bool {
+        match self.claim() {
+            Ok(true) => true,
+            Ok(false) => {
+                let details = RunningGateway::find(&self.home)
+                    .map_or_else(String::new, |other| format!(" (process {}, {})", other.pid, other.url));
+                let _ = writeln!(
+                    io::stderr(),
+                    "Note: another gateway{details} is already serving these sessions. Both work; `bowline login-link` and \
+                     `bowline doctor` use that one."
+                );
+                false
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot write gateway.json, so other commands do not find this gateway; trying again");
+                let registration = self.clone();
+                tokio::spawn(async move {
+                    while registration.claim().is_err() {
+                        tokio::time::sleep(CLAIM_INTERVAL).await;
+                    }
+                });
+                false
+            }
+        }
+    }
+
+    /// Returns `false` if another gateway has an entry.
+    fn claim(&self) -> std::io::Result<bool> {
+        let Some(lock) = RunningGateway::claim(&self.home)? else { return Ok(false) };
+        self.running.write(&self.home)?;
+        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
+        Ok(true)
     }
 
     fn remove(&self) {
-        if let Some(registration) = &self.0
-            && let Err(error) = RunningGateway::remove(&registration.1)
+        if self.lock.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+            && let Err(error) = RunningGateway::remove(&self.home)
             && error.kind() != std::io::ErrorKind::NotFound
         {
             tracing::warn!(%error, "cannot remove gateway.json; it is harmless");

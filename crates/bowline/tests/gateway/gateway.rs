@@ -18,6 +18,8 @@ pub(crate) struct World {
     temp: tempfile::TempDir,
     /// Additional arguments of `bowline serve`.
     flags: Vec<String>,
+    /// A shell script that runs `"$0" "$@"` under other conditions.
+    pub(crate) wrapper: Option<String>,
     gateway: Option<Child>,
     pub(crate) address: SocketAddr,
     /// A token with scope `admin`.
@@ -37,8 +39,15 @@ impl World {
         std::fs::write(temp.path().join("config.toml"), config).unwrap();
         let flags = flags.iter().map(ToString::to_string).collect();
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut world =
-            World { temp, flags, gateway: None, address: any_port, token: String::new(), secrets: Arc::default() };
+        let mut world = World {
+            temp,
+            flags,
+            wrapper: None,
+            gateway: None,
+            address: any_port,
+            token: String::new(),
+            secrets: Arc::default(),
+        };
         world.token = world.new_token("test", "admin");
         world.start_gateway();
         world
@@ -66,6 +75,17 @@ impl World {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .current_dir(self.path())
             .stdin(Stdio::null());
+        command
+    }
+
+    /// A `bowline` command that runs in the wrapper.
+    pub(crate) fn wrapped(&self, args: &[&str]) -> Command {
+        let plain = self.bowline(args);
+        let Some(script) = &self.wrapper else { return plain };
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).arg(plain.get_program()).args(args).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.current_dir(self.path()).stdin(Stdio::null());
         command
     }
 
@@ -160,7 +180,7 @@ impl World {
         let mut args = vec!["serve", "--listen", &listen];
         args.extend(self.flags.iter().map(String::as_str));
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log_path()).unwrap();
-        let mut command = self.bowline(&args);
+        let mut command = self.wrapped(&args);
         let mut child = command.env("RUST_LOG", "trace").stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let listening = lines.find_map(|line| {

@@ -10,6 +10,7 @@ mod damaged;
 mod events;
 mod faults;
 mod flood;
+mod full_disk;
 mod gateway;
 mod generated;
 mod gone;

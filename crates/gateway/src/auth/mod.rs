@@ -29,13 +29,16 @@ pub use ticket::TICKET_TTL;
 
 use std::fmt;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bowline_host::files::write_durable;
+use bowline_host::files::{self, write_durable};
 use bowline_host::home::Home;
+use bowline_host::machine::this_host;
 use bowline_proto::api::{CodeReply, Secret, TicketReply, TokenInfo, TokenKind, TokenReply, TokenScope};
 use bowline_proto::ids::{SessionId, SessionName};
+use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -297,12 +300,12 @@ impl fmt::Debug for Auth {
 }
 
 /// A unique id of this state directory. It distinguishes the gateways of several machines that are all reached
-/// through `localhost`.
+/// through `localhost`. If it cannot be written, the gateway works without the file, and the next one tries again.
 fn instance(home: &Home, store: &Store) -> Result<SessionId, AuthError> {
     let path = home.state().join("instance");
     let io = |source| AuthError::Io { path: path.clone(), source };
-    let read = || match std::fs::read_to_string(&path) {
-        Ok(text) => text.trim().parse().map(Some).map_err(|_| {
+    let read = || match files::read(&path, 64) {
+        Ok(text) => String::from_utf8_lossy(&text).trim().parse().map(Some).map_err(|_| {
             let why = "it must contain 12 characters of a-z and 0-9; if you remove it, all browsers must log in again";
             io(io::Error::other(why))
         }),
@@ -313,13 +316,27 @@ fn instance(home: &Home, store: &Store) -> Result<SessionId, AuthError> {
     if let Some(id) = read()? {
         return Ok(id);
     }
-    let _lock = store.lock()?;
-    if let Some(id) = read()? {
-        return Ok(id);
-    }
-    let id = random_id()?;
-    write_durable(&path, id.as_bytes()).map_err(io)?;
-    Ok(id.parse()?)
+    let write = |id: &SessionId| {
+        let _lock = store.lock()?;
+        match read()? {
+            Some(written) => Ok(written),
+            None => write_durable(&path, id.as_str().as_bytes()).map(|()| id.clone()).map_err(io),
+        }
+    };
+    // Derived, not random, so that it is the same again if it can be written only by a later gateway.
+    let id = derive_instance(home).map_err(io)?;
+    Ok(write(&id).unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot write the id of this state directory");
+        id
+    }))
+}
+
+fn derive_instance(home: &Home) -> io::Result<SessionId> {
+    let found = std::fs::metadata(home.state())?;
+    let text = format!("{} {} {} {:?}", this_host(), found.dev(), found.ino(), home.state());
+    let mut bytes = [0; 12];
+    bytes.copy_from_slice(&Sha256::digest(text)[..12]);
+    Ok(SessionId::from_random(bytes))
 }
 
 fn rfc3339(at: OffsetDateTime) -> String {
