@@ -9,7 +9,7 @@ use bowline_proto::session::{Kind, SessionInfo, State, TerminalInfo};
 
 use crate::alive::is_alive;
 use crate::archive;
-use crate::control::{Control, STATUS_TIMEOUT};
+use crate::control::{self, Control, STATUS_TIMEOUT};
 use crate::files::{damage, is_damage};
 use crate::home::{Home, SessionDir};
 use crate::log;
@@ -191,6 +191,9 @@ fn read_files(dir: &SessionDir) -> io::Result<Option<Entry>> {
         return Err(damage("meta.json is of another session"));
     }
     let is_local = meta.host == this_host();
+    if !is_local && control::is_listening(dir) {
+        return Err(damage("meta.json names another machine, but its process runs here"));
+    }
     // Never write to the files of another machine, or of a kind added by a newer version.
     let read_events = if is_local && meta.kind != Kind::Unknown { Summary::read_and_checkpoint } else { Summary::read };
     let summary = match read_events(dir) {

@@ -15,6 +15,18 @@ const READ_ONLY: &str = "exec unshare --user --map-root-user --mount sh -c '
     mount --bind \"$BOWLINE_STATE_DIR\" \"$BOWLINE_STATE_DIR\" &&
     mount -o remount,bind,ro \"$BOWLINE_STATE_DIR\" && exec \"$0\" \"$@\"' \"$0\" \"$@\"";
 
+/// Runs a session on a small disk, fills the disk, and prints the screen that the session leaves.
+const EXIT_ON_FULL_DISK: &str = r#"
+    mount -t tmpfs -o size=12m none "$BOWLINE_STATE_DIR" || exit 77
+    id=$("$0" new --detach -- sh -c "echo first; read go; echo the last line")
+    until "$0" screen "$id" | grep -q first; do :; done
+    cat /dev/zero > "$BOWLINE_STATE_DIR/fill" 2> /dev/null
+    "$0" send "$id" --enter go
+    until "$0" ls | grep -q exited; do :; done
+    "$0" kill --keep "$id" > /dev/null
+    exec "$0" screen "$id"
+"#;
+
 #[test]
 fn r52_a_gateway_starts_on_a_full_disk_and_serves_what_exists() {
     let mut world = World::new();
@@ -68,6 +80,21 @@ fn r52_a_gateway_starts_on_a_read_only_disk_and_serves_what_exists() {
     assert!(report.contains("is on a read-only file system"), "{report}");
     let end = world.call("DELETE", &format!("/v1/sessions/{}?keep=true&grace=0", sessions.running), &Value::Null);
     assert_eq!(end.status, 204, "{}", end.text());
+}
+
+/// The log is reserved at the start, so that its unused part is free for the last screen.
+#[test]
+fn r22_a_session_that_exits_on_a_full_disk_leaves_its_last_screen() {
+    let mut world = World::new();
+    world.kill_gateway();
+    world.wrapper = Some(format!("exec unshare --user --map-root-user --mount sh -c '{EXIT_ON_FULL_DISK}' \"$0\""));
+    let shown = world.wrapped(&[]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&shown.stderr);
+    if shown.status.code() == Some(77) || stderr.contains("unshare failed") {
+        eprintln!("skipped: this user cannot mount ({stderr})");
+        return;
+    }
+    assert_eq!(String::from_utf8_lossy(&shown.stdout), "first\ngo\nthe last line\n", "{stderr}");
 }
 
 struct Sessions {

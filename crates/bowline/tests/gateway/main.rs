@@ -6,6 +6,7 @@ mod api;
 mod callers;
 mod chaos;
 mod ended;
+mod damage;
 mod damaged;
 mod events;
 mod faults;
