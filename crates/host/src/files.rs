@@ -130,3 +130,49 @@ fn replace_via(temp: &Path, path: &Path, content: &[u8], sync: impl FnOnce(&File
         let _ = fs::remove_file(temp);
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn r52_only_a_regular_file_of_a_bounded_size_is_read() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = |name: &str| temp.path().join(name);
+        fs::write(path("file"), "1234").unwrap();
+        fs::create_dir(path("directory")).unwrap();
+        mknodat(CWD, path("fifo"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        symlink(path("file"), path("link")).unwrap();
+        symlink("/dev/zero", path("device")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        assert_eq!(read(&path("file"), 4).unwrap(), b"1234");
+        assert!(read(&path("file"), 3).is_err_and(|error| is_damage(&error)), "too long");
+        assert_eq!(read(&path("missing"), 4).unwrap_err().kind(), io::ErrorKind::NotFound);
+        for name in ["directory", "fifo", "link", "device", "socket"] {
+            assert!(read(&path(name), 4).is_err_and(|error| is_damage(&error)), "{name}");
+            let mut options = OpenOptions::new();
+            let opened = open_with(&path(name), options.read(true).append(true).create(true));
+            assert!(opened.is_err_and(|error| is_damage(&error)), "{name}, for writing");
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_way_of_a_file_is_set_aside() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("screen");
+        for content in ["one", "two"] {
+            let _ = fs::remove_file(&path);
+            fs::create_dir_all(path.join("full")).unwrap();
+            write_whole(&path, content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+            assert!(path.with_extension("damaged").join("full").is_dir());
+        }
+        mknodat(CWD, temp.path().join("screen.new"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        write_whole(&path, b"three").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"three", "a FIFO in the place of the new file does not block");
+    }
+}

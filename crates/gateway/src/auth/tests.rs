@@ -390,6 +390,23 @@ fn r52_waiting_for_the_lock_times_out() {
     assert!(auth.revoke(&created.id).unwrap());
 }
 
+/// A FIFO would block a careless reader, and a huge file exhaust its memory.
+#[test]
+fn r52_an_auth_json_that_is_not_a_file_is_an_error_at_once() {
+    let world = World::new();
+    let auth = world.open();
+    let created = token(&auth, TokenScope::Read);
+    let path = world.home().state().join("auth.json");
+    std::fs::remove_file(&path).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    assert!(auth.bearer(created.token.reveal()).is_some(), "what was read before is still valid");
+    assert!(matches!(world.try_open(), Err(AuthError::Io { .. })));
+    std::fs::remove_file(&path).unwrap();
+    std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    assert!(matches!(world.try_open(), Err(AuthError::Io { .. })));
+}
+
 /// Writing last-use times waits for the lock; expiry must not wait with it.
 #[test]
 fn r48_a_token_expires_in_time_while_the_file_is_locked() {
