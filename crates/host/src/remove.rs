@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bowline_proto::control::{Reply, Request};
@@ -24,10 +25,12 @@ pub const MAX_GRACE: Duration = Duration::from_secs(300);
 /// A directory that has no `meta.json` after this long will never become a session.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 /// How long a session process may take to exit after the grace.
-const EXIT_WITHIN: Duration = Duration::from_secs(10);
+pub const EXIT_WITHIN: Duration = Duration::from_secs(10);
 /// The part of [`EXIT_WITHIN`] that viewers may take to read the last output. After a second request, the process no
 /// longer waits for them.
 const LAST_OUTPUT: Duration = Duration::from_secs(5);
+/// The pause before a repeated request to end.
+const RETRY_AFTER: Duration = Duration::from_millis(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum EndError {
@@ -39,38 +42,88 @@ pub enum EndError {
     #[error("the session was restarted in the meantime")]
     Restarted,
     #[error("cannot remove {path}: {source}")]
-    Files { path: std::path::PathBuf, source: io::Error },
+    Files { path: PathBuf, source: io::Error },
 }
 
 /// Ends a session's program and everything that it started, and waits until the session process has exited. Unless
 /// `keep`, also removes its files. Ending an ended session is not an error.
 pub fn end(entry: &Entry, grace: Duration, keep: bool) -> Result<(), EndError> {
-    if !entry.is_local {
-        return Err(EndError::OtherMachine(entry.meta.host.clone()));
+    let mut ending = Ending::new(entry, grace)?;
+    while let Some(attempt) = ending.next_attempt()? {
+        std::thread::sleep(attempt.pause);
+        ending.record(request_end(&entry.dir, &attempt));
     }
-    let grace = grace.min(MAX_GRACE);
-    let process = open_process(entry);
-    let deadline = Instant::now() + grace + EXIT_WITHIN;
-    let mut refused = None;
-    while is_alive(&entry.dir) {
-        if Instant::now() > deadline {
-            return Err(EndError::Stuck(refused.unwrap_or(ControlError::TimedOut)));
-        }
-        // The connection ends with the process, so this waits for the process.
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        match request_end(entry, grace, left.min(grace + LAST_OUTPUT)) {
-            Ok(()) => refused = None,
-            Err(error) => refused = Some(error),
-        }
-        if is_alive(&entry.dir) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-    // The lock is released a moment before the process exits, and the caller expects the process to be gone.
-    if let Some(process) = process {
+    if let Some(process) = ending.into_process() {
         let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], EXIT_WITHIN.try_into().ok().as_ref());
     }
     if keep { Ok(()) } else { forget(entry) }
+}
+
+/// The end of a session, as steps that do not wait. [`end`] drives them with blocking calls, the gateway without.
+#[derive(Debug)]
+pub struct Ending {
+    dir: SessionDir,
+    process: Option<OwnedFd>,
+    grace: Duration,
+    deadline: Instant,
+    attempts: u32,
+    /// Why the last attempt failed.
+    failed: Option<ControlError>,
+}
+
+/// One request to end.
+#[derive(Debug)]
+pub struct Attempt {
+    /// How long to wait before it.
+    pub pause: Duration,
+    pub request: Request,
+    /// How long the session process may take until it closes the connection, which ends with the process.
+    pub timeout: Duration,
+}
+
+impl Ending {
+    pub fn new(entry: &Entry, grace: Duration) -> Result<Ending, EndError> {
+        if !entry.is_local {
+            return Err(EndError::OtherMachine(entry.meta.host.clone()));
+        }
+        let grace = grace.min(MAX_GRACE);
+        Ok(Ending {
+            dir: entry.dir.clone(),
+            process: open_process(entry),
+            grace,
+            deadline: Instant::now() + grace + EXIT_WITHIN,
+            attempts: 0,
+            failed: None,
+        })
+    }
+
+    /// The next request to send; `None` once the session has ended.
+    pub fn next_attempt(&mut self) -> Result<Option<Attempt>, EndError> {
+        if !is_alive(&self.dir) {
+            return Ok(None);
+        }
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(EndError::Stuck(self.failed.take().unwrap_or(ControlError::TimedOut)));
+        }
+        self.attempts += 1;
+        Ok(Some(Attempt {
+            pause: if self.attempts == 1 { Duration::ZERO } else { RETRY_AFTER },
+            request: Request::End { grace_ms: Some(self.grace.as_millis() as u64) },
+            timeout: left.min(self.grace + LAST_OUTPUT),
+        }))
+    }
+
+    /// Records whether the session process took the request and closed its connection.
+    pub fn record(&mut self, result: Result<(), ControlError>) {
+        self.failed = result.err();
+    }
+
+    /// The session process, to wait for: the lock is released a moment before it exits, and the caller expects it to
+    /// be gone. It gets up to [`EXIT_WITHIN`].
+    pub fn into_process(self) -> Option<OwnedFd> {
+        self.process
+    }
 }
 
 /// A pidfd of the session process, if it is running, so that its pid cannot be reused meanwhile.
@@ -82,10 +135,11 @@ fn open_process(entry: &Entry) -> Option<OwnedFd> {
 }
 
 /// Requests the end of a session, and waits until its process closes the connection.
-fn request_end(entry: &Entry, grace: Duration, deadline: Duration) -> Result<(), ControlError> {
-    let mut control = Control::connect(&entry.dir)?;
-    let request = Request::End { grace_ms: Some(grace.as_millis() as u64) };
-    let Reply::Ending = control.request(&request, deadline)? else { return Err(ControlError::Unexpected) };
+fn request_end(dir: &SessionDir, attempt: &Attempt) -> Result<(), ControlError> {
+    let mut control = Control::connect(dir)?;
+    let Reply::Ending = control.request(&attempt.request, attempt.timeout)? else {
+        return Err(ControlError::Unexpected);
+    };
     match control.next_reply() {
         Err(ControlError::Unreachable(_)) => Ok(()),
         Err(error) => Err(error),
