@@ -10,8 +10,6 @@ use std::time::Instant;
 
 use bowline_host::home::Home;
 use bowline_proto::ids::Epoch;
-use bowline_proto::ids::SessionId;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,11 +22,8 @@ use crate::problem::Problem;
 use crate::rate::Rate;
 use crate::refusals::Refusals;
 use crate::settings::Settings;
+use crate::turns::Turns;
 
-/// Locks for starting sessions with derived ids. Sessions share locks by a hash of the id.
-const CREATE_LOCKS: usize = 64;
-/// Concurrent starts, ends and restarts; more wait. Each may hold a thread for as long as a session takes to end.
-const MAX_SLOW_OPERATIONS: usize = 64;
 /// Concurrent viewers of ended sessions, each of which keeps a screen in memory. One more closes the oldest viewer of
 /// the caller that has the most, with 4429.
 const MAX_ARCHIVE_VIEWERS: usize = 64;
@@ -60,9 +55,7 @@ pub(crate) struct Shared {
     /// WebSockets of browsers that sent their cookie but not yet their key, by address. Other programs of the
     /// machine can see the cookie, so these are strangers.
     pub(crate) without_key: Places<IpAddr>,
-    /// Held while a session with a derived id is started, so that a repeated request finds a complete session.
-    create_locks: [tokio::sync::Mutex<()>; CREATE_LOCKS],
-    pub(crate) slow_operations: Semaphore,
+    pub(crate) turns: Turns,
     /// Viewers of ended sessions, by the caller's id.
     pub(crate) archive_viewers: Places<String>,
     /// The soft limit on open files for sessions' programs: the gateway's own before it raised it.
@@ -102,17 +95,10 @@ impl App {
             refusals: Refusals::default(),
             attach_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
             failure_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
-            create_locks: std::array::from_fn(|_| tokio::sync::Mutex::default()),
-            slow_operations: Semaphore::new(MAX_SLOW_OPERATIONS),
+            turns: Turns::new(),
             archive_viewers: Places::new(MAX_ARCHIVE_VIEWERS),
             open_files,
         })))
-    }
-
-    /// The lock to hold while the session with this derived id is started.
-    pub(crate) fn create_lock(&self, id: &SessionId) -> &tokio::sync::Mutex<()> {
-        let sum: usize = id.as_str().bytes().map(usize::from).sum();
-        &self.create_locks[sum % CREATE_LOCKS]
     }
 
     /// Counts an attempt of this caller to open a stream.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use bowline_host::change_lock::ChangeKey;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::start::{self, BodySpec, Spec, TerminalSpec};
 use bowline_proto::ids::{SessionId, SessionName};
@@ -20,7 +21,8 @@ use crate::control;
 use crate::extract::Json;
 use crate::guard::Writer;
 use crate::problem::{Problem, internal};
-use crate::sessions::{blocking, blocking_limited};
+use crate::sessions::{blocking, on_thread};
+use crate::turns::Turn;
 
 /// The longest `Idempotency-Key`, in bytes; a longer one gets 400 `bad_request`.
 const MAX_KEY: usize = 256;
@@ -53,29 +55,29 @@ pub(crate) async fn create(
     let key = idempotency_key(&headers)?.map(|key| derive_id(caller.id(), key));
     let digest = digest(&request).map_err(|error| internal(&error))?;
     let mut spec = spec(&app, request).await?;
-    let Some(id) = key else { return start_session(&app, spec).await };
+    let Some(id) = key else { return start_session(&app, spec, None).await };
     (spec.id, spec.request) = (Some(id.clone()), Some(digest));
-    // Spawned, so that the start keeps its lock if the client disconnects and repeats the request.
-    let created = tokio::spawn(async move { create_once(&app, id, spec).await });
-    created.await.unwrap_or_else(|error| Err(internal(&error)))
-}
-
-/// Starts the session with this derived id, unless an earlier request has started it.
-async fn create_once(app: &App, id: SessionId, spec: Spec) -> Result<Response, Problem> {
-    let _lock = app.create_lock(&id).lock().await;
-    if let Some(earlier) = find_earlier(app, &id).await? {
+    let turn = app.turns.create(&id, EARLIER_START_TIMEOUT).await?.ok_or_else(still_starting)?;
+    if let Some(earlier) = find_earlier(&app, &id).await? {
         if earlier.meta.request != spec.request {
             return Err(Problem::new(Code::IdReused, "this Idempotency-Key was already used for a different request"));
         }
         return Ok(created(control::describe(earlier).await));
     }
-    start_session(app, spec).await
+    start_session(&app, spec, Some(turn)).await
 }
 
-async fn start_session(app: &App, spec: Spec) -> Result<Response, Problem> {
+/// Starts a session. `turn` is held until then, even if the client disconnects, so that a repeat of the request waits
+/// for it.
+async fn start_session(app: &App, spec: Spec, turn: Option<Turn>) -> Result<Response, Problem> {
+    let name = match spec.name.clone() {
+        Some(name) => Some(app.turns.change(&ChangeKey::Name(name)).await?),
+        None => None,
+    };
+    let turns = (turn, name, app.turns.start().await?);
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
     let retention = app.settings.sessions.retention;
-    let started = blocking_limited(app, move || Ok(start::start(&home, &launcher, spec, &retention)?)).await?;
+    let started = on_thread(turns, move || Ok(start::start(&home, &launcher, spec, &retention)?)).await?;
     let info = control::describe(started.entry).await;
     Ok(if started.existed { Json(info).into_response() } else { created(info) })
 }
@@ -104,12 +106,16 @@ async fn find_earlier(app: &App, id: &SessionId) -> Result<Option<Entry>, Proble
             return Ok(entry);
         }
         if tokio::time::Instant::now() > deadline {
-            let detail = "an earlier request with this Idempotency-Key is still starting its session; try again \
-                          in a few seconds";
-            return Err(Problem::new(Code::Unreachable, detail).retry_after(5));
+            return Err(still_starting());
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+fn still_starting() -> Problem {
+    let detail =
+        "an earlier request with this Idempotency-Key is still starting its session; try again in a few seconds";
+    Problem::new(Code::Unreachable, detail).retry_after(5)
 }
 
 async fn spec(app: &App, request: NewTerminal) -> Result<Spec, Problem> {

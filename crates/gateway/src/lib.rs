@@ -8,6 +8,7 @@
 //! - `context`, `guard`, [`auth`]: where the request comes from, who calls, and with which scope;
 //! - `router`, `extract`, [`problem`], `refusals`: routes, parsing of requests, error responses and their log;
 //! - `sessions`, `create`, `history`: session endpoints, logs and screens;
+//! - `changes`, `turns`: renaming and ending sessions; which changes run, and which wait;
 //! - `ws`, `attach`, `relay`, `ended`: WebSockets, and relaying between one and a session, or its files;
 //! - `board`, `events`: the list of sessions, and streams of its changes;
 //! - `control`: control requests to session processes;
@@ -26,6 +27,7 @@ mod assets;
 mod attach;
 pub mod auth;
 mod board;
+mod changes;
 mod context;
 mod control;
 mod create;
@@ -52,6 +54,7 @@ pub mod settings;
 #[cfg(test)]
 mod testing;
 mod tls;
+mod turns;
 mod watcher;
 mod ws;
 

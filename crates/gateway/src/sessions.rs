@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use bowline_host::change_lock::ChangeKey;
 use bowline_host::control::ControlError;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::{remove, rename, start};
@@ -14,37 +15,48 @@ use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::SessionInfo;
 use http::StatusCode;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 use utoipa::IntoParams;
 
 use crate::app::App;
+use crate::changes;
 use crate::control;
 use crate::extract::{Json, Key, OptionalJson, Query};
 use crate::guard::{Reader, Writer};
 use crate::problem::{Problem, internal};
 
-/// How long a start, end or restart waits for a slot; after that it gets 503 `unreachable`.
-const SLOT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Concurrent work on files; more waits. Less than the runtime's 512 threads, so that starts always find one.
+const MAX_FILE_WORK: usize = 128;
+/// How long a call waits to work on files. After that it gets 503 `unreachable`.
+const FILE_WORK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs blocking work, such as reading files or waiting for processes, outside the async runtime.
+static FILE_WORK: Semaphore = Semaphore::const_new(MAX_FILE_WORK);
+
+/// Runs short blocking work, such as reading files, outside the async runtime.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(internal(&error)))
-}
-
-/// Like [`blocking`], for work that may take seconds. The number of concurrent calls is limited, so that other
-/// blocking work always finds a thread.
-pub(crate) async fn blocking_limited<T: Send + 'static>(
-    app: &App,
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
-    let slot = tokio::time::timeout(SLOT_TIMEOUT, app.slow_operations.acquire()).await;
+    let slot = tokio::time::timeout(FILE_WORK_TIMEOUT, FILE_WORK.acquire()).await;
     let busy = |_| {
-        let detail = "too many sessions are being started or ended; try again in a few seconds";
+        let detail = "too many requests are reading or writing files; try again in a few seconds";
         Problem::new(Code::Unreachable, detail).retry_after(5)
     };
-    let _slot = slot.map_err(busy)?.map_err(|error| internal(&error))?;
-    blocking(work).await
+    let slot = slot.map_err(busy)?.map_err(|error| internal(&error))?;
+    on_thread(slot, work).await
+}
+
+/// Runs blocking work that may take seconds. The thread holds `turn` until the work is done: if the client hangs up,
+/// the work goes on, and has to count as long as it does.
+pub(crate) async fn on_thread<T: Send + 'static>(
+    turn: impl Send + 'static,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let work = move || {
+        let result = work();
+        drop(turn);
+        result
+    };
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(internal(&error)))
 }
 
 /// Finds a session by id or name.
@@ -132,8 +144,7 @@ pub(crate) async fn change(
     let id = entry.info.id.clone();
     match (name, change.detached_ttl) {
         (Some(name), ttl) => {
-            let home = app.home.clone();
-            blocking(move || Ok(rename::rename(&home, &entry, &name, ttl)?)).await?;
+            changes::rename(&app, entry, name, ttl).await?;
         }
         (None, Some(_)) => {
             let request = Request::Set { name: None, detached_ttl: change.detached_ttl };
@@ -181,12 +192,9 @@ pub(crate) async fn end(
     match try_find(&app, &id).await? {
         // A session with damaged files has ended; its files can be removed without being parsed.
         Err(RegistryError::Damaged { dir, .. }) if !query.keep => {
-            blocking_limited(&app, move || Ok(remove::forget_damaged(&dir)?)).await?;
+            blocking(move || Ok(remove::forget_damaged(&dir)?)).await?;
         }
-        found => {
-            let entry = found?;
-            blocking_limited(&app, move || Ok(remove::end(&entry, grace, query.keep)?)).await?;
-        }
+        found => changes::end(&app, found?, grace, query.keep).await?,
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -214,9 +222,14 @@ pub(crate) async fn restart(
     OptionalJson(restart): OptionalJson<Restart>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
+    let session = app.turns.change(&ChangeKey::Session(entry.info.id.clone())).await?;
+    let name = match entry.meta.name.clone() {
+        Some(name) => Some(app.turns.change(&ChangeKey::Name(name)).await?),
+        None => None,
+    };
+    let turns = (session, name, app.turns.start().await?);
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
-    let entry =
-        blocking_limited(&app, move || Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref())?)).await?;
+    let entry = on_thread(turns, move || Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref())?)).await?;
     Ok(Json(control::describe(entry).await).into_response())
 }
 

@@ -25,6 +25,7 @@ mod refusal_log;
 mod refusals;
 mod slow;
 mod strangers;
+mod stuck;
 mod viewer;
 #[path = "../support/wait.rs"]
 mod wait;

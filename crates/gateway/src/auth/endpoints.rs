@@ -21,7 +21,7 @@ use crate::extract::{Json, Key, OptionalJson, SmallJson};
 use crate::guard::{Admin, Reader};
 use crate::problem::{Problem, internal, unwritable};
 use crate::router::Route;
-use crate::sessions::blocking;
+use crate::sessions::on_thread;
 
 /// The cookie's `Max-Age`: the longest that browsers allow. The login behind it expires sooner, unless it is used.
 const COOKIE_SECONDS: u32 = 400 * 24 * 3600;
@@ -68,7 +68,8 @@ pub(crate) async fn login(
 ) -> Result<Response, Problem> {
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     let (auth, label) = (app.auth.clone(), agent.unwrap_or("a browser").to_owned());
-    let login = blocking(move || Ok(auth.login(code.reveal(), &label))).await?;
+    let turn = app.turns.auth_change().await?;
+    let login = on_thread(turn, move || Ok(auth.login(code.reveal(), &label))).await?;
     let login = login.map_err(|error| refuse_login(&app, &context, error))?;
     tracing::info!(login = login.id, from = %context.client, "a browser logged in");
     let cookie = cookie(&app, &context, login.cookie.reveal(), COOKIE_SECONDS);
@@ -105,7 +106,8 @@ pub(crate) async fn logout(
     context: RequestContext,
 ) -> Result<Response, Problem> {
     let auth = app.auth.clone();
-    blocking(move || Ok(auth.logout(&caller)?)).await?;
+    let turn = app.turns.auth_change().await?;
+    on_thread(turn, move || Ok(auth.logout(&caller)?)).await?;
     let cookie = cookie(&app, &context, "", 0);
     Ok((StatusCode::NO_CONTENT, AppendHeaders([(header::SET_COOKIE, cookie)])).into_response())
 }
@@ -149,7 +151,8 @@ pub(crate) async fn create_token(
     Json(request): Json<NewToken>,
 ) -> Result<Response, Problem> {
     let (auth, ttl) = (app.auth.clone(), request.ttl.map(Duration::from_secs));
-    let created = blocking(move || Ok(auth.create_token(&request.name, request.scope, ttl)?)).await?;
+    let turn = app.turns.auth_change().await?;
+    let created = on_thread(turn, move || Ok(auth.create_token(&request.name, request.scope, ttl)?)).await?;
     tracing::info!(token = created.id, by = caller.id(), "created a token");
     Ok((StatusCode::CREATED, Json(created)).into_response())
 }
@@ -171,7 +174,8 @@ pub(crate) async fn revoke_token(
     Key(id): Key,
 ) -> Result<StatusCode, Problem> {
     let auth = app.auth.clone();
-    blocking(move || {
+    let turn = app.turns.auth_change().await?;
+    on_thread(turn, move || {
         if !auth.revoke(&id)? {
             return Err(Problem::new(Code::NotFound, "no token or browser login has this id"));
         }
@@ -193,7 +197,8 @@ pub(crate) async fn revoke_token(
 )]
 pub(crate) async fn create_code(State(app): State<App>, Admin(caller): Admin) -> Result<Response, Problem> {
     let auth = app.auth.clone();
-    let created = blocking(move || Ok(auth.new_code()?)).await?;
+    let turn = app.turns.auth_change().await?;
+    let created = on_thread(turn, move || Ok(auth.new_code()?)).await?;
     tracing::info!(by = caller.id(), "created a login code");
     Ok((StatusCode::CREATED, Json(created)).into_response())
 }

@@ -29,6 +29,8 @@ const PENDING_SLACK: usize = 64;
 pub(crate) struct Board {
     home: Home,
     max_followed: usize,
+    /// Outlives the tasks, because a read goes on after its task has ended.
+    file_reads: Arc<Semaphore>,
     tasks: Mutex<Weak<BoardTasks>>,
 }
 
@@ -41,7 +43,7 @@ struct BoardTasks {
 /// What the tasks and the subscriptions share.
 struct Shared {
     home: Home,
-    file_reads: Semaphore,
+    file_reads: Arc<Semaphore>,
     status_requests: Semaphore,
     /// Permits to follow a session, each over a socket. The other sessions are polled.
     followers: Semaphore,
@@ -68,7 +70,8 @@ struct PendingChanges {
 impl Board {
     /// A board that follows at most `max_followed` sessions at a time.
     pub(crate) fn new(home: Home, max_followed: usize) -> Board {
-        Board { home, max_followed, tasks: Mutex::default() }
+        let file_reads = Arc::new(Semaphore::new(MAX_FILE_READS));
+        Board { home, max_followed, file_reads, tasks: Mutex::default() }
     }
 
     /// Subscribes to changes. The first message is the whole board. It may be sent again later, and then replaces
@@ -76,7 +79,7 @@ impl Board {
     pub(crate) fn subscribe(&self) -> Subscription {
         let mut current = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let tasks = current.upgrade().unwrap_or_else(|| {
-            let shared = Arc::new(Shared::new(self.home.clone(), self.max_followed));
+            let shared = Arc::new(Shared::new(self.home.clone(), self.max_followed, self.file_reads.clone()));
             let cancel = CancellationToken::new();
             let (watched, cancelled) = (shared.clone(), cancel.clone());
             tokio::spawn(async move { cancelled.run_until_cancelled(watch::run(watched)).await });
@@ -116,10 +119,10 @@ impl Drop for Subscription {
 }
 
 impl Shared {
-    fn new(home: Home, max_followed: usize) -> Shared {
+    fn new(home: Home, max_followed: usize, file_reads: Arc<Semaphore>) -> Shared {
         Shared {
             home,
-            file_reads: Semaphore::new(MAX_FILE_READS),
+            file_reads,
             status_requests: Semaphore::new(MAX_STATUS_REQUESTS),
             followers: Semaphore::new(max_followed),
             state: Mutex::default(),

@@ -81,9 +81,14 @@ pub(super) async fn track(shared: Arc<Shared>, dir: SessionDir, nudge: Arc<Notif
 
 /// Reads the session's files.
 async fn read(shared: &Shared, dir: &SessionDir) -> io::Result<Option<Entry>> {
-    let _permit = shared.file_reads.acquire().await.map_err(io::Error::other)?;
+    let permit = shared.file_reads.clone().acquire_owned().await.map_err(io::Error::other)?;
     let dir = dir.clone();
-    tokio::task::spawn_blocking(move || registry::try_read(dir)).await.map_err(io::Error::other)?
+    let read = move || {
+        let entry = registry::try_read(dir);
+        drop(permit);
+        entry
+    };
+    tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
 }
 
 /// Requests the status of a session that cannot be followed for lack of a permit.
