@@ -17,6 +17,7 @@ use crate::auth::{Auth, Caller, LoginRate, network};
 use crate::board::Board;
 use crate::descriptors;
 use crate::environment::Environment;
+use crate::list::SharedList;
 use crate::places::Places;
 use crate::problem::Problem;
 use crate::rate::Rate;
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     /// machine can see the cookie, so these are strangers.
     pub(crate) without_key: Places<IpAddr>,
     pub(crate) turns: Turns,
+    pub(crate) list: SharedList,
     /// Viewers of ended sessions, by the caller's id.
     pub(crate) archive_viewers: Places<String>,
     /// The soft limit on open files for sessions' programs: the gateway's own before it raised it.
@@ -96,6 +98,7 @@ impl App {
             attach_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
             failure_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
             turns: Turns::new(),
+            list: SharedList::default(),
             archive_viewers: Places::new(MAX_ARCHIVE_VIEWERS),
             open_files,
         })))

@@ -9,15 +9,12 @@ use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::session::{SessionInfo, State};
-use futures_util::stream::{self, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 use crate::problem::Problem;
 use crate::sessions::blocking;
 
-/// How many sessions are described concurrently; the others wait.
-const MAX_CONCURRENT: usize = 128;
 /// The timeout for a request other than a status.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -103,21 +100,21 @@ pub(crate) fn wrong_machine(entry: &Entry) -> Problem {
 
 /// Describes a session by its process, or by its files if the process does not answer in time.
 pub(crate) async fn describe(entry: Entry) -> SessionInfo {
-    describe_within(entry, STATUS_TIMEOUT).await
+    describe_within(&entry.dir, entry.is_local, entry.info, STATUS_TIMEOUT).await
 }
 
-/// Like [`describe`], with a timeout for the process.
-pub(crate) async fn describe_within(mut entry: Entry, timeout: Duration) -> SessionInfo {
-    if entry.is_local && entry.info.state == State::Running {
-        let status = request(&entry.dir, &Request::Status { follow: false }, timeout).await;
+/// Like [`describe`], with a timeout for the process. `info` is what the session's files say.
+pub(crate) async fn describe_within(
+    dir: &SessionDir,
+    is_local: bool,
+    info: SessionInfo,
+    timeout: Duration,
+) -> SessionInfo {
+    if is_local && info.state == State::Running {
+        let status = request(dir, &Request::Status { follow: false }, timeout).await;
         if let Ok(Reply::Status { session }) = status {
-            entry.info = *session;
+            return *session;
         }
     }
-    entry.info
-}
-
-/// Describes all entries, in the given order.
-pub(crate) async fn describe_all(entries: Vec<Entry>) -> Vec<SessionInfo> {
-    stream::iter(entries).map(describe).buffered(MAX_CONCURRENT).collect().await
+    info
 }

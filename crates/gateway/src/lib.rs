@@ -7,7 +7,7 @@
 //! - `server`, `tls`: sockets, and the limits before a request is read;
 //! - `context`, `guard`, [`auth`]: where the request comes from, who calls, and with which scope;
 //! - `router`, `extract`, [`problem`], `refusals`: routes, parsing of requests, error responses and their log;
-//! - `sessions`, `create`, `history`: session endpoints, logs and screens;
+//! - `sessions`, `list`, `create`, `history`: session endpoints, logs and screens;
 //! - `changes`, `turns`: renaming and ending sessions; which changes run, and which wait;
 //! - `ws`, `attach`, `relay`, `ended`: WebSockets, and relaying between one and a session, or its files;
 //! - `board`, `events`: the list of sessions, and streams of its changes;
@@ -38,6 +38,7 @@ mod events;
 mod extract;
 mod guard;
 mod history;
+mod list;
 mod metrics;
 mod openapi;
 mod places;

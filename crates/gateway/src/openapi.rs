@@ -23,7 +23,7 @@ use crate::guard::KEY_HEADER;
             WebSocket."
     ),
     paths(
-        crate::sessions::list,
+        crate::list::list,
         crate::create::create,
         crate::sessions::get,
         crate::sessions::change,

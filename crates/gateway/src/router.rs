@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::extract::Json;
 use crate::problem::Problem;
-use crate::{assets, attach, auth, create, events, guard, history, metrics, openapi, sessions};
+use crate::{assets, attach, auth, create, events, guard, history, list, metrics, openapi, sessions};
 
 /// A path and its handlers by method.
 pub(crate) type Route = (&'static str, MethodRouter<App>);
@@ -33,7 +33,7 @@ pub(crate) fn router(app: App, metrics_handle: PrometheusHandle) -> Router {
 /// All routes. A test checks that `openapi` describes each of them.
 fn routes(metrics_handle: PrometheusHandle) -> Vec<Route> {
     let mut all = vec![
-        ("/v1/sessions", get(sessions::list).post(create::create)),
+        ("/v1/sessions", get(list::list).post(create::create)),
         ("/v1/sessions/{id}", get(sessions::get).patch(sessions::change).delete(sessions::end)),
         ("/v1/sessions/{id}/restart", post(sessions::restart)),
         ("/v1/sessions/{id}/commands", post(sessions::command)),
@@ -118,9 +118,8 @@ pub(crate) async fn show_metrics(
     if !app.settings.open_metrics {
         guard::allow(guard::caller(&app, &parts)?, TokenScope::Read)?;
     }
-    let home = app.home.clone();
-    let entries = sessions::blocking(move || Ok(bowline_host::registry::list_files(&home)?)).await?;
-    let count = |state: SessionState| entries.iter().filter(|entry| entry.info.state == state).count();
+    let list = app.list.get(&app.home).await?;
+    let count = |state| list.count(state);
     metrics::sessions(count(SessionState::Running), count(SessionState::Exited), count(SessionState::Lost));
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], metrics_handle.render()).into_response())
 }

@@ -1,4 +1,4 @@
-//! Session endpoints: list, get, change, end, restart and command. `create.rs` starts new sessions.
+//! Session endpoints: get, change, end, restart and command. `list.rs` lists sessions, `create.rs` starts new ones.
 
 use bowline_proto::problem::Code;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use bowline_host::change_lock::ChangeKey;
 use bowline_host::control::ControlError;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::{remove, rename, start};
-use bowline_proto::api::{CommandAccepted, NewCommand, Restart, SessionChange, SessionList};
+use bowline_proto::api::{CommandAccepted, NewCommand, Restart, SessionChange};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::SessionInfo;
@@ -74,26 +74,6 @@ async fn try_find(app: &App, key: &str) -> Result<Result<Entry, RegistryError>, 
         Ok(registry::find(&home, &key))
     })
     .await
-}
-
-/// Lists all sessions, oldest first.
-#[utoipa::path(
-    get, path = "/v1/sessions", tag = "sessions", operation_id = "list_sessions",
-    responses(
-        (status = 200, body = SessionList),
-        (status = 401, description = "`not_authenticated`"),
-        (status = 403, description = "`not_allowed`: the scope `read` is required"),
-    )
-)]
-pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Response, Problem> {
-    Ok(Json(SessionList { sessions: all(&app).await? }).into_response())
-}
-
-/// Describes every session, oldest first.
-pub(crate) async fn all(app: &App) -> Result<Vec<SessionInfo>, Problem> {
-    let home = app.home.clone();
-    let entries = blocking(move || Ok(registry::list_files(&home)?)).await?;
-    Ok(control::describe_all(entries).await)
 }
 
 /// Describes one session.

@@ -59,11 +59,20 @@ pub fn list_files(home: &Home) -> Result<Vec<Entry>, RegistryError> {
 
 /// Reads all sessions, and an error for one that could not be read but may be running.
 fn scan(home: &Home) -> Result<(Vec<Entry>, Option<RegistryError>), RegistryError> {
+    let mut entries = Vec::new();
+    let unread = for_each(home, |entry| entries.push(entry))?;
+    entries.sort_by(|a, b| (&a.info.created, &a.info.id).cmp(&(&b.info.created, &b.info.id)));
+    Ok((entries, unread))
+}
+
+/// Reads all sessions, in any order, one at a time: whole entries of many sessions can take much memory. Returns an
+/// error for one that could not be read but may be running.
+pub fn for_each(home: &Home, mut found: impl FnMut(Entry)) -> Result<Option<RegistryError>, RegistryError> {
     let path = home.sessions();
-    let (mut entries, mut unread) = (Vec::new(), None);
+    let mut unread = None;
     for dir in session_dirs(home)? {
         match try_read(dir.clone()) {
-            Ok(entry) => entries.extend(entry),
+            Ok(entry) => entry.into_iter().for_each(&mut found),
             // When descriptors or memory have run out, an existing session must not be reported as unknown.
             Err(source) if is_exhausted(&source) => return Err(RegistryError::Io { path, source }),
             // An ended session with damaged files has no name, so it cannot be the one looked for.
@@ -71,8 +80,7 @@ fn scan(home: &Home) -> Result<(Vec<Entry>, Option<RegistryError>), RegistryErro
             Err(source) => unread = Some(RegistryError::Io { path: dir.path().to_owned(), source }),
         }
     }
-    entries.sort_by(|a, b| (&a.info.created, &a.info.id).cmp(&(&b.info.created, &b.info.id)));
-    Ok((entries, unread))
+    Ok(unread)
 }
 
 /// The directories of all sessions.
@@ -109,13 +117,18 @@ pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
             return Err(unread(io::Error::other("the session is still being created")));
         }
     }
-    let named = |entry: &Entry| entry.info.name.as_ref().is_some_and(|name| name.as_str() == key);
-    let (entries, unread) = scan(home)?;
-    entries
-        .into_iter()
-        .filter(named)
-        .max_by_key(|entry| (entry.is_local, entry.info.state == State::Running, entry.info.created.clone()))
-        .ok_or_else(|| unread.unwrap_or_else(|| RegistryError::Unknown(key.to_owned())))
+    let mut best: Option<Entry> = None;
+    let rank = |entry: &Entry| {
+        let info = &entry.info;
+        (entry.is_local, info.state == State::Running, info.created.clone(), info.id.to_string())
+    };
+    let unread = for_each(home, |entry| {
+        let named = entry.info.name.as_ref().is_some_and(|name| name.as_str() == key);
+        if named && best.as_ref().is_none_or(|best| rank(&entry) > rank(best)) {
+            best = Some(entry);
+        }
+    })?;
+    best.ok_or_else(|| unread.unwrap_or_else(|| RegistryError::Unknown(key.to_owned())))
 }
 
 /// The running session on this machine that has this name.
@@ -123,7 +136,13 @@ pub fn running_holder(home: &Home, name: &SessionName) -> Result<Option<Entry>, 
     // Sessions of other machines do not reserve names here, because this machine cannot tell when they end.
     let holds =
         |entry: &Entry| entry.is_local && entry.info.state == State::Running && entry.info.name.as_ref() == Some(name);
-    Ok(list_files(home)?.into_iter().find(holds))
+    let mut holder = None;
+    for_each(home, |entry| {
+        if holds(&entry) {
+            holder = Some(entry);
+        }
+    })?;
+    Ok(holder)
 }
 
 /// Reads a session from its files; `None` if it does not exist, is incomplete, or cannot be read.
@@ -248,6 +267,7 @@ fn read_files(dir: &SessionDir) -> io::Result<Option<Entry>> {
         offset: log_end,
         degraded: summary.degraded,
         version: started.version,
+        truncated: false,
         terminal,
     };
     Ok(Some(Entry { dir: dir.clone(), meta, info, is_local }))

@@ -218,10 +218,12 @@ fn runs_same(a: &Meta, b: &Meta) -> bool {
 }
 
 fn name_taken(name: &SessionName, holder: &Entry) -> StartError {
+    let mut info = holder.info.clone();
+    info.truncate();
     StartError::NameTaken {
         name: name.clone(),
         id: holder.info.id.clone(),
-        command: holder.info.command_line(),
+        command: info.command_line(),
         cwd: holder.meta.cwd.lossy(),
     }
 }

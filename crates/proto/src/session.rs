@@ -6,6 +6,11 @@ use crate::Offset;
 use crate::ids::{Epoch, SessionId, SessionName};
 use crate::size::Size;
 
+/// Bytes of the arguments that a list or a board shows of a session, in all; each argument counts one more.
+pub const MAX_LISTED_ARGV: usize = 4 << 10;
+/// Bytes of any other text that a list or a board shows of a session.
+pub const MAX_LISTED_TEXT: usize = 1 << 10;
+
 /// A session as `ls`, `GET /v1/sessions` and `attached` describe it.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +58,10 @@ pub struct SessionInfo {
     pub degraded: bool,
     /// The version of the session process.
     pub version: String,
+    /// Long texts were cut, as in lists and on the board; `GET /v1/sessions/{id}` has them whole.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(test, ts(as = "Option<bool>", optional))]
+    pub truncated: bool,
     /// Only for a terminal. In JSON, its fields are at the same level as the others.
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", schema(value_type = OptionalTerminalInfo, inline))]
@@ -86,6 +95,41 @@ impl SessionInfo {
     pub fn command_line(&self) -> String {
         self.terminal.as_ref().map(|terminal| terminal.argv.join(" ")).unwrap_or_default()
     }
+
+    /// Cuts long texts, so that a list of many sessions stays small whatever they contain.
+    pub fn truncate(&mut self) {
+        let SessionInfo { exit, created, active, call, host, cwd, title, version, terminal, .. } = self;
+        let signal = exit.as_mut().and_then(|exit| exit.signal.as_mut());
+        let call = call.iter_mut().flat_map(|call| [&mut call.at, &mut call.text]);
+        let texts = [created, cwd, title, version].into_iter().chain(call).chain(signal).chain(active).chain(host);
+        let mut cut = false;
+        for text in texts {
+            cut |= truncate_text(text, MAX_LISTED_TEXT);
+        }
+        if let Some(TerminalInfo { argv, .. }) = terminal {
+            let mut left = MAX_LISTED_ARGV;
+            let whole = argv.len();
+            argv.retain_mut(|argument| {
+                let keep = left > 0;
+                left = left.saturating_sub(1);
+                let longer = truncate_text(argument, left);
+                left = if longer { 0 } else { left - argument.len() };
+                cut |= longer;
+                keep
+            });
+            cut |= argv.len() < whole;
+            argv.shrink_to_fit();
+        }
+        self.truncated |= cut;
+    }
+}
+
+/// Cuts a text to at most `max` bytes, between two characters. Returns whether it was longer.
+fn truncate_text(text: &mut String, max: usize) -> bool {
+    let longer = text.len() > max;
+    text.truncate(text.floor_char_boundary(max));
+    text.shrink_to_fit();
+    longer
 }
 
 /// A request by the program for the user's attention.
@@ -154,4 +198,47 @@ pub struct ExitStatus {
     pub code: Option<i32>,
     /// Such as `SIGKILL`.
     pub signal: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(argv: &[&str]) -> SessionInfo {
+        let info = serde_json::json!({
+            "id": "k3v9x0q2m7aa", "name": null, "kind": "terminal", "state": "running", "created": "", "cwd": "/",
+            "epoch": "9f3c61d2", "version": "0.1.0", "argv": argv, "size": {"cols": 80, "rows": 24},
+        });
+        serde_json::from_value(info).unwrap()
+    }
+
+    fn truncated(mut info: SessionInfo) -> SessionInfo {
+        info.truncate();
+        info
+    }
+
+    #[test]
+    fn r52_a_short_description_is_not_truncated() {
+        let exact = "x".repeat(MAX_LISTED_ARGV - 6);
+        let whole = SessionInfo { title: "t".repeat(MAX_LISTED_TEXT), ..info(&["make", &exact]) };
+        assert_eq!(truncated(whole.clone()), whole);
+        assert!(!serde_json::to_string(&whole).unwrap().contains("truncated"), "older clients see no new field");
+    }
+
+    #[test]
+    fn r52_a_long_description_is_truncated_between_characters() {
+        // The limit is in the middle of a character.
+        let long = format!("x{}", "\u{e9}".repeat(100_000));
+        let cut = truncated(SessionInfo { title: long.clone(), cwd: long.clone(), ..info(&["make", &long, "all"]) });
+        assert!(cut.truncated);
+        assert_eq!((cut.title.len(), cut.cwd.len()), (MAX_LISTED_TEXT - 1, MAX_LISTED_TEXT - 1));
+        let argv = cut.terminal.unwrap().argv;
+        assert_eq!((argv.len(), &*argv[0], argv[1].len()), (2, "make", MAX_LISTED_ARGV - 7));
+    }
+
+    #[test]
+    fn r52_many_empty_arguments_are_truncated_too() {
+        let cut = truncated(info(&[""; 100_000]));
+        assert_eq!((cut.terminal.unwrap().argv.len(), cut.truncated), (MAX_LISTED_ARGV, true));
+    }
 }

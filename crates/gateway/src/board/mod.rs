@@ -3,7 +3,7 @@
 //! All event streams share one board, whose tasks run only while there is a subscriber. One task (`watch`)
 //! notices which sessions exist; a task for each session (`track`) follows its process and reads its files. A
 //! subscriber's pending changes are ids, not states: it gets the latest state when it reads them, and one that
-//! never reads costs at most about one id per session.
+//! never reads costs at most about one id per session. Messages are serialized once, for all subscribers.
 
 mod track;
 mod watch;
@@ -15,6 +15,7 @@ use bowline_host::home::Home;
 use bowline_proto::board::BoardMessage;
 use bowline_proto::ids::SessionId;
 use bowline_proto::session::{SessionInfo, State};
+use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -52,11 +53,19 @@ struct Shared {
 
 #[derive(Default)]
 struct BoardState {
-    sessions: BTreeMap<SessionId, SessionInfo>,
+    sessions: BTreeMap<SessionId, ShownSession>,
+    /// The whole board as a message; `None` until somebody needs it.
+    board: Option<Bytes>,
     /// Sessions that have not been read yet; `None` until the sessions have been listed.
     unread: Option<HashSet<SessionId>>,
     subscribers: HashMap<u64, PendingChanges>,
     next_subscriber: u64,
+}
+
+struct ShownSession {
+    info: SessionInfo,
+    /// The session as a message; `None` until somebody needs it.
+    message: Option<Bytes>,
 }
 
 /// What has changed since a subscriber last read its changes.
@@ -100,8 +109,8 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// Waits for changes and returns all of them. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Vec<BoardMessage> {
+    /// Waits for changes and returns all of them, each as a JSON message. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Vec<Bytes> {
         loop {
             let messages = self.tasks.shared.state().take(self.id);
             if !messages.is_empty() {
@@ -153,23 +162,27 @@ impl BoardState {
     }
 
     /// Sets a session's state. A new offset alone is not a change, because output arrives all the time.
-    fn put(&mut self, info: SessionInfo) {
+    fn put(&mut self, mut info: SessionInfo) {
+        info.truncate();
         let id = info.id.clone();
-        let same = |before: &SessionInfo| SessionInfo { offset: info.offset, ..before.clone() } == info;
+        let same = |before: &ShownSession| SessionInfo { offset: info.offset, ..before.info.clone() } == info;
         let changed = !self.sessions.get(&id).is_some_and(same);
-        self.sessions.insert(id.clone(), info);
+        self.sessions.insert(id.clone(), ShownSession { info, message: None });
+        self.board = None;
         self.mark_read(&id, changed);
     }
 
     /// Records that the session does not exist, or not yet.
     fn remove(&mut self, id: &SessionId) {
         let changed = self.sessions.remove(id).is_some();
+        self.board = None;
         self.mark_read(id, changed);
     }
 
     /// Whether the board already shows this session as running in this epoch.
     fn shows_run(&self, info: &SessionInfo) -> bool {
-        self.sessions.get(&info.id).is_some_and(|shown| shown.state == State::Running && shown.epoch == info.epoch)
+        let shows = |shown: &ShownSession| shown.info.state == State::Running && shown.info.epoch == info.epoch;
+        self.sessions.get(&info.id).is_some_and(shows)
     }
 
     /// Marks a session as read, and notifies the subscribers if it changed.
@@ -199,23 +212,39 @@ impl BoardState {
     }
 
     /// Takes a subscriber's pending changes; nothing before the board is complete.
-    fn take(&mut self, subscriber: u64) -> Vec<BoardMessage> {
+    fn take(&mut self, subscriber: u64) -> Vec<Bytes> {
         if !self.is_complete() {
             return Vec::new();
         }
         let Some(pending) = self.subscribers.get_mut(&subscriber) else { return Vec::new() };
         if std::mem::take(&mut pending.full) {
-            let mut all: Vec<_> = self.sessions.values().cloned().collect();
-            all.sort_by(|a, b| (&a.created, &a.id).cmp(&(&b.created, &b.id)));
-            return vec![BoardMessage::Board { sessions: all, approvals: Vec::new() }];
+            return vec![self.board()];
         }
         let changed = std::mem::take(&mut pending.changed);
-        let messages = changed.into_iter().map(|id| match self.sessions.get(&id) {
-            Some(info) => BoardMessage::Session { session: Box::new(info.clone()) },
-            None => BoardMessage::SessionGone { id },
+        let messages = changed.into_iter().map(|id| match self.sessions.get_mut(&id) {
+            Some(ShownSession { info, message }) => message
+                .get_or_insert_with(|| to_json(&BoardMessage::Session { session: Box::new(info.clone()) }))
+                .clone(),
+            None => to_json(&BoardMessage::SessionGone { id }),
         });
         messages.collect()
     }
+
+    /// The whole board as a message, oldest session first.
+    fn board(&mut self) -> Bytes {
+        let sessions = &self.sessions;
+        let serialize = || {
+            let mut all: Vec<_> = sessions.values().map(|shown| shown.info.clone()).collect();
+            all.sort_by(|a, b| (&a.created, &a.id).cmp(&(&b.created, &b.id)));
+            to_json(&BoardMessage::Board { sessions: all, approvals: Vec::new() })
+        };
+        self.board.get_or_insert_with(serialize).clone()
+    }
+}
+
+/// A message as it is sent.
+pub(crate) fn to_json(message: &BoardMessage) -> Bytes {
+    serde_json::to_vec(message).unwrap_or_default().into()
 }
 
 #[cfg(test)]

@@ -100,6 +100,7 @@ impl FakeSession {
             offset: 0,
             degraded: false,
             version: "0.1.0".to_owned(),
+            truncated: false,
             terminal: Some(TerminalInfo { argv: vec!["sh".to_owned()], size: Size::default() }),
         }
     }
@@ -163,7 +164,7 @@ fn send_status(follower: &mut UnixStream, info: &SessionInfo) {
 }
 
 async fn next(changes: &mut Subscription) -> Vec<BoardMessage> {
-    tokio::time::timeout(TIMEOUT, changes.next()).await.expect("no changes in time")
+    parse(&tokio::time::timeout(TIMEOUT, changes.next()).await.expect("no changes in time"))
 }
 
 /// Reads changes until `holds` is true for this session.
@@ -189,6 +190,10 @@ async fn begin(changes: &mut Subscription, status: &SessionInfo) -> usize {
     full_board(&board).len()
 }
 
+fn parse(messages: &[Bytes]) -> Vec<BoardMessage> {
+    messages.iter().map(|message| serde_json::from_slice(message).unwrap()).collect()
+}
+
 fn full_board(messages: &[BoardMessage]) -> &[SessionInfo] {
     match messages {
         [BoardMessage::Board { sessions, .. }] => sessions,
@@ -208,7 +213,7 @@ async fn r46_a_session_is_created_changed_ended_and_removed() {
     until(&mut changes, &id, |info| info.is_some_and(|info| info.title == "one" && info.clients == 1)).await;
     send_status(&mut follower, &session.info("two"));
     until(&mut changes, &id, |info| info.is_some_and(|info| info.title == "two")).await;
-    let second = world.board.subscribe().next().await;
+    let second = next(&mut world.board.subscribe()).await;
     assert_eq!(full_board(&second), [session.info("two")]);
 
     let ended = SessionInfo {
@@ -398,6 +403,7 @@ fn info(n: u16) -> SessionInfo {
         offset: 0,
         degraded: false,
         version: String::new(),
+        truncated: false,
         terminal: Some(TerminalInfo { argv: Vec::new(), size: Size::default() }),
     }
 }
@@ -422,7 +428,7 @@ fn r46_pending_changes_are_bounded_by_the_number_of_sessions() {
         assert!(state.subscribers[&stopped].changed.len() <= 200 + PENDING_SLACK + 1);
     }
     assert!(state.subscribers[&stopped].full);
-    let messages = state.take(stopped);
+    let messages = parse(&state.take(stopped));
     assert_eq!(full_board(&messages).len(), 200);
     assert!(state.take(stopped).is_empty());
 }
@@ -437,15 +443,33 @@ fn r46_output_alone_is_not_a_change_and_the_latest_state_wins() {
     state.put(info(1));
     assert!(state.take(subscriber).is_empty(), "nothing before the board is complete");
     state.put(info(2));
-    assert_eq!(full_board(&state.take(subscriber)), [info(1), info(2)], "oldest first");
+    assert_eq!(full_board(&parse(&state.take(subscriber))), [info(1), info(2)], "oldest first");
     state.put(SessionInfo { offset: 100, ..info(1) });
     assert!(state.take(subscriber).is_empty());
     state.put(SessionInfo { offset: 200, title: "a".to_owned(), ..info(1) });
     let last = SessionInfo { offset: 300, title: "b".to_owned(), ..info(1) };
     state.put(last.clone());
-    assert_eq!(state.take(subscriber), [BoardMessage::Session { session: Box::new(last) }]);
+    assert_eq!(parse(&state.take(subscriber)), [BoardMessage::Session { session: Box::new(last) }]);
     state.remove(&info(2).id);
-    assert_eq!(state.take(subscriber), [BoardMessage::SessionGone { id: info(2).id }]);
+    assert_eq!(parse(&state.take(subscriber)), [BoardMessage::SessionGone { id: info(2).id }]);
     state.remove(&info(2).id);
     assert!(state.take(subscriber).is_empty());
+}
+
+#[test]
+fn r52_subscribers_share_the_bytes_of_a_message() {
+    let mut state = BoardState::default();
+    state.expect(HashSet::new());
+    let argv = vec!["x".repeat(100_000)];
+    let long = SessionInfo { terminal: Some(TerminalInfo { argv, size: Size::default() }), ..info(1) };
+    state.put(long.clone());
+    let subscribers = [(); 2].map(|()| state.subscribe().0);
+    let same = |messages: [Vec<Bytes>; 2]| {
+        let [[one], [other]] = messages.each_ref().map(Vec::as_slice) else { panic!("{messages:?}") };
+        assert!(one.len() < 10_000, "{} bytes", one.len());
+        assert_eq!(one.as_ptr(), other.as_ptr(), "not a copy");
+    };
+    same(subscribers.map(|subscriber| state.take(subscriber)));
+    state.put(SessionInfo { title: "new".to_owned(), ..long });
+    same(subscribers.map(|subscriber| state.take(subscriber)));
 }

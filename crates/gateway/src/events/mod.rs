@@ -9,12 +9,13 @@ use axum::response::{IntoResponse, Response};
 use bowline_proto::api::TokenScope;
 use bowline_proto::board::BoardMessage;
 use bowline_proto::ids::ClientId;
+use bytes::Bytes;
 use http::header;
 use http::request::Parts;
 
 use crate::app::{App, StreamSlot};
 use crate::auth::{Caller, PendingLogin};
-use crate::board::Subscription;
+use crate::board::{Subscription, to_json};
 use crate::context::RequestContext;
 use crate::guard::{self, Identity};
 use crate::metrics;
@@ -110,16 +111,12 @@ impl Subscriber {
     }
 
     /// The stream's first message.
-    fn welcome(&self, app: &App) -> BoardMessage {
-        BoardMessage::Welcome {
+    fn welcome(&self, app: &App) -> Bytes {
+        to_json(&BoardMessage::Welcome {
             client: self.client.clone(),
             epoch: app.epoch.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             heartbeat: app.settings.limits.heartbeat.as_millis() as u64,
-        }
+        })
     }
-}
-
-fn to_json(message: &BoardMessage) -> String {
-    serde_json::to_string(message).unwrap_or_default()
 }

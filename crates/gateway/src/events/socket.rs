@@ -12,9 +12,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_websockets::{Error, Message};
 
-use super::{Admission, Subscriber, to_json};
+use super::{Admission, Subscriber};
 use crate::app::App;
 use crate::auth::network;
+use crate::board::to_json;
 use crate::places;
 use crate::problem::Problem;
 use crate::refusals::Source;
@@ -158,9 +159,9 @@ async fn down(
     let mut batch = vec![subscriber.welcome(app)];
     let mut n = 0;
     loop {
-        for message in &batch {
+        for message in batch {
             // Sent by the flush below.
-            if sink.feed(Message::text(to_json(message))).await.is_err() {
+            if sink.feed(Message::text(message)).await.is_err() {
                 return Ending::Cut;
             }
         }
@@ -172,12 +173,12 @@ async fn down(
         batch = tokio::select! {
             biased;
             Ok(()) = pings.changed() => {
-                pings.borrow_and_update().map(|n| BoardMessage::Pong { n }).into_iter().collect()
+                pings.borrow_and_update().map(|n| to_json(&BoardMessage::Pong { n })).into_iter().collect()
             }
             () = pongs.due() => Vec::new(),
             _ = heartbeats.tick() => {
                 n += 1;
-                vec![BoardMessage::Ping { n }]
+                vec![to_json(&BoardMessage::Ping { n })]
             }
             messages = subscriber.changes.next() => messages,
         };

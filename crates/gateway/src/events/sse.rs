@@ -1,17 +1,16 @@
 //! The event stream as Server-Sent Events.
 
 use std::convert::Infallible;
-use std::fmt::Write as _;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, Stream, StreamExt};
 use http::header;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::{Subscriber, to_json};
+use super::Subscriber;
 use crate::app::App;
 
 /// Streams to one client until it disconnects, is revoked, or the gateway stops. While the client accepts
@@ -42,39 +41,32 @@ struct SseStream {
 }
 
 fn chunks(stream: SseStream) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-    stream::unfold(stream, |mut stream| async move {
-        let chunk = stream.next().await?;
-        Some((Ok(Bytes::from(chunk)), stream))
-    })
+    let chunks = stream::unfold(stream, |mut stream| async move {
+        let chunks = stream.next().await?;
+        Some((stream::iter(chunks), stream))
+    });
+    chunks.flatten().map(Ok)
 }
 
 impl SseStream {
-    /// The next chunk; `None` at the end of the stream.
-    async fn next(&mut self) -> Option<String> {
+    /// The next chunks; `None` at the end of the stream.
+    async fn next(&mut self) -> Option<Vec<Bytes>> {
         if !std::mem::replace(&mut self.welcomed, true) {
-            let mut chunk = String::new();
             let cursor = self.subscriber.cursors.to_string();
-            if !cursor.is_empty() {
-                let _ = writeln!(chunk, "id: {cursor}");
-            }
-            put(&mut chunk, &to_json(&self.subscriber.welcome(&self.app)));
-            return Some(chunk);
+            let id = (!cursor.is_empty()).then(|| Bytes::from(format!("id: {cursor}\n")));
+            return Some(id.into_iter().chain(event(self.subscriber.welcome(&self.app))).collect());
         }
         tokio::select! {
             biased;
             () = self.app.stop.cancelled() => None,
             () = self.subscriber.caller.revoked() => None,
-            _ = self.heartbeats.tick() => Some(":\n\n".to_owned()),
-            messages = self.subscriber.changes.next() => {
-                let mut chunk = String::new();
-                messages.iter().for_each(|message| put(&mut chunk, &to_json(message)));
-                Some(chunk)
-            }
+            _ = self.heartbeats.tick() => Some(vec![Bytes::from_static(b":\n\n")]),
+            messages = self.subscriber.changes.next() => Some(messages.into_iter().flat_map(event).collect()),
         }
     }
 }
 
-/// Appends an event. JSON without line breaks is one line of data.
-fn put(chunk: &mut String, data: &str) {
-    let _ = write!(chunk, "data: {data}\n\n");
+/// An event with this data, which subscribers share. JSON without line breaks is one line of data.
+fn event(data: Bytes) -> [Bytes; 3] {
+    [Bytes::from_static(b"data: "), data, Bytes::from_static(b"\n\n")]
 }

@@ -124,7 +124,7 @@ fn the_session_schema_matches_the_json() {
         "id": "k3v9x0q2m7aa", "name": "build", "kind": "terminal", "state": "exited", "exit": { "code": 0, "signal": null },
         "created": "2026-11-15T18:00:00Z", "cwd": "/home/dev/app", "argv": ["make"], "title": "make",
         "size": { "cols": 120, "rows": 32 }, "clients": 0, "epoch": "9f3c61d2", "offset": 18211, "degraded": false,
-        "version": "0.1.0",
+        "version": "0.1.0", "truncated": true,
         "host": "box", "active": "2026-11-15T18:00:00Z", "call": { "at": "2026-11-15T18:00:00Z", "kind": "bell", "text": "" },
     });
     let info: bowline_proto::session::SessionInfo = serde_json::from_value(session).unwrap();

@@ -21,6 +21,7 @@ pub(crate) fn info(config: &ServerConfig) -> SessionInfo {
         offset: 0,
         degraded: false,
         version: "0.1.0".to_owned(),
+        truncated: false,
         terminal: Some(TerminalInfo { argv: vec![], size: config.size }),
     }
 }

@@ -251,6 +251,7 @@ fn start_session(
         offset: 0,
         degraded: false,
         version: VERSION.into(),
+        truncated: false,
         terminal: None,
     };
     let pty = prepared.spawn(meta, umask, wait_for_go_ahead)?;

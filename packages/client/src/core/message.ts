@@ -83,6 +83,7 @@ const anySession = object<Omit<SessionInfo, keyof TerminalInfo>>({
   offset: defaulted(count, 0),
   degraded: defaulted(flag, false),
   version: text,
+  truncated: optional(flag),
   host: optional(text),
 });
 /** The fields that only a terminal has: all or none of them. */

@@ -56,6 +56,8 @@ export type SessionInfo = {
   degraded: boolean,
   /** The version of the session process. */
   version: string,
+  /** Long texts were cut, as in lists and on the board; `GET /v1/sessions/{id}` has them whole. */
+  truncated?: boolean,
 } & Partial<TerminalInfo>;
 
 /** The fields of a `SessionInfo` that only a terminal has. */

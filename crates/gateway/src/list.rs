@@ -1,0 +1,194 @@
+//! The list of sessions, which all callers share.
+//!
+//! A description that did not change since the last list is the same bytes, so a client that does not read its list
+//! keeps no copy of its own.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bowline_host::control::STATUS_TIMEOUT;
+use bowline_host::home::{Home, SessionDir};
+use bowline_host::registry;
+use bowline_proto::api::SessionList;
+use bowline_proto::ids::SessionId;
+use bowline_proto::session::{SessionInfo, State as SessionState};
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt};
+use http::header;
+use tokio::sync::Mutex;
+
+use crate::app::App;
+use crate::control;
+use crate::guard::Reader;
+use crate::problem::{Problem, internal};
+use crate::sessions::blocking;
+
+/// How many sessions are described concurrently; the others wait.
+const MAX_CONCURRENT: usize = 128;
+
+/// Lists all sessions, oldest first.
+#[utoipa::path(
+    get, path = "/v1/sessions", tag = "sessions", operation_id = "list_sessions",
+    responses(
+        (status = 200, body = SessionList),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: the scope `read` is required"),
+    )
+)]
+pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Response, Problem> {
+    let list = app.list.get(&app.home).await?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/json".to_owned()),
+        (header::CONTENT_LENGTH, list.json_len().to_string()),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
+    Ok((headers, Body::from_stream(stream::iter(json(list)).map(Ok::<_, Infallible>))).into_response())
+}
+
+/// The newest list.
+#[derive(Default)]
+pub(crate) struct SharedList {
+    /// Counts the calls.
+    calls: AtomicU64,
+    latest: Mutex<Latest>,
+}
+
+#[derive(Default)]
+struct Latest {
+    /// The calls that came before this list was begun. A later call may know of a newer session.
+    calls: u64,
+    list: Arc<List>,
+}
+
+/// All sessions, oldest first.
+#[derive(Default)]
+pub(crate) struct List(Vec<Listed>);
+
+struct Listed {
+    id: SessionId,
+    state: SessionState,
+    /// The description as JSON, after a comma.
+    json: Bytes,
+}
+
+impl SharedList {
+    /// A list that was begun after this call. Calls that come while another list is read share the next one.
+    pub(crate) async fn get(&self, home: &Home) -> Result<Arc<List>, Problem> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let mut latest = self.latest.lock().await;
+        if call < latest.calls {
+            return Ok(latest.list.clone());
+        }
+        let calls = self.calls.load(Ordering::Relaxed);
+        let list = Arc::new(List::new(describe_all(home).await?, &latest.list)?);
+        *latest = Latest { calls, list: list.clone() };
+        Ok(list)
+    }
+}
+
+impl List {
+    /// Uses the bytes of an earlier list where they are the same.
+    fn new(sessions: Vec<SessionInfo>, earlier: &List) -> Result<List, Problem> {
+        let earlier: HashMap<&SessionId, &Bytes> = earlier.0.iter().map(|listed| (&listed.id, &listed.json)).collect();
+        let listed = sessions.into_iter().map(|info| {
+            let mut json = vec![b','];
+            serde_json::to_writer(&mut json, &info).map_err(|error| internal(&error))?;
+            let same = earlier.get(&info.id).filter(|bytes| ***bytes == json);
+            let json = same.map_or_else(|| Bytes::from(json), |bytes| Bytes::clone(bytes));
+            Ok(Listed { id: info.id, state: info.state, json })
+        });
+        Ok(List(listed.collect::<Result<_, Problem>>()?))
+    }
+
+    /// The number of sessions in a state.
+    pub(crate) fn count(&self, state: SessionState) -> usize {
+        self.0.iter().filter(|listed| listed.state == state).count()
+    }
+
+    fn json_len(&self) -> usize {
+        let commas = self.0.len().saturating_sub(1);
+        let sessions: usize = self.0.iter().map(|listed| listed.json.len() - 1).sum();
+        START.len() + sessions + commas + END.len()
+    }
+}
+
+const START: &[u8] = br#"{"sessions":["#;
+const END: &[u8] = b"]}";
+
+/// The parts of a [`SessionList`].
+fn json(list: Arc<List>) -> impl Iterator<Item = Bytes> + Send {
+    let sessions = (0..list.0.len()).map(move |n| {
+        let json = &list.0[n].json;
+        if n == 0 { json.slice(1..) } else { json.clone() }
+    });
+    std::iter::once(Bytes::from_static(START)).chain(sessions).chain(std::iter::once(Bytes::from_static(END)))
+}
+
+/// Describes every session, oldest first, with long texts cut.
+async fn describe_all(home: &Home) -> Result<Vec<SessionInfo>, Problem> {
+    let home = home.clone();
+    let found = blocking(move || {
+        let mut found = Vec::new();
+        registry::for_each(&home, |entry| found.push((entry.dir, entry.is_local, truncated(entry.info))))?;
+        found.sort_by(|(.., a), (.., b)| (&a.created, &a.id).cmp(&(&b.created, &b.id)));
+        Ok(found)
+    });
+    let describe = |(dir, is_local, info): (SessionDir, bool, SessionInfo)| async move {
+        truncated(control::describe_within(&dir, is_local, info, STATUS_TIMEOUT).await)
+    };
+    Ok(stream::iter(found.await?).map(describe).buffered(MAX_CONCURRENT).collect().await)
+}
+
+fn truncated(mut info: SessionInfo) -> SessionInfo {
+    info.truncate();
+    info
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn info(id: &str, title: &str) -> SessionInfo {
+        let info = serde_json::json!({
+            "id": id, "name": null, "kind": "terminal", "state": "running", "created": "", "cwd": "/", "title": title,
+            "epoch": "9f3c61d2", "version": "0.1.0",
+        });
+        serde_json::from_value(info).unwrap()
+    }
+
+    #[test]
+    fn r52_a_description_that_did_not_change_is_not_copied() {
+        let [one, two] = ["aaaaaaaaaaaa", "bbbbbbbbbbbb"].map(|id| info(id, "old"));
+        let old = List::new(vec![one.clone(), two.clone()], &List::default()).unwrap();
+        let new = List::new(vec![one, info("bbbbbbbbbbbb", "new")], &old).unwrap();
+        assert_eq!(old.0[0].json.as_ptr(), new.0[0].json.as_ptr());
+        assert_ne!(old.0[1].json, new.0[1].json);
+    }
+
+    #[test]
+    fn the_parts_make_the_whole_list() {
+        for count in 0..3 {
+            let sessions: Vec<_> = ["aaaaaaaaaaaa", "bbbbbbbbbbbb"][..count].iter().map(|id| info(id, "")).collect();
+            let list = Arc::new(List::new(sessions.clone(), &List::default()).unwrap());
+            let (len, parts) = (list.json_len(), json(list).collect::<Vec<_>>().concat());
+            assert_eq!(parts, serde_json::to_vec(&SessionList { sessions }).unwrap());
+            assert_eq!(len, parts.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn r52_calls_that_come_while_a_list_is_read_share_the_next_one() {
+        let temp = tempfile::tempdir().unwrap();
+        let (home, list) = (testing::home(temp.path()), SharedList::default());
+        let (first, second, third) = tokio::join!(list.get(&home), list.get(&home), list.get(&home));
+        let [first, second, third] = [first, second, third].map(|list| list.ok().unwrap());
+        assert!(!Arc::ptr_eq(&first, &second), "a session may have been started since the first was begun");
+        assert!(Arc::ptr_eq(&second, &third));
+    }
+}
