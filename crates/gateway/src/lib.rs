@@ -4,7 +4,7 @@
 //!
 //! Modules, in the order that a request passes them:
 //!
-//! - `server`, `tls`: sockets, and the limits before a request is read;
+//! - `server`, `heads`, `tls`: sockets, and the limits before a request is read;
 //! - `context`, `guard`, [`auth`]: where the request comes from, who calls, and with which scope;
 //! - `router`, `extract`, [`problem`], `refusals`: routes, parsing of requests, error responses and their log;
 //! - `sessions`, `list`, `create`, `history`: session endpoints, logs and screens;
@@ -37,6 +37,7 @@ mod environment;
 mod events;
 mod extract;
 mod guard;
+mod heads;
 mod history;
 mod list;
 mod metrics;

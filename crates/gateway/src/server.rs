@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use http::{Request, Uri};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -22,7 +23,9 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::app::App;
+use crate::auth::network;
 use crate::context::SocketAddrs;
+use crate::heads::{ConnectionHeads, Heads, MAX_HEAD};
 use crate::problem::Problem;
 use crate::refusals::Source;
 use crate::tls::Tls;
@@ -38,6 +41,7 @@ const OVER_LIMIT: &str = "the gateway has too many open sockets; try again later
 pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Option<Tls>) {
     let slots = Arc::new(Semaphore::new(app.settings.limits.sockets));
     let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
+    let heads = Arc::new(Heads::default());
     let sockets = TaskTracker::new();
     loop {
         let (stream, peer) = tokio::select! {
@@ -65,8 +69,13 @@ pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Op
             continue;
         };
         let slot = SocketSlot(Arc::new(slot));
-        let (app, router, tls) = (app.clone(), router.clone(), tls.clone());
-        sockets.spawn(async move { serve(&app, stream, peer, router, tls, slot).await });
+        let (app, router, tls, heads) = (app.clone(), router.clone(), tls.clone(), heads.clone());
+        sockets.spawn(async move {
+            // Boxed: a socket takes little memory until its first byte arrives.
+            if sent_something(&app, &stream).await {
+                Box::pin(serve(&app, stream, peer, router, tls, slot, heads)).await;
+            }
+        });
     }
     drop(listener);
     sockets.close();
@@ -117,23 +126,52 @@ fn over_limit_response() -> String {
 #[derive(Clone)]
 pub(crate) struct SocketSlot(#[expect(dead_code, reason = "held until drop, never read")] Arc<OwnedSemaphorePermit>);
 
-async fn serve(app: &App, stream: TcpStream, peer: SocketAddr, router: Router, tls: Option<Tls>, slot: SocketSlot) {
+/// Waits for the first byte on a socket.
+async fn sent_something(app: &App, stream: &TcpStream) -> bool {
+    tokio::select! {
+        ready = tokio::time::timeout(app.settings.limits.head_within, stream.readable()) => matches!(ready, Ok(Ok(()))),
+        () = app.stop.cancelled() => false,
+    }
+}
+
+async fn serve(
+    app: &App,
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    tls: Option<Tls>,
+    slot: SocketSlot,
+    heads: Arc<Heads>,
+) {
     let _ = stream.set_nodelay(true);
     let Ok(local) = stream.local_addr() else { return };
     let addrs = SocketAddrs { peer, local };
-    match tls {
-        None => serve_http(app, stream, addrs, router, slot).await,
-        Some(tls) => match tokio::time::timeout(app.settings.limits.head_within, tls.accept(stream)).await {
-            Ok(Ok(stream)) => serve_http(app, stream, addrs, router, slot).await,
-            Ok(Err(error)) => tracing::debug!(%error, %peer, "the TLS handshake failed"),
-            Err(_) => tracing::debug!(%peer, "the TLS handshake timed out"),
-        },
+    let heads = ConnectionHeads::begin(heads, network(peer.ip()));
+    let serve = async {
+        match tls {
+            None => serve_http(app, stream, addrs, router, slot, &heads).await,
+            Some(tls) => match tokio::time::timeout(app.settings.limits.head_within, tls.accept(stream)).await {
+                Ok(Ok(stream)) => serve_http(app, stream, addrs, router, slot, &heads).await,
+                Ok(Err(error)) => tracing::debug!(%error, %peer, "the TLS handshake failed"),
+                Err(_) => tracing::debug!(%peer, "the TLS handshake timed out"),
+            },
+        }
+    };
+    tokio::select! {
+        () = serve => {}
+        () = heads.crowded_out() => tracing::debug!(%peer, "closed a connection without a complete request for others"),
     }
 }
 
 /// Serves HTTP on one socket. A client that accepts no data for too long is cut off.
-async fn serve_http<S>(app: &App, stream: S, addrs: SocketAddrs, router: Router, slot: SocketSlot)
-where
+async fn serve_http<S>(
+    app: &App,
+    stream: S,
+    addrs: SocketAddrs,
+    router: Router,
+    slot: SocketSlot,
+    heads: &Arc<ConnectionHeads>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut stream = TimeoutWriter::new(stream);
@@ -144,12 +182,20 @@ where
         request.extensions_mut().insert(addrs);
         request.extensions_mut().insert(slot.clone());
         strip_base_path(&base, &mut request);
-        router.clone().oneshot(request.map(Body::new))
+        let (head, response) = (heads.complete(), router.clone().oneshot(request.map(Body::new)));
+        // Held until the whole response is sent.
+        let hold = move |body: Body| {
+            body.map_frame(move |frame| {
+                let _ = &head;
+                frame
+            })
+        };
+        async move { response.await.map(|response| response.map(hold)) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(app.settings.limits.head_within)
-        .max_buf_size(64 << 10)
+        .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);

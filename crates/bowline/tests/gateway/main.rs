@@ -18,6 +18,7 @@ mod gone;
 mod hostile;
 mod http;
 mod login;
+mod memory;
 mod metrics;
 mod older;
 mod other_machine;
