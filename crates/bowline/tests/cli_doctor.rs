@@ -100,6 +100,20 @@ fn r50_forward_auth_with_a_proxy_on_loopback_gets_a_warning() {
     assert_eq!((code, grade(&checks, "forward auth")), (Some(0), "warn"), "{checks}");
     let log = Gateway::new(&world, &[]).log();
     assert!(log.contains("any user of this machine") && log.contains("To fix this: "), "{log}");
+    let secret = world.path().join("proxy-secret");
+    let with_secret =
+        ["--forward-auth-secret-header", "X-Secret", "--forward-auth-secret-file", secret.to_str().unwrap()];
+    let serve = [&["serve", "--listen", "127.0.0.1:0"], &with_secret[..]].concat();
+    let refused = world.run(&serve);
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && error.contains("proxy-secret") && error.contains("openssl"), "{error}");
+    let text = "0123456789abcdef0123456789abcdef";
+    std::fs::write(&secret, text).unwrap();
+    assert!(!Gateway::new(&world, &with_secret).log().contains("any user of this machine"));
+    for format in [&[][..], &["--json"]] {
+        let shown = world.ok(&[&["config", "show"], &with_secret[..], format].concat());
+        assert!(shown.contains("proxy-secret") && !shown.contains(text), "{shown}");
+    }
     configure("192.0.2.0/24");
     let (_, checks) = run_doctor(&world, &[]);
     assert!(!checks.to_string().contains("forward auth"), "{checks}");

@@ -3,16 +3,20 @@
 //! Another site's page can make a browser call the gateway, from its own origin or through a host name that it
 //! points here (DNS rebinding). So the `Host` must be one of the gateway's names, and an `Origin`, if present,
 //! must be exactly the called origin or the public one.
+//!
+//! A rebound page can also send `X-Forwarded-*` and user headers, and on a proxy's machine it has the proxy's address.
+//! It cannot choose its `Host`, so that is checked even if there is an `X-Forwarded-Host`.
 
 use bowline_proto::problem::Code;
 use std::net::{IpAddr, SocketAddr};
 
 use http::HeaderMap;
 use http::uri::Authority;
+use subtle::ConstantTimeEq;
 use url::Url;
 
 use crate::problem::Problem;
-use crate::settings::Settings;
+use crate::settings::{ProxySecret, Settings};
 
 /// The addresses of the socket that a request arrived on.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +30,7 @@ pub(crate) struct SocketAddrs {
 pub(crate) struct RequestContext {
     /// The client's address, past trusted proxies.
     pub(crate) client: IpAddr,
-    /// Whether the socket's peer is a trusted proxy.
+    /// Whether the request comes from a trusted proxy.
     pub(crate) trusted: bool,
     /// Whether the client's connection is encrypted, as far as is known.
     pub(crate) secure: bool,
@@ -42,9 +46,13 @@ impl RequestContext {
         headers: &HeaderMap,
     ) -> Result<RequestContext, Problem> {
         let peer = addrs.peer.ip().to_canonical();
-        let trusted = settings.proxies.iter().any(|network| network.contains(&peer));
+        let secret = settings.forward_auth.as_ref().and_then(|forward| forward.secret.as_ref());
+        let trusted = settings.proxies.iter().any(|network| network.contains(&peer))
+            && secret.is_none_or(|secret| is_sent(secret, headers));
         let forwarded = |name: &str| if trusted { last(headers, name) } else { None };
-        let host = forwarded("x-forwarded-host").or_else(|| text(headers, "host")).unwrap_or_default();
+        let received = text(headers, "host").unwrap_or_default();
+        check_host(settings, addrs.local, received)?;
+        let host = forwarded("x-forwarded-host").unwrap_or(received);
         let proto = forwarded("x-forwarded-proto");
         let secure = proto.map_or(settings.tls.is_some(), |proto| proto.eq_ignore_ascii_case("https"));
         check_host(settings, addrs.local, host)?;
@@ -63,6 +71,14 @@ impl RequestContext {
         let public_https = settings.public_url.as_ref().is_some_and(|url| url.scheme() == "https" && matches(url));
         Ok(RequestContext { client, trusted, secure: secure || public_https, prefix })
     }
+}
+
+/// Whether the request has the proxy's secret, exactly once.
+fn is_sent(secret: &ProxySecret, headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(&secret.header).iter();
+    let (first, second) = (values.next(), values.next());
+    let matches = |sent: &[u8]| sent.ct_eq(secret.secret.reveal().as_bytes()).into();
+    second.is_none() && first.is_some_and(|sent| matches(sent.as_bytes()))
 }
 
 /// The nearest address in `X-Forwarded-For` that is not a trusted proxy, because clients can forge everything

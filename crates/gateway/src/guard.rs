@@ -80,9 +80,10 @@ fn refuse_stranger(app: &App, parts: &Parts, problem: Problem) -> Problem {
 /// a browser's cookie and key.
 fn find_identity(app: &App, parts: &Parts) -> Result<Identity, Problem> {
     let bearer = bearer(&parts.headers);
-    let unknown = || match bearer {
-        Some(_) => Problem::new(Code::NotAuthenticated, "the token is unknown, expired or revoked"),
-        None => Problem::not_authenticated(),
+    let unknown = || match (bearer, ignored_user(app, parts)) {
+        (Some(_), _) => Problem::new(Code::NotAuthenticated, "the token is unknown, expired or revoked"),
+        (None, Some(ignored)) => Problem::new(Code::NotAuthenticated, ignored),
+        (None, None) => Problem::not_authenticated(),
     };
     if let Some(token) = bearer.filter(|token| token.starts_with(TOKEN_PREFIX)) {
         return app.auth.bearer(token).map(Identity::Caller).ok_or_else(unknown);
@@ -111,12 +112,27 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
+/// Whether the request comes from a trusted proxy.
+fn is_trusted(parts: &Parts) -> bool {
+    parts.extensions.get::<RequestContext>().is_some_and(|context| context.trusted)
+}
+
+/// Says why the user header of this request does not count, if the proxy's secret is missing or wrong.
+fn ignored_user(app: &App, parts: &Parts) -> Option<String> {
+    let forward = app.settings.forward_auth.as_ref()?;
+    let secret = forward.secret.as_ref().filter(|_| !is_trusted(parts))?;
+    parts.headers.get(&forward.header)?;
+    Some(format!(
+        "the header {} counts only from a proxy in `proxies` that sends the right secret, once, in the header {}",
+        forward.header, secret.header
+    ))
+}
+
 /// The user that a trusted proxy names, if forward authentication is configured.
 fn forwarded_user(app: &App, parts: &Parts) -> Result<Option<Caller>, Problem> {
     let Some(forward) = &app.settings.forward_auth else { return Ok(None) };
-    let trusted = parts.extensions.get::<RequestContext>().is_some_and(|context| context.trusted);
     let mut users = parts.headers.get_all(&forward.header).iter();
-    let Some(user) = users.next().filter(|_| trusted) else { return Ok(None) };
+    let Some(user) = users.next().filter(|_| is_trusted(parts)) else { return Ok(None) };
     if users.next().is_some() {
         // The client may have sent one of them itself.
         let detail =

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use bowline_host::launch::Launcher;
 use bowline_host::remove::Retention;
+use bowline_proto::api::Secret;
+use http::HeaderName;
 use ipnet::IpNet;
 use url::Url;
 
@@ -19,7 +21,8 @@ pub struct Settings {
     pub base_path: String,
     /// Allowed `Host` headers, besides localhost, the listening address and the public URL's host.
     pub hosts: Vec<String>,
-    /// Proxies whose `X-Forwarded-*` headers are trusted.
+    /// Proxies whose `X-Forwarded-*` headers are trusted, if they also send the secret of `forward_auth`, where there
+    /// is one.
     pub proxies: Vec<IpNet>,
     pub forward_auth: Option<ForwardAuth>,
     /// Without it, the gateway serves plain HTTP.
@@ -52,12 +55,21 @@ impl Settings {
 }
 
 /// Trusts a proxy that authenticates users and names them in a header.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ForwardAuth {
     /// The header, such as `X-Forwarded-User`. It is ignored unless it comes from a trusted proxy.
     pub header: String,
     /// The users that are allowed, with the scope `admin`.
     pub users: Vec<String>,
+    /// Proves that a request comes from the proxy, and not from another program at the proxy's address.
+    pub secret: Option<ProxySecret>,
+}
+
+/// A secret that the proxy sends with each request.
+#[derive(Clone, Debug)]
+pub struct ProxySecret {
+    pub header: HeaderName,
+    pub secret: Secret,
 }
 
 /// PEM files, which are reloaded when they change.

@@ -1,12 +1,15 @@
 //! The section `[gateway]` of the configuration: the settings of `bowline serve`.
 
+use std::fs::File;
+use std::io::Read;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline_gateway::is_url_path;
-use bowline_gateway::settings::{ForwardAuth, Limits, SessionDefaults, Settings, TlsFiles};
+use bowline_gateway::settings::{ForwardAuth, Limits, ProxySecret, SessionDefaults, Settings, TlsFiles};
 use bowline_host::launch::Launcher;
+use bowline_proto::api::Secret;
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use tracing_subscriber::EnvFilter;
@@ -34,7 +37,7 @@ pub(crate) struct GatewayConfig {
     forward_auth: ForwardAuthConfig,
     tls: TlsConfig,
     #[serde(with = "LimitsConfig")]
-    limits: Limits,
+    pub(crate) limits: Limits,
 }
 
 /// Whether each session process runs in its own systemd scope, so that stopping the service does not end it.
@@ -53,6 +56,44 @@ pub(crate) enum Scopes {
 struct ForwardAuthConfig {
     header: Option<String>,
     users: Vec<String>,
+    secret_header: Option<String>,
+    secret_file: Option<PathBuf>,
+}
+
+/// The shortest secret of a proxy: 128 bits in hexadecimal.
+const MIN_SECRET: usize = 32;
+/// The longest secret of a proxy. Longer headers do not fit in every proxy's buffers.
+const MAX_SECRET: u64 = 1024;
+
+impl ForwardAuthConfig {
+    fn settings(&self) -> Result<Option<ForwardAuth>, Failure> {
+        let Some(header) = self.header.clone() else { return Ok(None) };
+        let secret = match (&self.secret_header, &self.secret_file) {
+            (Some(header), Some(file)) => Some(read_secret(header, file).map_err(|why| {
+                let hint = "put 32 to 1024 letters and digits into it, such as the output of `openssl rand -hex 32`";
+                let message = format!("cannot use forward_auth.secret_file {}: {why}", file.display());
+                Failure::new(Code::Usage, message, hint)
+            })?),
+            _ => None,
+        };
+        Ok(Some(ForwardAuth { header, users: self.users.clone(), secret }))
+    }
+}
+
+/// Reads the proxy's secret. An error contains none of it.
+fn read_secret(header: &str, file: &Path) -> Result<ProxySecret, String> {
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(MAX_SECRET + 2).read_to_string(&mut text));
+    read.map_err(|error| error.to_string())?;
+    let secret = text.trim_end();
+    if !(MIN_SECRET..=MAX_SECRET as usize).contains(&secret.len()) {
+        return Err(format!("it must have at least {MIN_SECRET} and at most {MAX_SECRET} characters"));
+    }
+    if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("it must be one line of ASCII characters without spaces".into());
+    }
+    let header = header.parse().map_err(|_| "secret_header is not the name of a header")?;
+    Ok(ProxySecret { header, secret: Secret::new(secret.to_owned()) })
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -136,6 +177,18 @@ impl GatewayConfig {
             }
             _ => {}
         }
+        match (&self.forward_auth.secret_header, &self.forward_auth.secret_file) {
+            (Some(header), _) if http::HeaderName::try_from(header.as_str()).is_err() => {
+                return Err(format!("forward_auth.secret_header must be the name of a header, not {header:?}"));
+            }
+            (Some(_), None) | (None, Some(_)) => {
+                return Err("forward_auth.secret_header and forward_auth.secret_file must be used together".into());
+            }
+            (Some(_), Some(_)) if self.forward_auth.header.is_none() => {
+                return Err("forward_auth.secret_header works only together with forward_auth.header".into());
+            }
+            _ => {}
+        }
         check_limits(&self.limits)
     }
 
@@ -214,17 +267,18 @@ fn check_limits(limits: &Limits) -> Result<(), String> {
 }
 
 impl Config {
-    /// Builds the settings of the gateway. `launcher` starts its session processes.
-    pub(crate) fn settings(&self, launcher: Launcher) -> Settings {
+    /// Builds the settings of the gateway. `launcher` starts its session processes. Fails if the proxy's secret
+    /// cannot be read.
+    pub(crate) fn settings(&self, launcher: Launcher) -> Result<Settings, Failure> {
         let gateway = &self.gateway;
-        let (forward, tls) = (gateway.forward_auth.clone(), gateway.tls.clone());
-        Settings {
+        let tls = gateway.tls.clone();
+        Ok(Settings {
             listen: gateway.listen,
             public_url: gateway.public_url.clone(),
             base_path: gateway.base(),
             hosts: gateway.hosts.clone(),
             proxies: gateway.proxies.clone(),
-            forward_auth: forward.header.map(|header| ForwardAuth { header, users: forward.users }),
+            forward_auth: gateway.forward_auth.settings()?,
             tls: tls.cert.zip(tls.key).map(|(cert, key)| TlsFiles { cert, key }),
             open_metrics: gateway.open_metrics,
             limits: gateway.limits.clone(),
@@ -235,7 +289,7 @@ impl Config {
                 retention: self.retention(),
             },
             launcher,
-        }
+        })
     }
 }
 
@@ -256,12 +310,39 @@ mod tests {
         assert!(check_error("[gateway.tls]\ncert = \"a.pem\"").contains("tls.cert and tls.key"));
         assert!(check_error("[gateway.forward_auth]\nheader = \"X-User\"").contains("users"));
         assert!(check_error("[gateway.forward_auth]\nheader = \"X-User\"\nusers = [\"me\"]").contains("proxies"));
+        assert!(check_error("[gateway.forward_auth]\nsecret_header = \"X-Secret\"").contains("used together"));
+        assert!(check_error("[gateway.forward_auth]\nsecret_header = \"a b\"").contains("name of a header"));
+        let secret = "[gateway.forward_auth]\nsecret_header = \"X-Secret\"\nsecret_file = \"s\"";
+        assert!(check_error(secret).contains("together with forward_auth.header"));
         assert!(check_error("[gateway.limits]\nsockets = 0").contains("limits.sockets"));
         assert!(check_error("[gateway.limits]\nheartbeat = \"0s\"").contains("limits.heartbeat"));
         assert!(check_error("[gateway.limits]\nmessage = \"1K\"").contains("at least 128K"));
         assert!(check_error("[gateway.limits]\nmessage = \"1048577\"").contains("at most 1M"));
         let most: Config = toml::from_str("[gateway.limits]\nmessage = \"1M\"").unwrap();
         assert_eq!(most.gateway.check(), Ok(()));
+    }
+
+    #[test]
+    fn r55_a_proxys_secret_must_be_one_long_line_and_an_error_does_not_contain_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("secret");
+        let good = "0123456789abcdef0123456789abcdef";
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            read_secret("x-secret", &file)
+        };
+        assert_eq!(read(&format!("{good}\n")).unwrap().secret.reveal(), good);
+        assert!(read(&"x".repeat(1024)).is_ok());
+        for bad in ["", "\n", "tooshort", &good.replace('8', " "), &good.replace('8', "\n"), &"x".repeat(1025)] {
+            let error = read(bad).unwrap_err();
+            assert!(
+                error.starts_with("it must") && !error.contains("abcdef") && !error.contains("tooshort"),
+                "{error}"
+            );
+        }
+        assert!(
+            read_secret("x-secret", temp.path()).is_err() && read_secret("x-secret", Path::new("missing")).is_err()
+        );
     }
 
     #[test]

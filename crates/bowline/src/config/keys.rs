@@ -94,6 +94,16 @@ pub(crate) const KEYS: &[Key] = &[
         "serve --forward-auth-user",
         "users that the header may log in; others get 403 `not_allowed`",
     ),
+    key(
+        "gateway.forward_auth.secret_header",
+        "serve --forward-auth-secret-header",
+        "header in which the proxy sends the secret with each request; without the right secret, the user header and X-Forwarded-* are ignored",
+    ),
+    key(
+        "gateway.forward_auth.secret_file",
+        "serve --forward-auth-secret-file",
+        "file with that secret: one line of 32 to 1024 characters; read when the gateway starts",
+    ),
     key("gateway.tls.cert", "serve --tls-cert", "certificate and its chain, PEM; reloaded when the file changes"),
     key("gateway.tls.key", "serve --tls-key", "private key of the certificate, PEM"),
     key(

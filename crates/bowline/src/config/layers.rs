@@ -260,7 +260,7 @@ mod tests {
         let environment =
             [("BOWLINE_LISTEN", "127.0.0.1:2"), ("BOWLINE_HOSTS", "a, b"), ("BOWLINE_LIMITS_SOCKETS", "9")];
         let config = loaded(file, &environment, &[("gateway.listen", "127.0.0.1:3")]).unwrap();
-        let settings = config.config.settings(bowline_host::launch::Launcher::this_program());
+        let settings = config.config.settings(bowline_host::launch::Launcher::this_program()).unwrap();
         assert_eq!((settings.listen.port(), settings.limits.sockets), (3, 9));
         assert_eq!(settings.hosts, ["a", "b"]);
         assert_eq!(source(&config, "gateway.listen"), "flag");

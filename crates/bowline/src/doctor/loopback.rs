@@ -69,7 +69,7 @@ pub(super) fn check(report: &mut Report, home: &Home, config: &Config) {
 
 /// Starts a gateway on a free port, without registering it in `gateway.json`.
 async fn serve(home: &Home, config: &Config) -> anyhow::Result<(SocketAddr, tokio_util::sync::CancellationToken)> {
-    let configured = config.settings(Launcher::this_program());
+    let configured = config.settings(Launcher::this_program())?;
     let sessions = SessionDefaults { retention: KEEP_ALL, ..configured.sessions };
     let settings = Settings {
         hosts: configured.hosts,

@@ -64,9 +64,13 @@ fn check_local(report: &mut Report, verb: &Doctor) {
         }
     }
     let config = config.unwrap_or_default();
-    let settings = config.settings(Launcher::this_program());
-    if let Some(risk) = forward::risk(&settings) {
-        report.warn("forward auth", risk, forward::REMEDY);
+    match config.settings(Launcher::this_program()) {
+        Ok(settings) => {
+            if let Some(risk) = forward::risk(&settings) {
+                report.warn("forward auth", risk, forward::REMEDY);
+            }
+        }
+        Err(error) => report.fail("forward auth", error.message(), error.hint().unwrap_or_default()),
     }
     match Home::from_env() {
         Err(error) => {
@@ -74,7 +78,7 @@ fn check_local(report: &mut Report, verb: &Doctor) {
         }
         Ok(home) => {
             let usable = files::check(report, &home);
-            machine::check(report, &settings.limits);
+            machine::check(report, &config.gateway.limits);
             machine::check_running(report, &home);
             match usable {
                 true => loopback::check(report, &home, &config),

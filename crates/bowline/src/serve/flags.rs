@@ -34,6 +34,12 @@ pub(crate) struct Flags {
     /// User that this header may log in; repeatable
     #[arg(long, value_name = "USER")]
     forward_auth_user: Vec<String>,
+    /// Header in which that proxy sends the secret of --forward-auth-secret-file with each request
+    #[arg(long, value_name = "HEADER")]
+    forward_auth_secret_header: Option<String>,
+    /// File with the secret that proves that a request comes from the proxy
+    #[arg(long, value_name = "FILE")]
+    forward_auth_secret_file: Option<PathBuf>,
     /// Certificate and its chain, PEM
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
@@ -60,6 +66,8 @@ impl Flags {
             ("gateway.public_url", self.public_url.as_ref().map(Url::to_string)),
             ("gateway.base_path", self.base_path.clone()),
             ("gateway.forward_auth.header", self.forward_auth_header.clone()),
+            ("gateway.forward_auth.secret_header", self.forward_auth_secret_header.clone()),
+            ("gateway.forward_auth.secret_file", self.forward_auth_secret_file.as_ref().map(path)),
             ("gateway.tls.cert", self.tls_cert.as_ref().map(path)),
             ("gateway.tls.key", self.tls_key.as_ref().map(path)),
             ("gateway.log_level", self.log_level.clone()),

@@ -1,18 +1,19 @@
-//! Detects an unsafe `forward_auth`: one that trusts proxies on this machine.
+//! Detects an unsafe `forward_auth`: one that trusts proxies on this machine without a secret.
 
 use bowline_gateway::settings::Settings;
 use ipnet::IpNet;
 
 /// What to do about the [`risk`].
-pub(crate) const REMEDY: &str = "if this machine has other users, run the proxy on another machine or in a container and list \
-                                 only its address in `proxies`, or use a firewall to allow only the proxy's account to \
-                                 connect to the gateway's port (iptables -m owner --uid-owner)";
+pub(crate) const REMEDY: &str = "set `secret_header` and `secret_file` in [gateway.forward_auth], and let the proxy send the \
+                                 secret; docs/REACHING.md shows how";
 
 /// Describes the risk, if any user of this machine could pretend to be the proxy and so log in with `forward_auth`.
 pub(crate) fn risk(settings: &Settings) -> Option<String> {
-    settings.forward_auth.as_ref()?;
+    settings.forward_auth.as_ref().filter(|forward| forward.secret.is_none())?;
     let network = settings.proxies.iter().find(|network| has_loopback(network))?;
-    Some(format!("`forward_auth` trusts {network}, so any user of this machine can log in as any user of the gateway"))
+    Some(format!(
+        "`forward_auth` trusts {network} without a secret, so any user of this machine can log in as any user of the gateway"
+    ))
 }
 
 /// Whether the network contains a loopback address.

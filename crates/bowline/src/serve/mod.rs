@@ -47,7 +47,7 @@ Signals:
   HUP         reload the certificate; in a terminal: stop")]
 pub(crate) struct Serve {
     #[command(flatten)]
-    flags: Flags,
+    flags: Box<Flags>,
 }
 
 pub(crate) fn run(verb: &Serve) -> anyhow::Result<ExitCode> {
@@ -61,7 +61,7 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<ExitCode> {
     log_to_stderr(config.gateway.checked_log_filter()?);
     let open_files = raise_open_files();
     let auth = Auth::open(&home)?;
-    let settings = config.settings(service::launcher(config.gateway.scopes));
+    let settings = config.settings(service::launcher(config.gateway.scopes))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let listen = settings.listen;

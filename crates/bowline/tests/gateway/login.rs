@@ -200,8 +200,10 @@ fn r50_forwarded_headers_are_trusted_only_from_configured_proxies() {
         ("X-Forwarded-Proto", "https"),
         ("X-Forwarded-Prefix", "/a/b"),
     ];
-    let trusting =
-        World::with(&[], &format!("[gateway]\nproxies = [\"127.0.0.0/8\"]\nhosts = [\"box.test\"]\n{forward}"));
+    let trusting = World::with(
+        &[],
+        &format!("[gateway]\nproxies = [\"127.0.0.0/8\"]\nhosts = [\"box.test\", \"inner.test\"]\n{forward}"),
+    );
     let headers: Vec<_> = forwarded.iter().copied().chain([("Origin", "https://box.test")]).collect();
     let answer = log_in_with(&trusting, &trusting.login_code(), &headers);
     assert_eq!(answer.status, 200, "{}", answer.text());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::settings::Settings;
+use crate::settings::{ForwardAuth, ProxySecret, Settings};
 use crate::{guard, testing};
 
 struct TestGateway {
@@ -28,7 +28,10 @@ impl TestGateway {
     }
 
     async fn call(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Value) -> Reply {
-        let mut request = Request::builder().method(method).uri(path).header(header::HOST, "127.0.0.1:7433");
+        let mut request = Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request = request.header(header::HOST, "127.0.0.1:7433");
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -212,8 +215,7 @@ async fn r50_the_last_forwarded_value_counts() {
 async fn r50_a_foreign_authorization_header_is_ignored() {
     let gateway = TestGateway::new(|settings| {
         settings.proxies = vec!["127.0.0.1/32".parse().unwrap()];
-        let (header, users) = ("x-forwarded-user".to_owned(), vec!["ann".to_owned()]);
-        settings.forward_auth = Some(crate::settings::ForwardAuth { header, users });
+        settings.forward_auth = Some(forward_auth(None));
     });
     let list = async |authorization: &str, more: &[(&str, &str)]| {
         let headers = [more, &[("authorization", authorization)]].concat();
@@ -230,6 +232,63 @@ async fn r50_a_foreign_authorization_header_is_ignored() {
     // A Bowline token takes precedence over the cookie, even if it is invalid.
     assert!(list(&token, &borrow(&browser)).await.is(403, "not_allowed"));
     assert!(list(&format!("{token}x"), &borrow(&browser)).await.is(401, "not_authenticated"));
+}
+
+fn forward_auth(secret: Option<ProxySecret>) -> ForwardAuth {
+    ForwardAuth { header: "x-forwarded-user".to_owned(), users: vec!["ann".to_owned()], secret }
+}
+
+/// Its name points at 127.0.0.1, which is also the proxy's address, so it can send what the proxy sends. Only its
+/// `Host` gives it away.
+#[tokio::test]
+async fn r49_a_rebound_page_cannot_pass_as_the_proxy() {
+    let gateway = TestGateway::new(|settings| {
+        settings.proxies = vec!["127.0.0.1/32".parse().unwrap()];
+        settings.public_url = Some("https://box.example".parse().unwrap());
+        settings.forward_auth = Some(forward_auth(None));
+    });
+    let list = async |host: &str, forwarded: &str| {
+        let headers = [("host", host), ("x-forwarded-host", forwarded), ("x-forwarded-user", "ann")];
+        gateway.call(Method::GET, "/v1/tokens", &headers, Value::Null).await
+    };
+    for forwarded in ["box.example", "localhost", "127.0.0.1:7433", ""] {
+        let reply = list("evil.test:7433", forwarded).await;
+        assert!(reply.is(403, "bad_host") && !reply.body.to_string().contains("tokens"), "{}", reply.body);
+    }
+    assert!(list("box.example", "evil.test").await.is(403, "bad_host"));
+    // A proxy passes the name on, or names the gateway by its address.
+    for host in ["box.example", "127.0.0.1:7433"] {
+        assert_eq!(list(host, "box.example").await.status, StatusCode::OK, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn r50_forwarded_headers_count_only_with_the_proxys_secret() {
+    let secret = "0123456789abcdef0123456789abcdef";
+    let gateway = TestGateway::new(|settings| {
+        settings.proxies = vec!["127.0.0.1/32".parse().unwrap()];
+        let header = http::HeaderName::from_static("x-proxy-secret");
+        settings.forward_auth =
+            Some(forward_auth(Some(ProxySecret { header, secret: Secret::new(secret.to_owned()) })));
+        assert!(!format!("{settings:?}").contains(secret));
+    });
+    let list = async |more: &[(&str, &str)]| {
+        let headers = [more, &[("x-forwarded-user", "ann")]].concat();
+        gateway.call(Method::GET, "/v1/tokens", &headers, Value::Null).await
+    };
+    let right = ("x-proxy-secret", secret);
+    assert_eq!(list(&[right]).await.status, StatusCode::OK);
+    for wrong in [&[][..], &[("x-proxy-secret", &secret[1..])], &[("x-proxy-secret", "")], &[right, right]] {
+        let reply = list(wrong).await;
+        assert!(reply.is(401, "not_authenticated"), "{}", reply.body);
+        let detail = reply.body["detail"].as_str().unwrap();
+        assert!(detail.contains("x-proxy-secret") && !detail.contains(secret), "{detail}");
+        // The other forwarded headers are ignored as well.
+        let browser = gateway.browser().await;
+        let forwarded = [&borrow(&browser)[..], wrong, &[("x-forwarded-host", "evil.test")]].concat();
+        assert_eq!(list(&forwarded).await.status, StatusCode::OK, "a login works without the proxy");
+    }
+    assert!(list(&[right, ("x-forwarded-host", "evil.test")]).await.is(403, "bad_host"));
 }
 
 #[tokio::test]
