@@ -53,23 +53,21 @@ impl RequestContext {
         let received = text(headers, "host").unwrap_or_default();
         check_host(settings, addrs.local, received)?;
         let host = forwarded("x-forwarded-host").unwrap_or(received);
-        let proto = forwarded("x-forwarded-proto");
-        let secure = proto.map_or(settings.tls.is_some(), |proto| proto.eq_ignore_ascii_case("https"));
         check_host(settings, addrs.local, host)?;
-        if let Some(origin) = headers.get(http::header::ORIGIN) {
+        let origin = headers.get(http::header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+        // A proxy may send no forwarding headers. Then the Host or the Origin shows that the https URL was called.
+        let matches = |url: &Url| is_host_of(url, host) || origin == Some(&*url.origin().ascii_serialization());
+        let public_https = settings.public_url.as_ref().is_some_and(|url| url.scheme() == "https" && matches(url));
+        let proto = forwarded("x-forwarded-proto");
+        let secure = public_https || proto.map_or(settings.tls.is_some(), |proto| proto.eq_ignore_ascii_case("https"));
+        if let Some(origin) = origin {
             let called = format!("{}://{host}", if secure { "https" } else { "http" });
-            check_origin(settings, &called, origin.to_str().unwrap_or_default())?;
+            check_origin(settings, &called, origin)?;
         }
         let prefix = forwarded("x-forwarded-prefix").filter(|prefix| is_url_path(prefix));
         let prefix = prefix.unwrap_or(&settings.base_path).trim_end_matches('/').to_owned();
         let client = if trusted { client(settings, headers).unwrap_or(peer) } else { peer };
-        // A proxy may send no forwarding headers. Then the Host or the Origin shows that the https URL was called.
-        let origin = headers.get(http::header::ORIGIN).and_then(|origin| origin.to_str().ok());
-        let matches = |url: &Url| {
-            is_host_of(url, host) || origin.is_some_and(|origin| url.origin().ascii_serialization() == origin)
-        };
-        let public_https = settings.public_url.as_ref().is_some_and(|url| url.scheme() == "https" && matches(url));
-        Ok(RequestContext { client, trusted, secure: secure || public_https, prefix })
+        Ok(RequestContext { client, trusted, secure, prefix })
     }
 }
 

@@ -123,6 +123,25 @@ async fn r50_the_cookie_has_the_public_path_and_is_secure_over_https() {
     assert!(cookie.ends_with("; Path=/term; Max-Age=34560000; HttpOnly; SameSite=Strict"), "{cookie}");
 }
 
+/// A page that came over plain HTTP may be anyone's on the network path, so it must not call the https gateway.
+#[tokio::test]
+async fn r49_a_plain_page_of_the_public_host_cannot_call_an_https_gateway() {
+    let gateway = TestGateway::new(|settings| {
+        settings.proxies = vec!["127.0.0.1/32".parse().unwrap()];
+        settings.public_url = Some("https://box.example".parse().unwrap());
+    });
+    let call = async |origin: &str, more: &[(&str, &str)]| {
+        let headers = [&[("host", "box.example"), ("origin", origin)], more].concat();
+        gateway.post("/v1/login", &headers, json!({ "code": "x" })).await
+    };
+    for more in [&[][..], &[("x-forwarded-proto", "http")], &[("x-forwarded-host", "box.example")]] {
+        let reply = call("http://box.example", more).await;
+        assert!(reply.is(403, "bad_origin"), "{more:?}: {}", reply.body);
+        let reply = call("https://box.example", more).await;
+        assert!(reply.is(401, "not_authenticated"), "only the code is wrong: {}", reply.body);
+    }
+}
+
 #[tokio::test]
 async fn r49_wrong_codes_are_rate_limited_and_never_keep_the_right_one_out() {
     let gateway = TestGateway::new(|settings| settings.limits.login_rate = 3);
