@@ -97,8 +97,7 @@ fn find_identity(app: &App, parts: &Parts) -> Result<Identity, Problem> {
     if let Some(caller) = forwarded_user(app, parts)? {
         return Ok(Identity::Caller(caller));
     }
-    let pending = cookie(&parts.headers, app.auth.cookie_name()).and_then(|cookie| app.auth.cookie(cookie));
-    let pending = pending.ok_or_else(unknown)?;
+    let pending = app.auth.cookies(cookies(&parts.headers, app.auth.cookie_name())).ok_or_else(unknown)?;
     match parts.headers.get(KEY_HEADER) {
         Some(key) => pending.with_key(key.to_str().unwrap_or_default()).map(Identity::Caller).ok_or_else(unknown),
         None => Ok(Identity::Pending(pending)),
@@ -186,9 +185,11 @@ macro_rules! extracts {
 }
 extracts!(Reader: TokenScope::Read, Writer: TokenScope::Write, Admin: TokenScope::Admin);
 
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+/// The values of all cookies with this name.
+fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    all.flat_map(|cookies| cookies.split(';')).find_map(|cookie| cookie.trim().strip_prefix(name)?.strip_prefix('='))
+    let each = all.flat_map(|cookies| cookies.split(';'));
+    each.filter_map(move |cookie| cookie.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
 /// The first value of a query parameter, decoded.

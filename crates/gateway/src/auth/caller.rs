@@ -75,30 +75,31 @@ impl Caller {
     }
 }
 
-/// A login whose cookie has been checked, but not yet its key.
+/// The logins of a request whose cookies have been checked, but not yet the key of one of them.
 ///
 /// A browser sends a cookie to every port of a host, so another program on the machine may see it. The key is in
 /// the storage of the page's origin, which includes the port.
 #[derive(Clone)]
 pub struct PendingLogin {
     auth: Auth,
-    id: String,
-    key: Digest,
+    /// Their ids and keys.
+    logins: Vec<(String, Digest)>,
 }
 
 impl PendingLogin {
-    pub(super) fn new(auth: Auth, id: &str, key: Digest) -> PendingLogin {
-        PendingLogin { auth, id: id.to_owned(), key }
+    pub(super) fn new(auth: Auth, logins: Vec<(String, Digest)>) -> PendingLogin {
+        PendingLogin { auth, logins }
     }
 
-    /// The caller, if this is the login's key and the login is still valid.
+    /// The caller, if this is the key of a login that is still valid.
     pub fn with_key(&self, key: &str) -> Option<Caller> {
-        if self.key.matches(key) { self.auth.login_caller(&self.id) } else { None }
+        let (id, _) = self.logins.iter().find(|(_, digest)| digest.matches(key))?;
+        self.auth.login_caller(id)
     }
 }
 
 impl fmt::Debug for PendingLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingLogin").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("PendingLogin").field("logins", &self.logins).finish_non_exhaustive()
     }
 }

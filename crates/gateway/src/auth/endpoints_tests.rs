@@ -101,6 +101,12 @@ async fn r48_a_code_logs_in_once_and_requests_need_cookie_and_key() {
         let refused = gateway.call(Method::GET, "/v1/tokens", headers, Value::Null).await;
         assert!(refused.is(401, "not_authenticated"), "{}", refused.body);
     }
+    let name = pair.split('=').next().unwrap();
+    for planted in [format!("{name}=x; {pair}"), format!("{name}=; a=b; {pair}; {name}=y")] {
+        let headers = [("cookie", planted.as_str()), ("bowline-key", key)];
+        let list = gateway.call(Method::GET, "/v1/tokens", &headers, Value::Null).await;
+        assert_eq!(list.status, StatusCode::OK, "a cookie that another port planted: {planted}");
+    }
     let again = gateway.post("/v1/login", &[], body).await;
     assert!(again.is(401, "not_authenticated") && again.cookie.is_empty(), "{}", again.body);
     assert!(again.body["detail"].as_str().unwrap().contains("already used"));

@@ -53,6 +53,8 @@ use ticket::Tickets;
 pub(crate) const TOKEN_PREFIX: &str = "bwl_";
 /// The longest label of a browser login, in characters; the rest of the `User-Agent` is cut off.
 const MAX_LABEL: usize = 64;
+/// The most cookies of one request that are looked up; the rest is ignored. Browsers keep fewer for a host.
+const MAX_COOKIES: usize = 256;
 /// How long to wait for another process that changes the file. After that the change fails.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest lifetime of a token.
@@ -116,12 +118,18 @@ impl Auth {
         &self.0.cookie_name
     }
 
-    /// Looks up the login of a cookie. Its caller also needs the login's key.
-    pub fn cookie(&self, value: &str) -> Option<PendingLogin> {
-        let (id, _) = value.split_once('.')?;
+    /// Looks up the logins of a request's cookies. The caller also needs the key of one of them.
+    ///
+    /// A request may have several cookies of this name, because a program on another port of the host can set one.
+    pub fn cookies<'a>(&self, values: impl Iterator<Item = &'a str>) -> Option<PendingLogin> {
         let (cache, now) = self.cache();
-        let record = cache.records.logins.get(id).filter(|record| !record.is_expired(now))?;
-        record.cookie.matches(value).then(|| PendingLogin::new(self.clone(), id, record.key))
+        let login = |value: &str| {
+            let (id, _) = value.split_once('.')?;
+            let record = cache.records.logins.get(id).filter(|record| !record.is_expired(now))?;
+            record.cookie.matches(value).then(|| (id.to_owned(), record.key))
+        };
+        let logins: Vec<_> = values.take(MAX_COOKIES).filter_map(login).collect();
+        (!logins.is_empty()).then(|| PendingLogin::new(self.clone(), logins))
     }
 
     /// The caller with this login, after its cookie and key have been checked.

@@ -64,7 +64,11 @@ fn login(auth: &Auth) -> Login {
 }
 
 fn authenticate(auth: &Auth, login: &Login) -> Option<Caller> {
-    auth.cookie(login.cookie.reveal())?.with_key(login.key.reveal())
+    cookie(auth, login.cookie.reveal())?.with_key(login.key.reveal())
+}
+
+fn cookie(auth: &Auth, value: &str) -> Option<PendingLogin> {
+    auth.cookies([value].into_iter())
 }
 
 /// The secret part of a token or cookie: the last 256 bits, after the id.
@@ -95,12 +99,31 @@ fn r48_a_login_needs_its_cookie_and_its_own_key() {
     let (one, two) = (login(&auth), login(&auth));
     let caller = authenticate(&auth, &one).unwrap();
     assert_eq!((caller.id(), caller.scope()), (one.id.as_str(), TokenScope::Admin));
-    let pending = auth.cookie(one.cookie.reveal()).unwrap();
+    let pending = cookie(&auth, one.cookie.reveal()).unwrap();
     assert!(pending.with_key(two.key.reveal()).is_none() && pending.with_key("").is_none());
-    assert!(auth.cookie(one.key.reveal()).is_none() && auth.cookie(&format!("{}.x", one.id)).is_none());
+    assert!(cookie(&auth, one.key.reveal()).is_none() && cookie(&auth, &format!("{}.x", one.id)).is_none());
     assert!(auth.bearer(one.cookie.reveal()).is_none());
     auth.revoke(&one.id).unwrap();
     assert!(pending.with_key(one.key.reveal()).is_none(), "revoked after the cookie and before the key");
+}
+
+/// Another port of the same host can set a cookie that the browser sends before ours.
+#[test]
+fn r48_a_planted_cookie_does_not_lock_a_login_out() {
+    let world = World::new();
+    let auth = world.open();
+    let (ours, theirs) = (login(&auth), login(&auth));
+    let made_up = format!("{}.x", ours.id);
+    for planted in ["", "x", &made_up, theirs.cookie.reveal()] {
+        for crowd in [1, MAX_COOKIES - 1] {
+            let cookies = std::iter::repeat_n(planted, crowd).chain([ours.cookie.reveal()]);
+            let pending = auth.cookies(cookies).unwrap();
+            assert_eq!(pending.with_key(ours.key.reveal()).unwrap().id(), ours.id, "{planted}");
+            assert!(pending.with_key("").is_none());
+        }
+    }
+    let beyond = std::iter::repeat_n("x", MAX_COOKIES).chain([ours.cookie.reveal()]);
+    assert!(auth.cookies(beyond).is_none(), "the number of cookies is bounded");
 }
 
 #[test]
@@ -453,7 +476,7 @@ fn r49_debug_and_error_output_contain_no_secret() {
     let world = World::new();
     let auth = world.open();
     let (created, login, code) = (token(&auth, TokenScope::Admin), login(&auth), auth.new_code().unwrap());
-    let pending = auth.cookie(login.cookie.reveal()).unwrap();
+    let pending = cookie(&auth, login.cookie.reveal()).unwrap();
     let caller = auth.bearer(created.token.reveal()).unwrap();
     let ticket = auth.issue_ticket(&caller).unwrap();
     let error = auth.login("guess", "").unwrap_err();
