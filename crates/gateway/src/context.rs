@@ -10,8 +10,8 @@
 use bowline_proto::problem::Code;
 use std::net::{IpAddr, SocketAddr};
 
-use http::HeaderMap;
 use http::uri::Authority;
+use http::{HeaderMap, HeaderName, Uri, header};
 use subtle::ConstantTimeEq;
 use url::Url;
 
@@ -39,10 +39,11 @@ pub(crate) struct RequestContext {
 }
 
 impl RequestContext {
-    /// Checks first the `Host`, then the `Origin`.
+    /// Checks first the `Host`, then the `Origin`. The `uri` is the request's target.
     pub(crate) fn check(
         settings: &Settings,
         addrs: SocketAddrs,
+        uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<RequestContext, Problem> {
         let peer = addrs.peer.ip().to_canonical();
@@ -50,11 +51,11 @@ impl RequestContext {
         let trusted = settings.proxies.iter().any(|network| network.contains(&peer))
             && secret.is_none_or(|secret| is_sent(secret, headers));
         let forwarded = |name: &str| if trusted { last(headers, name) } else { None };
-        let received = text(headers, "host").unwrap_or_default();
+        let received = received_host(uri, headers)?;
         check_host(settings, addrs.local, received)?;
         let host = forwarded("x-forwarded-host").unwrap_or(received);
         check_host(settings, addrs.local, host)?;
-        let origin = headers.get(http::header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+        let origin = single(headers, header::ORIGIN).map_err(|detail| Problem::new(Code::BadOrigin, detail))?;
         // A proxy may send no forwarding headers. Then the Host or the Origin shows that the https URL was called.
         let matches = |url: &Url| is_host_of(url, host) || origin == Some(&*url.origin().ascii_serialization());
         let public_https = settings.public_url.as_ref().is_some_and(|url| url.scheme() == "https" && matches(url));
@@ -69,6 +70,28 @@ impl RequestContext {
         let client = if trusted { client(settings, headers).unwrap_or(peer) } else { peer };
         Ok(RequestContext { client, trusted, secure, prefix })
     }
+}
+
+/// The `Host` of the request as it arrived here. Proxies and the gateway could disagree about which of two names counts.
+fn received_host<'a>(uri: &Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
+    // RFC 9112, section 3.2, asks for the status 400.
+    let host = single(headers, header::HOST).map_err(|detail| Problem::new(Code::BadRequest, detail))?;
+    let host = host.unwrap_or_default().trim();
+    match uri.authority() {
+        Some(target) if !target.as_str().eq_ignore_ascii_case(host) => {
+            let detail =
+                format!("the request's target names the host {:?}, and its Host header {host:?}", target.as_str());
+            Err(Problem::new(Code::BadHost, detail))
+        }
+        _ => Ok(host),
+    }
+}
+
+/// The value of a header that a request may have only once; empty if it is not text. On `Err`, the reason to refuse.
+fn single(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, String> {
+    let mut values = headers.get_all(&name).iter();
+    let first = values.next().map(|value| value.to_str().unwrap_or_default());
+    if values.next().is_some() { Err(format!("the request has more than one {name} header")) } else { Ok(first) }
 }
 
 /// Whether the request has the proxy's secret, exactly once.
@@ -149,11 +172,6 @@ fn check_origin(settings: &Settings, called: &str, origin: &str) -> Result<(), P
 fn last<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let values = headers.get_all(name).iter().next_back()?.to_str().ok()?;
     values.rsplit(',').map(str::trim).next().filter(|value| !value.is_empty())
-}
-
-/// The first value of a header, trimmed.
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok().map(str::trim).filter(|value| !value.is_empty())
 }
 
 /// Whether this is empty or a plain absolute path, which is safe to put into cookies and redirects.

@@ -32,7 +32,7 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let mut source = Source { client: addrs.peer.ip().to_canonical(), path: parts.uri.path().to_owned() };
-    let mut response = match RequestContext::check(&app.settings, addrs, &parts.headers) {
+    let mut response = match RequestContext::check(&app.settings, addrs, &parts.uri, &parts.headers) {
         Ok(context) => {
             source.client = context.client;
             parts.extensions.insert(context);

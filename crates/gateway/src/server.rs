@@ -225,7 +225,10 @@ fn strip_base_path(base: &str, request: &mut Request<Incoming>) {
         _ => return,
     };
     let query = request.uri().query().map_or_else(String::new, |query| format!("?{query}"));
-    if let Ok(uri) = format!("{path}{query}").parse::<Uri>() {
+    // The rest stays, because the host in the target is checked later.
+    let mut parts = request.uri().clone().into_parts();
+    parts.path_and_query = format!("{path}{query}").parse().ok();
+    if let Ok(uri) = Uri::from_parts(parts) {
         *request.uri_mut() = uri;
     }
     if bare {

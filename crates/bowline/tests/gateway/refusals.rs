@@ -190,6 +190,29 @@ fn r49_foreign_hosts_and_origins_are_refused() {
     }
 }
 
+/// A proxy and the gateway could otherwise check different ones.
+#[test]
+fn r49_a_request_with_two_hosts_or_origins_is_refused() {
+    for base in ["", "/base"] {
+        let world = World::with(&[], &format!("[gateway]\nbase_path = \"{base}\"\n"));
+        let own = world.address.to_string();
+        let get =
+            |target: &str, headers: &[(&str, &str)]| http::request(world.address, "GET", target, headers, b"").unwrap();
+        let path = format!("{base}/healthz");
+        for second in [&own, "evil.test"] {
+            check_problem(&get(&path, &[("Host", &own), ("Host", second)]), 400, "bad_request");
+            check_problem(&get(&path, &[("Host", second), ("Host", &own)]), 400, "bad_request");
+            let (ours, second) = (origin(world.address), format!("http://{second}"));
+            check_problem(&get(&path, &[("Origin", &ours), ("Origin", &second)]), 403, "bad_origin");
+        }
+        for foreign in ["evil.test", "localhost", &format!("user@{own}")] {
+            check_problem(&get(&format!("http://{foreign}{path}"), &[]), 403, "bad_host");
+            check_problem(&get(&format!("http://{own}{path}"), &[("Host", foreign)]), 403, "bad_host");
+        }
+        assert_eq!(get(&format!("http://{own}{path}"), &[]).status, 200);
+    }
+}
+
 #[test]
 fn r48_a_read_only_token_can_watch_and_change_nothing() {
     let world = World::new();
