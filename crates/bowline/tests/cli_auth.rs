@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod serving;
 mod support;
+
+use std::process::Command;
 
 use bowline_gateway::auth::Auth;
 use bowline_gateway::running::RunningGateway;
 use bowline_host::home::Home;
 use serde_json::Value;
+use serving::Gateway;
 use support::{Terminal, World, wait_until};
 
 fn home(world: &World) -> Home {
@@ -49,6 +53,41 @@ fn r48_a_wrong_id_does_not_keep_other_tokens_from_being_revoked() {
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(stderr(&output).contains("mistake1") && stderr(&output).contains("mistake2"), "{}", stderr(&output));
     assert!(gateway.bearer(token.trim()).is_none() && caller.is_revoked());
+}
+
+/// Whoever holds a leaked token can fill the disk, but not keep the token from being revoked.
+#[test]
+fn r52_a_token_is_revoked_on_a_full_disk_by_a_gateway_and_by_the_command_line() {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+    let world = World::new();
+    // Runs `bowline` so that a write that the limit on file sizes refuses is an error, and does not end it.
+    let limited = |limit: &str, args: &[&str]| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\"")]);
+        shell.arg(world.bowline(&[]).get_program()).args(args).env_clear().envs(world.env()).current_dir(world.path());
+        shell
+    };
+    let tokens: Vec<String> = (0..8)
+        .map(|_| world.ok(&["token", "create", "--name", "leaked", "--scope", "admin"]).trim().to_owned())
+        .collect();
+    let id = |token: &String| token[4..16].to_owned();
+    let gateway = Gateway::start(&world, limited("unlimited", &["serve", "--listen", "127.0.0.1:0"]));
+    // From now on no write beyond the first 512 bytes of a file succeeds, and auth.json is longer.
+    let full = Rlimit { current: Some(512), maximum: getrlimit(Resource::Fsize).maximum };
+    prlimit(Pid::from_raw(gateway.pid().cast_signed()), Resource::Fsize, full).unwrap();
+
+    let owner = World::remote(gateway.url(), &tokens[0]);
+    let refused = owner.run(&["token", "create", "--name", "more", "--scope", "read"]);
+    assert!(!refused.status.success(), "the disk is full");
+    owner.ok(&["token", "revoke", &id(&tokens[1])]);
+    let revoked = limited("1", &["token", "revoke", &id(&tokens[2])]).output().unwrap();
+    assert!(revoked.status.success(), "{}", stderr(&revoked));
+    let started_later = Auth::open(&home(&world)).unwrap();
+    for (number, token) in tokens.iter().enumerate() {
+        let is_valid = ![1, 2].contains(&number);
+        assert_eq!(World::remote(gateway.url(), token).run(&["ls"]).status.success(), is_valid, "{number}");
+        assert_eq!(started_later.bearer(token).is_some(), is_valid, "{number}");
+    }
 }
 
 #[test]

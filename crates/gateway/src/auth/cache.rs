@@ -1,14 +1,15 @@
 //! This process's copy of the file, and its current callers.
 
 use bowline_proto::api::TokenScope;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use time::OffsetDateTime;
 
+use super::AuthError;
 use super::caller::{Caller, Kind, Revocation};
 use super::records::Records;
-use super::store::Stamp;
+use super::store::{Content, Stamp};
 
 /// The records as last read, with this process's callers and last-use times.
 ///
@@ -17,19 +18,45 @@ use super::store::Stamp;
 pub(super) struct AuthCache {
     pub(super) stamp: Stamp,
     pub(super) records: Records,
+    /// Whether the files still have to be brought together; see [`Content`].
+    pub(super) is_behind: bool,
+    /// Tokens and logins that were revoked here, and that is not yet on the disk.
+    pub(super) unrecorded: BTreeSet<String>,
     revocations: HashMap<String, Arc<Revocation>>,
     last_used: HashMap<String, OffsetDateTime>,
 }
 
 impl AuthCache {
-    pub(super) fn new(stamp: Stamp, records: Records) -> AuthCache {
-        AuthCache { stamp, records, revocations: HashMap::new(), last_used: HashMap::new() }
+    pub(super) fn new(content: Content) -> Result<AuthCache, AuthError> {
+        let Content { stamp, records, is_behind } = content;
+        Ok(AuthCache {
+            stamp,
+            records: records?,
+            is_behind,
+            unrecorded: BTreeSet::new(),
+            revocations: HashMap::new(),
+            last_used: HashMap::new(),
+        })
     }
 
-    /// Replaces the records, and revokes the callers whose token or login is no longer valid.
-    pub(super) fn install(&mut self, records: Records, now: OffsetDateTime) {
-        self.records = records;
+    /// Takes what was read, and revokes the callers whose token or login is no longer valid. Damaged records are an
+    /// error, and the previous ones stay.
+    pub(super) fn install(&mut self, content: Content, now: OffsetDateTime) -> Result<(), AuthError> {
+        (self.stamp, self.is_behind) = (content.stamp, content.is_behind);
+        self.records = content.records?;
+        self.records.remove_all(&self.unrecorded);
         self.revoke_expired(now);
+        Ok(())
+    }
+
+    /// Revokes tokens and logins in this process, whatever happens to the files. Returns those that there were.
+    pub(super) fn revoke(&mut self, mut ids: BTreeSet<String>, now: OffsetDateTime) -> BTreeSet<String> {
+        // One that could not be recorded is found again, so that recording it is tried again.
+        ids.retain(|id| self.records.is_valid(id, now) || self.unrecorded.contains(id));
+        self.records.remove_all(&ids);
+        self.unrecorded.extend(ids.iter().cloned());
+        self.revoke_expired(now);
+        ids
     }
 
     /// Revokes the callers whose token or login is gone or expired.

@@ -58,6 +58,7 @@ fn context(parts: &Parts) -> Result<RequestContext, Problem> {
         (status = 413, description = "`too_large`"),
         (status = 429, description = "`too_many` wrong codes from this address"),
         (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long"),
+        (status = 507, description = "`no_space`"),
     )
 )]
 pub(crate) async fn login(
@@ -97,7 +98,8 @@ fn refuse_login(app: &App, context: &RequestContext, error: LoginError) -> Probl
         (status = 204),
         (status = 400, description = "`bad_request`: the caller is not a browser login"),
         (status = 401, description = "`not_authenticated`"),
-        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long"),
+        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long; the revocation holds, but is not recorded yet"),
+        (status = 507, description = "`no_space`: the revocation holds, but is not recorded yet"),
     )
 )]
 pub(crate) async fn logout(
@@ -107,7 +109,7 @@ pub(crate) async fn logout(
 ) -> Result<Response, Problem> {
     let auth = app.auth.clone();
     let turn = app.turns.auth_change().await?;
-    on_thread(turn, move || Ok(auth.logout(&caller)?)).await?;
+    on_thread(turn, move || auth.logout(&caller).map_err(not_recorded)).await?;
     let cookie = cookie(&app, &context, "", 0);
     Ok((StatusCode::NO_CONTENT, AppendHeaders([(header::SET_COOKIE, cookie)])).into_response())
 }
@@ -143,6 +145,7 @@ pub(crate) async fn list_tokens(State(app): State<App>, _: Admin) -> Response {
         (status = 403, description = "`not_allowed`: the scope `admin` is required"),
         (status = 429, description = "`too_many` tokens"),
         (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long"),
+        (status = 507, description = "`no_space`"),
     )
 )]
 pub(crate) async fn create_token(
@@ -165,7 +168,8 @@ pub(crate) async fn create_token(
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: the scope `admin` is required"),
         (status = 404, description = "`not_found`"),
-        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long"),
+        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long; the revocation holds, but is not recorded yet"),
+        (status = 507, description = "`no_space`: the revocation holds, but is not recorded yet"),
     )
 )]
 pub(crate) async fn revoke_token(
@@ -176,7 +180,7 @@ pub(crate) async fn revoke_token(
     let auth = app.auth.clone();
     let turn = app.turns.auth_change().await?;
     on_thread(turn, move || {
-        if !auth.revoke(&id)? {
+        if !auth.revoke(&id).map_err(not_recorded)? {
             return Err(Problem::new(Code::NotFound, "no token or browser login has this id"));
         }
         tracing::info!(token = id, by = caller.id(), "revoked a token or login");
@@ -193,6 +197,7 @@ pub(crate) async fn revoke_token(
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: the scope `admin` is required"),
         (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long"),
+        (status = 507, description = "`no_space`"),
     )
 )]
 pub(crate) async fn create_code(State(app): State<App>, Admin(caller): Admin) -> Result<Response, Problem> {
@@ -218,6 +223,20 @@ pub(crate) async fn issue_ticket(
     OptionalJson(TicketRequest {}): OptionalJson<TicketRequest>,
 ) -> Result<Response, Problem> {
     Ok(Json(app.auth.issue_ticket(&caller)?).into_response())
+}
+
+/// Says that a revocation holds although it could not be recorded.
+fn not_recorded(error: AuthError) -> Problem {
+    let (code, remedy) = match &error {
+        AuthError::Busy { .. } => (Code::Unreachable, ""),
+        AuthError::Io { .. } => (Code::NoSpace, "; free disk space"),
+        _ => return error.into(),
+    };
+    let detail = format!(
+        "the gateway no longer accepts it, but cannot record that, and keeps trying; until that works, it would be \
+         valid again after a restart of the gateway{remedy} ({error})"
+    );
+    Problem::new(code, detail).retry_after(5)
 }
 
 impl From<AuthError> for Problem {

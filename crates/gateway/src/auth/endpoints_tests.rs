@@ -12,7 +12,7 @@ use crate::settings::{ForwardAuth, ProxySecret, Settings};
 use crate::{guard, testing};
 
 struct TestGateway {
-    _temp: TempDir,
+    temp: TempDir,
     auth: Auth,
     router: Router,
 }
@@ -24,7 +24,7 @@ impl TestGateway {
         let auth = app.auth.clone();
         let guard = middleware::from_fn_with_state(app.clone(), guard::check);
         let router = crate::router::router_of(endpoints::routes()).layer(guard).with_state(app);
-        TestGateway { _temp: temp, auth, router }
+        TestGateway { temp, auth, router }
     }
 
     async fn call(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Value) -> Reply {
@@ -347,6 +347,24 @@ async fn r48_only_an_admin_can_create_list_and_revoke_tokens() {
     ] {
         assert!(gateway.post("/v1/tokens", &headers, body.clone()).await.is(400, code), "{body}");
     }
+}
+
+#[tokio::test]
+async fn r52_a_revocation_that_cannot_be_recorded_says_so_and_holds() {
+    let gateway = TestGateway::new(|_| {});
+    let (browser, (id, leaked)) = (gateway.browser().await, bearer(&gateway.auth, TokenScope::Admin));
+    let state = testing::home(gateway.temp.path()).state().to_owned();
+    std::fs::remove_file(state.join("auth.revoked")).unwrap();
+    for file in ["auth.json.new", "auth.revoked.new"] {
+        std::fs::create_dir(state.join(file)).unwrap();
+    }
+    let revoked = gateway.call(Method::DELETE, &format!("/v1/tokens/{id}"), &borrow(&browser), Value::Null).await;
+    assert!(revoked.is(507, "no_space"), "{}", revoked.body);
+    assert!(revoked.body["detail"].as_str().unwrap().contains("no longer accepts"), "{}", revoked.body);
+    let list = async |headers: &[(&str, &str)]| gateway.call(Method::GET, "/v1/tokens", headers, Value::Null).await;
+    assert!(list(&[("authorization", &leaked)]).await.is(401, "not_authenticated"));
+    assert!(gateway.post("/v1/logout", &borrow(&browser), Value::Null).await.is(507, "no_space"));
+    assert!(list(&borrow(&browser)).await.is(401, "not_authenticated"));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Authentication: tokens for programs, logins for browsers, and tickets for streams that can send no header.
 //!
 //! Tokens, logins and login codes (`records`) are in one file that the gateway and the command line share
-//! (`store`). It holds digests, never secrets (`secret`). Each process caches the file, together with its current
+//! (`store`, and `revoked` for a full disk). It holds digests, never secrets (`secret`). Each process caches the file, together with its current
 //! callers (`cache`). It notices changes of the file at the next request, and in the background (`watch`).
 
 mod cache;
@@ -10,6 +10,7 @@ pub(crate) mod endpoints;
 mod error;
 mod rate;
 mod records;
+mod revoked;
 mod secret;
 mod store;
 mod ticket;
@@ -27,6 +28,7 @@ pub(crate) use rate::network;
 pub use records::{CODE_TTL, LOGIN_IDLE};
 pub use ticket::TICKET_TTL;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -97,9 +99,11 @@ impl Auth {
     fn open_with(home: &Home, clock: Clock, lock_timeout: Duration) -> Result<Auth, AuthError> {
         home.ensure()?;
         let store = Store::new(home, lock_timeout);
-        let (stamp, records) = store.read()?;
-        let cache = Mutex::new(AuthCache::new(stamp, records?));
+        let cache = Mutex::new(AuthCache::new(store.read()?)?);
         let cookie_name = format!("bowline_{}", instance(home, &store)?);
+        if let Err(error) = store.reserve() {
+            tracing::warn!("{error}; until this works, a token cannot be revoked durably while the disk is full");
+        }
         Ok(Auth(Arc::new(Inner { store, cookie_name, clock, cache, tickets: Mutex::default() })))
     }
 
@@ -256,8 +260,28 @@ impl Auth {
 
     /// Revokes a token or a login, which disconnects its callers and invalidates their tickets. Returns whether
     /// it existed.
+    ///
+    /// In this process it takes effect at once, even on `Err`: then it could not be recorded, and [`Auth::watch`] tries
+    /// again.
     pub fn revoke(&self, id: &str) -> Result<bool, AuthError> {
-        self.change(|records| Ok(records.remove(id)))
+        let found = {
+            let (mut cache, now) = self.cache();
+            cache.revoke(BTreeSet::from([id.to_owned()]), now)
+        };
+        if !found.is_empty() {
+            self.record_revocations()?;
+        }
+        Ok(!found.is_empty())
+    }
+
+    /// Records on the disk what was revoked in this process.
+    fn record_revocations(&self) -> Result<(), AuthError> {
+        let ids = self.cache().0.unrecorded.clone();
+        if !ids.is_empty() {
+            self.0.store.revoke(self.now(), &ids)?;
+            self.cache().0.unrecorded.retain(|id| !ids.contains(id));
+        }
+        Ok(())
     }
 
     fn now(&self) -> OffsetDateTime {
@@ -282,15 +306,9 @@ impl Auth {
         let now = self.now();
         let mut cache = self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.0.store.is_current(&cache.stamp) {
-            match self.0.store.read() {
-                Ok((stamp, records)) => {
-                    cache.stamp = stamp;
-                    match records {
-                        Ok(records) => cache.install(records, now),
-                        Err(error) => tracing::error!("{error}"),
-                    }
-                }
-                Err(error) => tracing::error!("{error}"),
+            let read = self.0.store.read().and_then(|content| cache.install(content, now));
+            if let Err(error) = read {
+                tracing::error!("{error}");
             }
         }
         (cache, now)

@@ -1,7 +1,7 @@
 //! The content of `auth.json`: names, times and digests of tokens, browser logins and login codes, never a secret.
 
 use bowline_proto::api::TokenScope;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -121,9 +121,10 @@ impl Records {
         self.logins.insert(id, login);
     }
 
-    /// Removes a token or a login. Returns whether it existed.
-    pub(super) fn remove(&mut self, id: &str) -> bool {
-        self.tokens.remove(id).is_some() || self.logins.remove(id).is_some()
+    /// Removes tokens and logins.
+    pub(super) fn remove_all(&mut self, ids: &BTreeSet<String>) {
+        self.tokens.retain(|id, _| !ids.contains(id));
+        self.logins.retain(|id, _| !ids.contains(id));
     }
 
     /// Whether a token or login exists and has not expired.

@@ -1,5 +1,7 @@
 //! `auth.json`, which is always read and replaced as a whole, and changed under a lock that all processes share.
+//! Where it cannot be written, `revoked` records at least what is revoked.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -14,6 +16,7 @@ use time::OffsetDateTime;
 
 use super::AuthError;
 use super::records::{Records, VERSION};
+use super::revoked::{self, RevokedFile};
 
 /// A longer file is not read. All tokens, logins and codes that there can be are far shorter.
 const MAX_FILE: u64 = 16 << 20;
@@ -23,48 +26,74 @@ pub(super) struct Store {
     path: PathBuf,
     lock: PathBuf,
     lock_timeout: Duration,
+    revoked: RevokedFile,
 }
 
-/// Identifies the file that was read. It stays open, so that its inode number is not reused for a later file.
+/// What the files contain.
+pub(super) struct Content {
+    pub(super) stamp: Stamp,
+    /// The records of `auth.json` without those in `auth.revoked`.
+    pub(super) records: Result<Records, AuthError>,
+    /// Whether `auth.json` still has to be written without the ids in `auth.revoked`.
+    pub(super) is_behind: bool,
+}
+
+/// Identifies the files that were read.
 #[derive(Debug, Default)]
-pub(super) struct Stamp(Option<(File, FileId)>);
+pub(super) struct Stamp {
+    auth: FileStamp,
+    revoked: FileStamp,
+}
+
+/// A file that was read. It stays open, so that its inode number is not reused for a later file.
+#[derive(Debug, Default)]
+struct FileStamp(Option<(File, FileId)>);
 
 /// Device, inode, size and modification time.
 type FileId = (u64, u64, u64, i64, i64);
 
+impl FileStamp {
+    fn is_current(&self, path: &Path) -> bool {
+        match (fs::metadata(path), &self.0) {
+            (Ok(found), Some((_, file_id))) => self::file_id(&found) == *file_id,
+            (Err(error), None) => error.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+}
+
 impl Store {
     pub(super) fn new(home: &Home, lock_timeout: Duration) -> Store {
-        Store { path: home.state().join("auth.json"), lock: home.state().join("auth.lock"), lock_timeout }
+        let (path, lock) = (home.state().join("auth.json"), home.state().join("auth.lock"));
+        Store { path, lock, lock_timeout, revoked: RevokedFile::new(home) }
     }
 
     pub(super) fn dir(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// Whether the file is still the one identified by the stamp.
+    /// Whether the files are still those identified by the stamp.
     pub(super) fn is_current(&self, stamp: &Stamp) -> bool {
-        match (fs::metadata(&self.path), &stamp.0) {
-            (Ok(found), Some((_, file_id))) => self::file_id(&found) == *file_id,
-            (Err(error), None) => error.kind() == io::ErrorKind::NotFound,
-            _ => false,
-        }
+        stamp.auth.is_current(&self.path) && stamp.revoked.is_current(self.revoked.path())
     }
 
-    /// Reads the file. Without a file, there are no tokens and no logins.
+    /// Reads the files. Without `auth.json`, there are no tokens and no logins.
     ///
     /// A damaged file also has a stamp, so that it is not parsed again at every request.
-    pub(super) fn read(&self) -> Result<(Stamp, Result<Records, AuthError>), AuthError> {
-        let io = |source| AuthError::Io { path: self.path.clone(), source };
-        let file = match files::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok((Stamp::default(), Ok(Records::default())));
-            }
-            Err(error) => return Err(io(error)),
+    pub(super) fn read(&self) -> Result<Content, AuthError> {
+        // Ids leave `auth.revoked` after they have left `auth.json`. In the other order, one could be missed in both.
+        let (revoked, slots) = read_file(self.revoked.path(), revoked::SIZE as u64)?;
+        let (auth, content) = read_file(&self.path, MAX_FILE)?;
+        let ids = revoked::parse(&slots.unwrap_or_default());
+        let records = match content {
+            Some(content) => self.parse(&content),
+            None => Ok(Records::default()),
         };
-        let file_id = file_id(&file.metadata().map_err(io)?);
-        let content = files::read_open(&file, MAX_FILE).map_err(io)?;
-        Ok((Stamp(Some((file, file_id))), self.parse(&content)))
+        let records = records.map(|mut records| {
+            records.remove_all(&ids);
+            records
+        });
+        Ok(Content { stamp: Stamp { auth, revoked }, records, is_behind: !ids.is_empty() })
     }
 
     fn parse(&self, content: &[u8]) -> Result<Records, AuthError> {
@@ -90,14 +119,50 @@ impl Store {
         now: OffsetDateTime,
         change: impl FnOnce(&mut Records) -> Result<T, E>,
     ) -> Result<T, E> {
+        let lock = self.lock()?;
+        self.change_with(&lock, now, change)
+    }
+
+    fn change_with<T, E: From<AuthError>>(
+        &self,
+        _lock: &Lock,
+        now: OffsetDateTime,
+        change: impl FnOnce(&mut Records) -> Result<T, E>,
+    ) -> Result<T, E> {
         let io = |source| AuthError::Io { path: self.path.clone(), source };
-        let _lock = self.lock()?;
-        let mut records = self.read()?.1?;
+        let Content { records, is_behind, .. } = self.read()?;
+        let mut records = records?;
         records.prune(now);
         let outcome = change(&mut records)?;
         let content = serde_json::to_vec_pretty(&records).map_err(|error| io(error.into()))?;
         write_durable(&self.path, &content).map_err(io)?;
+        if is_behind && let Err(error) = self.revoked.clear() {
+            // Harmless: the ids are not in `auth.json`, and are never used again.
+            tracing::warn!(%error, "cannot clear {}", self.revoked.path().display());
+        }
         Ok(outcome)
+    }
+
+    /// Revokes tokens and logins. On `Ok`, that is on the disk, even if it is full.
+    pub(super) fn revoke(&self, now: OffsetDateTime, ids: &BTreeSet<String>) -> Result<(), AuthError> {
+        let lock = self.lock()?;
+        let written = self.change_with(&lock, now, |records| {
+            records.remove_all(ids);
+            Ok(())
+        });
+        written.or_else(|error: AuthError| {
+            tracing::warn!("{error}; the revocation is recorded in {}", self.revoked.path().display());
+            self.revoked.add(ids).map_err(|source| AuthError::Io { path: self.revoked.path().to_owned(), source })
+        })
+    }
+
+    /// Reserves the space that revoking needs when the disk is full.
+    pub(super) fn reserve(&self) -> Result<(), AuthError> {
+        if self.revoked.is_reserved() {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        self.revoked.reserve().map_err(|source| AuthError::Io { path: self.revoked.path().to_owned(), source })
     }
 
     /// Waits for the lock that all processes take before they change a file of this module.
@@ -106,6 +171,20 @@ impl Store {
         let lock = Lock::wait(&self.lock, self.lock_timeout).map_err(io)?;
         lock.ok_or_else(|| AuthError::Busy { path: self.lock.clone() })
     }
+}
+
+/// Reads a file, if there is one.
+fn read_file(path: &Path, limit: u64) -> Result<(FileStamp, Option<Vec<u8>>), AuthError> {
+    let io = |source| AuthError::Io { path: path.to_owned(), source };
+    let file = match files::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((FileStamp::default(), None)),
+        Err(error) => return Err(io(error)),
+    };
+    // Before the content, which may be overwritten meanwhile: then the stamp is out of date.
+    let file_id = file_id(&file.metadata().map_err(io)?);
+    let content = files::read_open(&file, limit).map_err(io)?;
+    Ok((FileStamp(Some((file, file_id))), Some(content)))
 }
 
 fn file_id(found: &Metadata) -> FileId {

@@ -11,6 +11,8 @@ use time::macros::datetime;
 use super::records::{MAX_CODES, MAX_LOGINS};
 use super::*;
 
+mod full_disk;
+
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A home, and a clock that only moves when told to.
@@ -347,7 +349,7 @@ fn r48_r51_files_contain_no_secret_and_are_private_to_the_owner() {
             files += 1;
         }
     }
-    assert_eq!(files, 3, "auth.json, auth.lock, instance");
+    assert_eq!(files, 4, "auth.json, auth.lock, auth.revoked, instance");
 }
 
 #[test]

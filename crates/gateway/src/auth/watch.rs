@@ -1,4 +1,5 @@
-//! Notices in the background that another process changed the file, or that a token or login expired.
+//! Notices in the background that another process changed the files, or that a token or login expired, and writes what
+//! could not be written before.
 
 use std::future::Future;
 use std::io;
@@ -6,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bowline_host::watch::{WatchFlags, Watcher};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::{Auth, AuthError};
@@ -13,6 +15,8 @@ use crate::watcher::AsyncWatcher;
 
 /// How often last-use times are written if needed, and the file is checked in case a notification was missed.
 const TIDY_INTERVAL: Duration = Duration::from_secs(60);
+/// How often to try again to record a revocation.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the file is checked if the kernel sends no notifications.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -23,12 +27,13 @@ impl Auth {
         async move {
             let mut watcher = watch(auth.0.store.dir());
             let mut tidied = tokio::time::Instant::now();
+            let mut tidying: Option<JoinHandle<()>> = None;
             loop {
-                let wait = auth.next_expiry();
+                let (wait, interval) = (auth.next_expiry(), auth.tidy_interval());
                 match &watcher {
                     // Any change in the directory is a reason to check, because checking the file is cheap.
                     Ok(changes) => {
-                        if let Ok(Err(error)) = timeout(wait.min(TIDY_INTERVAL), changes.next()).await {
+                        if let Ok(Err(error)) = timeout(wait.min(interval), changes.next()).await {
                             watcher = Err(error);
                         }
                     }
@@ -38,15 +43,15 @@ impl Auth {
                     }
                 }
                 auth.revoke_expired();
-                if tidied.elapsed() >= TIDY_INTERVAL {
+                if tidied.elapsed() >= interval && tidying.as_ref().is_none_or(JoinHandle::is_finished) {
                     tidied = tokio::time::Instant::now();
                     let auth = auth.clone();
                     // Outside this loop, because it may wait for the lock or the disk, and expiry must not wait.
-                    tokio::task::spawn_blocking(move || {
+                    tidying = Some(tokio::task::spawn_blocking(move || {
                         if let Err(error) = auth.tidy() {
                             tracing::error!("{error}");
                         }
-                    });
+                    }));
                 }
             }
         }
@@ -58,6 +63,10 @@ impl Auth {
         cache.revoke_expired(now);
     }
 
+    fn tidy_interval(&self) -> Duration {
+        if self.cache().0.unrecorded.is_empty() { TIDY_INTERVAL } else { RETRY_INTERVAL }
+    }
+
     /// The time until the next token or login expires.
     fn next_expiry(&self) -> Duration {
         let (cache, now) = self.cache();
@@ -66,15 +75,18 @@ impl Auth {
         next.map_or(Duration::MAX, |wait| wait.try_into().unwrap_or(Duration::ZERO))
     }
 
-    /// Drops expired tickets, and writes last-use times that are a day newer than in the file, which keeps logins
-    /// in use from expiring.
+    /// Drops expired tickets, records revocations that could not be recorded, and writes last-use times that are a day
+    /// newer than in the file, which keeps logins in use from expiring.
     pub(super) fn tidy(&self) -> Result<(), AuthError> {
         self.tickets().prune(Instant::now());
-        let used: Vec<_> = {
+        self.record_revocations()?;
+        let (used, is_behind): (Vec<_>, bool) = {
             let (cache, now) = self.cache();
-            cache.all_used(now).into_iter().filter(|(id, used)| cache.records.should_write_use(id, *used)).collect()
+            let used = cache.all_used(now).into_iter().filter(|(id, used)| cache.records.should_write_use(id, *used));
+            (used.collect(), cache.is_behind)
         };
-        if used.is_empty() {
+        self.0.store.reserve()?;
+        if used.is_empty() && !is_behind {
             return Ok(());
         }
         self.change(|records| {
@@ -86,8 +98,8 @@ impl Auth {
 
 fn watch(dir: &Path) -> io::Result<AsyncWatcher> {
     let watcher = Watcher::new()?;
-    // The file is only ever replaced or removed.
-    let kinds = WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM | WatchFlags::DELETE;
+    // `auth.json` is only ever replaced or removed, and `auth.revoked` is also written in place.
+    let kinds = WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM | WatchFlags::DELETE | WatchFlags::CLOSE_WRITE;
     watcher.add(dir, kinds | WatchFlags::ONLYDIR)?;
     AsyncWatcher::new(watcher)
 }
