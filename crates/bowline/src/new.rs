@@ -57,6 +57,7 @@ pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
         if_exists: verb.if_exists.into(),
         id: None,
         request: None,
+        made_by: None,
         open_files: None,
         body: BodySpec::Terminal(TerminalSpec {
             argv,

@@ -17,6 +17,7 @@ use http::{HeaderMap, StatusCode, header};
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::control;
 use crate::extract::Json;
 use crate::guard::Writer;
@@ -54,7 +55,7 @@ pub(crate) async fn create(
 ) -> Result<Response, Problem> {
     let key = idempotency_key(&headers)?.map(|key| derive_id(caller.id(), key));
     let digest = digest(&request).map_err(|error| internal(&error))?;
-    let mut spec = spec(&app, request).await?;
+    let mut spec = spec(&app, &caller, request).await?;
     let Some(id) = key else { return start_session(&app, spec, None).await };
     (spec.id, spec.request) = (Some(id.clone()), Some(digest));
     let turn = app.turns.create(&id, EARLIER_START_TIMEOUT).await?.ok_or_else(still_starting)?;
@@ -118,7 +119,7 @@ fn still_starting() -> Problem {
     Problem::new(Code::Unreachable, detail).retry_after(5)
 }
 
-async fn spec(app: &App, request: NewTerminal) -> Result<Spec, Problem> {
+async fn spec(app: &App, caller: &Caller, request: NewTerminal) -> Result<Spec, Problem> {
     let name = request.name.map(|name| name.parse::<SessionName>());
     let name = name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
     let size = request.size.map(Checked::get);
@@ -159,6 +160,7 @@ async fn spec(app: &App, request: NewTerminal) -> Result<Spec, Problem> {
         if_exists: request.if_exists,
         id: None,
         request: None,
+        made_by: Some(caller.id().to_owned()),
         open_files: app.open_files,
         body: BodySpec::Terminal(TerminalSpec {
             argv,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::Kind;
@@ -10,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::files::{self, damage, write_synced};
+use crate::home::Home;
+use crate::lock::Lock;
 use crate::os_text::OsText;
 
 /// A longer file is not read. The kernel's limit for arguments and environment is lower.
@@ -29,6 +32,10 @@ pub struct Meta {
     /// A digest of the create request, if the id was derived from its idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// The caller that made the session, as its gateway knows it: the id of a token or login, or `user:NAME`. `None` if
+    /// it is not known, as for a session that a shell outside of any session started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
     /// The program's soft limit of open files.
     #[serde(default)]
     pub open_files: Option<u64>,
@@ -94,6 +101,33 @@ impl Meta {
     pub fn write(&self, path: &Path) -> io::Result<()> {
         write_synced(path, &serde_json::to_vec_pretty(self)?)
     }
+}
+
+/// The longest id of a caller that is taken from a file, in bytes; a longer one counts as unknown.
+const MAX_MAKER: usize = 256;
+/// How long to wait for the file of a session that is starting.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The caller that made the session that this process runs in, if that is known. What this process makes, that caller
+/// has made.
+pub fn maker_of_this_session(home: &Home) -> Option<String> {
+    let id: SessionId = std::env::var("BOWLINE_SESSION").ok()?.parse().ok()?;
+    let (dir, deadline) = (home.session(&id), Instant::now() + START_TIMEOUT);
+    // A session process writes the file after it has started the program, which may be this one.
+    let meta = loop {
+        match Meta::read(&dir.meta()) {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && Lock::is_held(&dir.lock())
+                    && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            read => break read.ok()?,
+        }
+    };
+    let maker = meta.made_by?;
+    (maker.len() <= MAX_MAKER && !maker.contains(char::is_control)).then_some(maker)
 }
 
 impl TerminalMeta {

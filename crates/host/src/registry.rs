@@ -194,6 +194,7 @@ fn meta_of_running(info: &SessionInfo) -> Meta {
         cwd: info.cwd.as_str().into(),
         detached_ttl: 0,
         request: None,
+        made_by: None,
         open_files: None,
         created: info.created.clone(),
         host: this_host(),

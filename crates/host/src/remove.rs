@@ -332,6 +332,7 @@ mod tests {
             cwd: "/".into(),
             detached_ttl: 0,
             request: None,
+            made_by: None,
             open_files: None,
             created: timestamp(),
             host: this_host(),

@@ -67,6 +67,8 @@ pub struct Spec {
     pub id: Option<SessionId>,
     /// A digest of the create request, to detect another request with the same key.
     pub request: Option<String>,
+    /// The caller that makes the session, if it is known; see [`Meta::made_by`].
+    pub made_by: Option<String>,
     /// The program's soft limit of open files; by default, that of this process.
     pub open_files: Option<u64>,
     pub body: BodySpec,
@@ -292,6 +294,7 @@ fn meta(spec: Spec) -> io::Result<Meta> {
         cwd: spec.cwd.into_os_string().into(),
         detached_ttl: spec.detached_ttl,
         request: spec.request,
+        made_by: spec.made_by,
         open_files: spec.open_files.or(rustix::process::getrlimit(rustix::process::Resource::Nofile).current),
         created: timestamp(),
         host: this_host(),
@@ -446,6 +449,7 @@ mod tests {
             if_exists: IfExists::Return,
             id: None,
             request: None,
+            made_by: None,
             open_files: None,
             body: BodySpec::Terminal(TerminalSpec {
                 argv: argv.iter().map(OsString::from).collect(),

@@ -9,10 +9,11 @@ use bowline_host::archive::{self, ArchiveError, LogFile};
 use bowline_host::control::{Control, ControlError, STATUS_TIMEOUT};
 use bowline_host::home::{Home, SessionDir};
 use bowline_host::launch::Launcher;
+use bowline_host::meta::maker_of_this_session;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::remove::{self, Retention};
 use bowline_host::rename;
-use bowline_host::start;
+use bowline_host::start::{self, Spec};
 use bowline_host::watch::{WatchFlags, Watcher};
 use bowline_proto::api::CommandAccepted;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
@@ -64,7 +65,7 @@ impl Host for LocalHost {
     }
 
     fn start(&self, verb: args::New, config: &Config) -> anyhow::Result<Session> {
-        let spec = new::spec(verb, config)?;
+        let spec = Spec { made_by: maker_of_this_session(&self.home), ..new::spec(verb, config)? };
         Ok(start::start(&self.home, &Launcher::this_program(), spec, &config.retention())?.entry.into())
     }
 
