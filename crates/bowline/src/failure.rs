@@ -164,6 +164,7 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
             | AuthError::Damaged { .. }
             | AuthError::Newer { .. }
             | AuthError::NoRandom(_)
+            | AuthError::Revoked
             | AuthError::NotALogin => (Code::Other, None),
         });
     }

@@ -4,9 +4,10 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use bowline_client::remote::api::ApiRequest;
-use bowline_gateway::auth::{self, Auth, CODE_TTL};
+use bowline_gateway::auth::{self, Auth, CODE_TTL, Maker};
 use bowline_gateway::running::RunningGateway;
 use bowline_host::home::Home;
+use bowline_host::meta::maker_of_this_session;
 use bowline_proto::api::{CodeReply, Secret};
 use http::Method;
 use serde_json::json;
@@ -37,7 +38,8 @@ pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitC
         None => {
             let home = Home::from_env()?;
             let url = url.map_or_else(|| running_url(&home), Ok)?;
-            auth::login_link(&url, &Auth::open(&home)?.new_code()?.code)
+            let maker = Maker::CommandLine(maker_of_this_session(&home));
+            auth::login_link(&url, &Auth::open(&home)?.new_code_by(&maker)?.code)
         }
     };
     println!("{link}");

@@ -55,6 +55,45 @@ fn r48_a_wrong_id_does_not_keep_other_tokens_from_being_revoked() {
     assert!(gateway.bearer(token.trim()).is_none() && caller.is_revoked());
 }
 
+/// A token of scope write can run programs, and so make tokens that outlive it.
+#[test]
+fn r48_a_token_that_a_session_made_is_revoked_with_the_token_that_made_the_session() {
+    let world = World::new();
+    let gateway = Gateway::new(&world, &[]);
+    let leaked = world.ok(&["token", "create", "--name", "leaked", "--scope", "write"]).trim().to_owned();
+    let id = &leaked[4..16];
+    let thief = World::remote(gateway.url(), &leaked);
+    let bowline = env!("CARGO_BIN_EXE_bowline");
+    let out = world.path().join("stolen");
+    let made = format!("{bowline} token create --name stolen --scope admin > {0}.new && mv {0}.new {0}", out.display());
+    // Also from a session that a session started.
+    let script = format!("exec {bowline} new --detach --name inner -- sh -c '{made}; exec cat'");
+    let env: Vec<String> =
+        world.env().iter().map(|(name, value)| format!("--env={name}={}", value.display())).collect();
+    let mut args = vec!["new", "--detach", "--name", "outer"];
+    args.extend(env.iter().map(String::as_str));
+    thief.ok(&[&args[..], &["--", "sh", "-c", &script]].concat());
+    wait_until("a token is stolen", || out.exists());
+    let stolen = std::fs::read_to_string(&out).unwrap().trim().to_owned();
+
+    let list: Value = serde_json::from_str(&world.ok(&["token", "ls", "--json"])).unwrap();
+    let info = list["tokens"].as_array().unwrap().iter().find(|info| info["name"] == "stolen").unwrap();
+    assert_eq!(info["made_by"], *id, "{list}");
+    let table = world.ok(&["token", "ls"]);
+    assert!(table.lines().any(|line| line.contains(&stolen[4..16]) && line.contains(id)), "{table}");
+
+    let works = || World::remote(gateway.url(), &stolen).run(&["ls"]).status.success();
+    let hint = stderr(&world.run(&["token", "revoke", id]));
+    assert!(hint.contains(&stolen[4..16]) && hint.contains(&format!("revoke --with-made {id}")), "{hint}");
+    assert!(works(), "nobody asked for more");
+    let owner = World::remote(gateway.url(), world.ok(&["token", "create", "-n", "o", "--scope", "admin"]).trim());
+    let printed = stderr(&owner.run(&["token", "revoke", "--with-made", id]));
+    assert!(printed.contains("Also revoked") && printed.contains(&stolen[4..16]), "{printed}");
+    assert!(!works());
+    let again = world.run(&["token", "revoke", "--with-made", id]);
+    assert_eq!(again.status.code(), Some(3), "{}", stderr(&again));
+}
+
 /// Whoever holds a leaked token can fill the disk, but not keep the token from being revoked.
 #[test]
 fn r52_a_token_is_revoked_on_a_full_disk_by_a_gateway_and_by_the_command_line() {

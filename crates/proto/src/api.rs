@@ -323,6 +323,21 @@ pub struct TokenInfo {
     /// When it was last used, RFC 3339 UTC, accurate to a day.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub used: Option<String>,
+    /// The token or login that made it, by its id, or `user:NAME` for a user of a proxy. Absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub made_by: Option<String>,
+}
+
+/// What a call that revokes a token or login did.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Revoked {
+    /// The ids of the tokens and logins that were revoked.
+    pub revoked: Vec<String>,
+    /// The tokens and logins that were made under it, directly or not, and are still valid.
+    pub made: Vec<TokenInfo>,
 }
 
 /// Whether an entry is a token or a browser login.

@@ -8,8 +8,8 @@ use ts_rs::{Config, TS};
 
 use crate::api::{
     CodeReply, CommandAccepted, CommandStatus, IfExists, Login, LoginReply, NewCommand, NewSession, NewTerminal,
-    NewToken, Restart, Secret, SessionChange, SessionList, TicketReply, TokenInfo, TokenKind, TokenList, TokenReply,
-    TokenScope,
+    NewToken, Restart, Revoked, Secret, SessionChange, SessionList, TicketReply, TokenInfo, TokenKind, TokenList,
+    TokenReply, TokenScope,
 };
 use crate::board::{BoardClientMessage, BoardMessage};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
@@ -139,6 +139,7 @@ fn bodies() -> String {
     declare::<TokenList>(&mut out);
     declare::<TokenInfo>(&mut out);
     declare::<TokenKind>(&mut out);
+    declare::<Revoked>(&mut out);
     declare::<CodeReply>(&mut out);
     declare::<TicketReply>(&mut out);
     declare::<Problem>(&mut out);

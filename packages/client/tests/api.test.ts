@@ -107,12 +107,19 @@ describe("requests", () => {
       created: "2026-11-15T18:00:00Z",
       expires: null,
       used: null,
+      made_by: "t0",
     };
     expect(await api(() => json({ tokens: [token] })).api.tokens()).toEqual([token]);
     const { api: client, requests } = api(() => json({ id: "t2", token: "S" }, 201));
     expect(await client.createToken({ name: "ci", scope: "write" })).toEqual({ id: "t2", token: "S" });
     await client.revokeToken("t2");
     expect(requests[1]!.url).toMatch(/v1\/tokens\/t2$/);
+  });
+
+  test("a token can be revoked with what was made under it", async () => {
+    const { api: client, requests } = api(() => json({ revoked: ["t2", "t3"], made: [] }));
+    expect(await client.revokeTokenWithMade("t2")).toEqual({ revoked: ["t2", "t3"], made: [] });
+    expect(requests[0]!.url).toMatch(/v1\/tokens\/t2\?with_made=true$/);
   });
 });
 

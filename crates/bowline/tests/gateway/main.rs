@@ -5,9 +5,9 @@
 mod api;
 mod callers;
 mod chaos;
-mod ended;
 mod damage;
 mod damaged;
+mod ended;
 mod events;
 mod faults;
 mod flood;

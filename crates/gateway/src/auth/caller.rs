@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::Auth;
+use super::records::Made;
 use super::secret::Digest;
+use super::{Auth, AuthError};
 
 /// The authenticated caller of a request. Cheap to clone. While one exists, its login counts as in use.
 #[derive(Clone, Debug)]
@@ -72,6 +73,33 @@ impl Caller {
 
     pub(super) fn kind(&self) -> Kind {
         self.kind
+    }
+}
+
+/// Who makes a token or a login code.
+#[derive(Clone, Debug)]
+pub enum Maker {
+    /// The caller of a request.
+    Caller(Caller),
+    /// The command line, with the caller that made the session in which it runs, if that is known.
+    CommandLine(Option<String>),
+}
+
+impl Maker {
+    pub(super) fn made(&self) -> Made {
+        let by = match self {
+            Maker::Caller(caller) => Some(caller.id().to_owned()),
+            Maker::CommandLine(by) => by.clone(),
+        };
+        Made { by, under: None }
+    }
+
+    /// A caller may be revoked while its request waits. Then it must not make anything any more.
+    pub(super) fn check(&self) -> Result<(), AuthError> {
+        match self {
+            Maker::Caller(caller) if caller.is_revoked() => Err(AuthError::Revoked),
+            _ => Ok(()),
+        }
     }
 }
 

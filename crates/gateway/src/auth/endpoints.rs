@@ -1,8 +1,9 @@
 //! Endpoints for logging in and out, tokens, login codes and tickets.
 
 use bowline_host::files;
-use bowline_proto::api::{CodeReply, Login, LoginReply, NewToken, TicketReply, TokenList, TokenReply};
+use bowline_proto::api::{CodeReply, Login, LoginReply, NewToken, Revoked, TicketReply, TokenList, TokenReply};
 use bowline_proto::problem::Code;
+use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -12,12 +13,12 @@ use axum::routing::{delete, get, post};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
-use super::{AuthError, LoginError};
+use super::{AuthError, LoginError, Maker};
 use crate::app::App;
 use crate::context::RequestContext;
-use crate::extract::{Json, Key, OptionalJson, SmallJson};
+use crate::extract::{Json, Key, OptionalJson, Query, SmallJson};
 use crate::guard::{Admin, Reader};
 use crate::problem::{Problem, internal, unwritable};
 use crate::router::Route;
@@ -155,16 +156,26 @@ pub(crate) async fn create_token(
 ) -> Result<Response, Problem> {
     let (auth, ttl) = (app.auth.clone(), request.ttl.map(Duration::from_secs));
     let turn = app.turns.auth_change().await?;
-    let created = on_thread(turn, move || Ok(auth.create_token(&request.name, request.scope, ttl)?)).await?;
-    tracing::info!(token = created.id, by = caller.id(), "created a token");
+    let by = caller.id().to_owned();
+    let maker = Maker::Caller(caller);
+    let created = on_thread(turn, move || Ok(auth.create_token_by(&maker, &request.name, request.scope, ttl)?)).await?;
+    tracing::info!(token = created.id, by, "created a token");
     Ok((StatusCode::CREATED, Json(created)).into_response())
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+pub(crate) struct RevokeQuery {
+    /// Whether to revoke also the tokens and logins that were made under it, directly or not.
+    with_made: Option<bool>,
 }
 
 /// Revokes a token or a browser login and closes its connections.
 #[utoipa::path(
-    delete, path = "/v1/tokens/{id}", tag = "auth", params(("id" = String, Path)),
+    delete, path = "/v1/tokens/{id}", tag = "auth", params(RevokeQuery, ("id" = String, Path)),
     responses(
-        (status = 204),
+        (status = 204, description = "Revoked; without `with_made`"),
+        (status = 200, description = "Revoked; with `with_made`", body = Revoked),
+        (status = 400, description = "`bad_request`"),
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: the scope `admin` is required"),
         (status = 404, description = "`not_found`"),
@@ -176,15 +187,27 @@ pub(crate) async fn revoke_token(
     State(app): State<App>,
     Admin(caller): Admin,
     Key(id): Key,
-) -> Result<StatusCode, Problem> {
+    Query(RevokeQuery { with_made }): Query<RevokeQuery>,
+) -> Result<Response, Problem> {
     let auth = app.auth.clone();
     let turn = app.turns.auth_change().await?;
     on_thread(turn, move || {
-        if !auth.revoke(&id).map_err(not_recorded)? {
+        let revoked = match with_made {
+            Some(true) => auth.revoke_with_made(&id).map_err(not_recorded)?,
+            _ if auth.revoke(&id).map_err(not_recorded)? => BTreeSet::from([id.clone()]),
+            _ => BTreeSet::new(),
+        };
+        if revoked.is_empty() {
             return Err(Problem::new(Code::NotFound, "no token or browser login has this id"));
         }
-        tracing::info!(token = id, by = caller.id(), "revoked a token or login");
-        Ok(StatusCode::NO_CONTENT)
+        for token in &revoked {
+            tracing::info!(token, by = caller.id(), "revoked a token or login");
+        }
+        if with_made.is_none() {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+        let revoked = revoked.into_iter().collect();
+        Ok(Json(Revoked { revoked, made: auth.made_under(&id) }).into_response())
     })
     .await
 }
@@ -203,8 +226,10 @@ pub(crate) async fn revoke_token(
 pub(crate) async fn create_code(State(app): State<App>, Admin(caller): Admin) -> Result<Response, Problem> {
     let auth = app.auth.clone();
     let turn = app.turns.auth_change().await?;
-    let created = on_thread(turn, move || Ok(auth.new_code()?)).await?;
-    tracing::info!(by = caller.id(), "created a login code");
+    let by = caller.id().to_owned();
+    let maker = Maker::Caller(caller);
+    let created = on_thread(turn, move || Ok(auth.new_code_by(&maker)?)).await?;
+    tracing::info!(by, "created a login code");
     Ok((StatusCode::CREATED, Json(created)).into_response())
 }
 
@@ -244,6 +269,7 @@ impl From<AuthError> for Problem {
         match &error {
             AuthError::BadName(_) => Problem::new(Code::BadName, error.to_string()),
             AuthError::BadTtl | AuthError::NotALogin => Problem::new(Code::BadRequest, error.to_string()),
+            AuthError::Revoked => Problem::new(Code::NotAuthenticated, error.to_string()),
             AuthError::TooManyTokens => Problem::new(Code::TooMany, error.to_string()),
             AuthError::Busy { .. } => Problem::new(Code::Unreachable, error.to_string()).retry_after(5),
             AuthError::Io { source, .. } => unwritable(files::code(source), &error),

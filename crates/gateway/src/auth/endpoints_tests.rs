@@ -350,6 +350,39 @@ async fn r48_only_an_admin_can_create_list_and_revoke_tokens() {
 }
 
 #[tokio::test]
+async fn r48_what_a_token_made_can_be_revoked_with_it() {
+    let gateway = TestGateway::new(|_| {});
+    let browser = gateway.browser().await;
+    let owner = borrow(&browser);
+    let new_token = async |headers: &[(&str, &str)]| {
+        let made = gateway.post("/v1/tokens", headers, json!({ "name": "ci", "scope": "admin" })).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        (made.body["id"].as_str().unwrap().to_owned(), format!("Bearer {}", made.body["token"].as_str().unwrap()))
+    };
+    let (leaked, token) = new_token(&owner).await;
+    let (made, _) = new_token(&[("authorization", &token)]).await;
+    let list = gateway.call(Method::GET, "/v1/tokens", &owner, Value::Null).await.body;
+    let info = |id: &str| list["tokens"].as_array().unwrap().iter().find(|info| info["id"] == id).unwrap().clone();
+    assert_eq!(info(&made)["made_by"], leaked);
+    let login = list["tokens"].as_array().unwrap().iter().find(|info| info["kind"] == "login").unwrap();
+    assert_eq!(info(&leaked)["made_by"], login["id"]);
+    assert!(login.get("made_by").is_none(), "unknown: its code was made outside of the gateway");
+
+    let revoke = async |id: &str, query: &str| {
+        gateway.call(Method::DELETE, &format!("/v1/tokens/{id}{query}"), &owner, Value::Null).await
+    };
+    assert!(revoke(&leaked, "?with_made=x").await.is(400, "bad_request"));
+    let hint = revoke(&leaked, "?with_made=false").await;
+    assert_eq!((hint.status, &hint.body["revoked"]), (StatusCode::OK, &json!([leaked])));
+    assert_eq!((&hint.body["made"][0]["id"], &hint.body["made"][1]), (&json!(made), &Value::Null));
+    let rest = revoke(&leaked, "?with_made=true").await;
+    assert_eq!((rest.status, &rest.body), (StatusCode::OK, &json!({ "revoked": [made], "made": [] })));
+    assert!(revoke(&leaked, "?with_made=true").await.is(404, "not_found"));
+    let (plain, _) = new_token(&owner).await;
+    assert_eq!(revoke(&plain, "").await.status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
 async fn r52_a_revocation_that_cannot_be_recorded_says_so_and_holds() {
     let gateway = TestGateway::new(|_| {});
     let (browser, (id, leaked)) = (gateway.browser().await, bearer(&gateway.auth, TokenScope::Admin));

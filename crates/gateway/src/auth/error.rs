@@ -40,6 +40,8 @@ pub enum AuthError {
     BadTtl,
     #[error("the limit of {MAX_TOKENS} tokens is reached; revoke one first")]
     TooManyTokens,
+    #[error("the token or login that makes this was just revoked")]
+    Revoked,
     #[error("only a browser login can log out; revoke the token instead")]
     NotALogin,
 }

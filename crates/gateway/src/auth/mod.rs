@@ -21,7 +21,7 @@ mod endpoints_tests;
 #[cfg(test)]
 mod tests;
 
-pub use caller::{Caller, PendingLogin};
+pub use caller::{Caller, Maker, PendingLogin};
 pub use error::{AuthError, LoginError};
 pub use rate::LoginRate;
 pub(crate) use rate::network;
@@ -46,7 +46,7 @@ use time::format_description::well_known::Rfc3339;
 
 use cache::AuthCache;
 use caller::Kind;
-use records::{CodeRecord, LoginRecord, MAX_TOKENS, TokenRecord};
+use records::{CodeRecord, LoginRecord, MAX_TOKENS, Made, TokenRecord};
 use secret::{Digest, random_id, random_secret};
 use store::Store;
 use ticket::Tickets;
@@ -161,9 +161,15 @@ impl Auth {
     /// Creates a login code, which works once and for ten minutes. Any process of the owner can create one for
     /// the running gateway.
     pub fn new_code(&self) -> Result<CodeReply, AuthError> {
+        self.new_code_by(&Maker::CommandLine(None))
+    }
+
+    /// Like [`Auth::new_code`], and records who makes it.
+    pub fn new_code_by(&self, maker: &Maker) -> Result<CodeReply, AuthError> {
         let (code, expires) = (random_secret()?, self.now() + CODE_TTL);
-        let record = CodeRecord { digest: Digest::of(code.reveal()), expires };
+        let record = CodeRecord { digest: Digest::of(code.reveal()), expires, made: maker.made() };
         self.change(|records| {
+            maker.check()?;
             records.add_code(record);
             Ok::<_, AuthError>(())
         })?;
@@ -181,16 +187,17 @@ impl Auth {
         };
         let (id, key) = (random_id()?, random_secret()?);
         let cookie = Secret::new(format!("{id}.{}", random_secret()?.reveal()));
-        let record = LoginRecord {
+        let mut record = LoginRecord {
             label: label.chars().filter(|c| !c.is_control()).take(MAX_LABEL).collect(),
             cookie: Digest::of(cookie.reveal()),
             key: Digest::of(key.reveal()),
             created: now,
             used: now,
+            made: Made::default(),
         };
         self.change(|records| {
             let found = records.find_code(code, now).ok_or(LoginError::BadCode)?;
-            records.codes.remove(found);
+            record.made = records.codes.remove(found).made;
             records.add_login(id.clone(), record, |id| last_used.get(id).copied());
             Ok::<_, LoginError>(())
         })?;
@@ -207,6 +214,17 @@ impl Auth {
 
     /// Creates a token, which expires after `ttl` if given.
     pub fn create_token(&self, name: &str, scope: TokenScope, ttl: Option<Duration>) -> Result<TokenReply, AuthError> {
+        self.create_token_by(&Maker::CommandLine(None), name, scope, ttl)
+    }
+
+    /// Like [`Auth::create_token`], and records who makes it.
+    pub fn create_token_by(
+        &self,
+        maker: &Maker,
+        name: &str,
+        scope: TokenScope,
+        ttl: Option<Duration>,
+    ) -> Result<TokenReply, AuthError> {
         let name = name.parse::<SessionName>()?.to_string();
         if ttl.is_some_and(|ttl| ttl < Duration::from_secs(1) || ttl > MAX_TTL) {
             return Err(AuthError::BadTtl);
@@ -214,8 +232,9 @@ impl Auth {
         let (id, created) = (random_id()?, self.now());
         let token = Secret::new(format!("{TOKEN_PREFIX}{id}_{}", random_secret()?.reveal()));
         let (digest, expires) = (Digest::of(token.reveal()), ttl.map(|ttl| created + ttl));
-        let record = TokenRecord { name, scope, digest, created, expires, used: None };
+        let record = TokenRecord { name, scope, digest, created, expires, used: None, made: maker.made() };
         self.change(|records| {
+            maker.check()?;
             if records.tokens.len() >= MAX_TOKENS {
                 return Err(AuthError::TooManyTokens);
             }
@@ -238,6 +257,7 @@ impl Auth {
                 created: rfc3339(token.created),
                 expires: token.expires.map(rfc3339),
                 used: cache.used(id, now).max(token.used).map(rfc3339),
+                made_by: token.made.by.clone(),
             };
             (token.created, info)
         });
@@ -250,6 +270,7 @@ impl Auth {
                 created: rfc3339(login.created),
                 expires: Some(rfc3339(login.expires())),
                 used: cache.used(id, now).max(Some(login.used)).map(rfc3339),
+                made_by: login.made.by.clone(),
             };
             (login.created, info)
         });
@@ -272,6 +293,31 @@ impl Auth {
             self.record_revocations()?;
         }
         Ok(!found.is_empty())
+    }
+
+    /// Revokes a token or login like [`Auth::revoke`], and all that was made under it. Returns what was revoked. It may be
+    /// gone already: what it made is revoked nevertheless.
+    pub fn revoke_with_made(&self, id: &str) -> Result<BTreeSet<String>, AuthError> {
+        let (root, mut revoked) = (BTreeSet::from([id.to_owned()]), BTreeSet::new());
+        loop {
+            let found = {
+                let (mut cache, now) = self.cache();
+                let made = cache.records.made_under(&root);
+                cache.revoke(&root | &made, now)
+            };
+            // Again, because a request of a revoked caller may have made another one just before.
+            if found.is_empty() {
+                return Ok(revoked);
+            }
+            self.record_revocations()?;
+            revoked.extend(found);
+        }
+    }
+
+    /// The valid tokens and logins that were made under this one, directly or not. It may be gone already.
+    pub fn made_under(&self, id: &str) -> Vec<TokenInfo> {
+        let made = self.cache().0.records.made_under(&BTreeSet::from([id.to_owned()]));
+        self.tokens().into_iter().filter(|info| made.contains(&info.id)).collect()
     }
 
     /// Records on the disk what was revoked in this process.

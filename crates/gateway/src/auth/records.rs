@@ -47,6 +47,31 @@ pub(super) struct TokenRecord {
     pub(super) expires: Option<OffsetDateTime>,
     #[serde(default, with = "rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub(super) used: Option<OffsetDateTime>,
+    #[serde(flatten)]
+    pub(super) made: Made,
+}
+
+/// Which caller made a token or login.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Made {
+    /// The id of the token or login, which may be gone by now, or `user:NAME`. `None` if it is not known.
+    #[serde(rename = "made_by", default, skip_serializing_if = "Option::is_none")]
+    pub(super) by: Option<String>,
+    /// If that token or login is gone: the one under which it was itself made. Otherwise a maker that removes itself, or
+    /// expires, would cut what it made off from its own maker.
+    #[serde(rename = "made_under", default, skip_serializing_if = "Option::is_none")]
+    pub(super) under: Option<String>,
+}
+
+impl Made {
+    fn parent(&self) -> Option<&String> {
+        self.under.as_ref().or(self.by.as_ref())
+    }
+
+    /// Whether this was made by, or under, one of these.
+    fn is_under(&self, ids: &BTreeSet<String>) -> bool {
+        [&self.by, &self.under].into_iter().flatten().any(|maker| ids.contains(maker))
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,6 +84,8 @@ pub(super) struct LoginRecord {
     pub(super) created: OffsetDateTime,
     #[serde(with = "rfc3339")]
     pub(super) used: OffsetDateTime,
+    #[serde(flatten)]
+    pub(super) made: Made,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -66,6 +93,8 @@ pub(super) struct CodeRecord {
     pub(super) digest: Digest,
     #[serde(with = "rfc3339")]
     pub(super) expires: OffsetDateTime,
+    #[serde(flatten)]
+    pub(super) made: Made,
 }
 
 impl Default for Records {
@@ -93,8 +122,9 @@ impl LoginRecord {
 impl Records {
     /// Drops expired records.
     pub(super) fn prune(&mut self, now: OffsetDateTime) {
-        self.tokens.retain(|_, token| !token.is_expired(now));
-        self.logins.retain(|_, login| !login.is_expired(now));
+        let tokens = self.tokens.iter().filter(|(_, token)| token.is_expired(now)).map(|(id, _)| id.clone());
+        let logins = self.logins.iter().filter(|(_, login)| login.is_expired(now)).map(|(id, _)| id.clone());
+        self.remove_all(&tokens.chain(logins).collect());
         self.codes.retain(|code| code.expires > now);
     }
 
@@ -116,15 +146,46 @@ impl Records {
         while self.logins.len() >= MAX_LOGINS {
             let age = |(id, login): &(&String, &LoginRecord)| used(id).unwrap_or(login.used).max(login.used);
             let Some(idle) = self.logins.iter().min_by_key(age).map(|(id, _)| id.clone()) else { break };
-            self.logins.remove(&idle);
+            self.remove_all(&BTreeSet::from([idle]));
         }
         self.logins.insert(id, login);
     }
 
-    /// Removes tokens and logins.
+    /// Removes tokens and logins, and the unused login codes that they made.
     pub(super) fn remove_all(&mut self, ids: &BTreeSet<String>) {
+        let gone = self.made().filter(|(id, _)| ids.contains(*id));
+        let parents: BTreeMap<String, String> =
+            gone.filter_map(|(id, made)| Some((id.clone(), made.parent()?.clone()))).collect();
         self.tokens.retain(|id, _| !ids.contains(id));
         self.logins.retain(|id, _| !ids.contains(id));
+        self.codes.retain(|code| !code.made.is_under(ids));
+        let tokens = self.tokens.values_mut().map(|token| &mut token.made);
+        for made in tokens.chain(self.logins.values_mut().map(|login| &mut login.made)) {
+            // As many steps as there are parents: a file that was tampered with could have a circle.
+            for _ in 0..parents.len() {
+                let Some(next) = made.parent().and_then(|parent| parents.get(parent)) else { break };
+                made.under = Some(next.clone());
+            }
+        }
+    }
+
+    /// The tokens and logins that were made under these, directly or not.
+    pub(super) fn made_under(&self, ids: &BTreeSet<String>) -> BTreeSet<String> {
+        let mut all = ids.clone();
+        loop {
+            let more = self.made().filter(|(id, made)| !all.contains(*id) && made.is_under(&all));
+            let more: Vec<String> = more.map(|(id, _)| id.clone()).collect();
+            if more.is_empty() {
+                return &all - ids;
+            }
+            all.extend(more);
+        }
+    }
+
+    /// Who made each token and login.
+    fn made(&self) -> impl Iterator<Item = (&String, &Made)> {
+        let tokens = self.tokens.iter().map(|(id, token)| (id, &token.made));
+        tokens.chain(self.logins.iter().map(|(id, login)| (id, &login.made)))
     }
 
     /// Whether a token or login exists and has not expired.

@@ -12,6 +12,7 @@ use super::records::{MAX_CODES, MAX_LOGINS};
 use super::*;
 
 mod full_disk;
+mod made;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -313,13 +314,21 @@ fn r48_codes_tokens_and_logins_are_limited() {
                 created: now,
                 expires: None,
                 used: None,
+                made: Made::default(),
             };
             records.tokens.insert(format!("{n:012}"), record);
         }
         for n in 0..MAX_LOGINS {
             let digest = Digest::of(&n.to_string());
-            let record = LoginRecord { label: String::new(), cookie: digest, key: digest, created: now, used: now };
-            records.add_login(format!("{n:012}"), record, |id| (id == one.id).then_some(now + DAY));
+            let record = LoginRecord {
+                label: String::new(),
+                cookie: digest,
+                key: digest,
+                created: now,
+                used: now,
+                made: Made::default(),
+            };
+            records.add_login(format!("l{n:011}"), record, |id| (id == one.id).then_some(now + DAY));
         }
         Ok::<_, AuthError>(())
     })

@@ -1,7 +1,7 @@
 /** The HTTP API over `fetch`. Every failure is an {@link ApiError}. */
 import type { TargetBuilder } from "../connection/environment.js";
 import { sessionInfo, sessionList, type UnreadableSession } from "../core/message.js";
-import { list, nullable, object, oneOf, type Shape, text } from "../core/shape.js";
+import { list, nullable, object, oneOf, optional, type Shape, text } from "../core/shape.js";
 import type { ClientId, SessionInfo } from "../core/wire.js";
 import { ApiError } from "./error.js";
 import { Http, type RequestOptions } from "./http.js";
@@ -12,6 +12,7 @@ import type {
   NewTerminal,
   NewToken,
   Restart,
+  Revoked,
   SessionChange,
   TicketReply,
   TokenInfo,
@@ -20,18 +21,15 @@ import type {
 } from "./bodies.js";
 import type { ApiOptions, Auth, FetchResponse, LogPart } from "./types.js";
 
-const tokenList = object<TokenList>({
-  tokens: list(
-    object<TokenInfo>({
-      id: text,
-      kind: oneOf("token", "login"),
-      name: text,
-      scope: oneOf("read", "write", "admin"),
-      created: text,
-      expires: nullable(text),
-      used: nullable(text),
-    }),
-  ),
+const tokenInfo = object<TokenInfo>({
+  id: text,
+  kind: oneOf("token", "login"),
+  name: text,
+  scope: oneOf("read", "write", "admin"),
+  created: text,
+  expires: nullable(text),
+  used: nullable(text),
+  made_by: optional(text),
 });
 
 /** The HTTP API of one gateway. */
@@ -125,7 +123,7 @@ export class Api {
 
   /** Lists the tokens and browser logins, without their secrets. */
   async tokens(): Promise<TokenInfo[]> {
-    return (await this.#json("GET", "v1/tokens", tokenList)).tokens;
+    return (await this.#json("GET", "v1/tokens", object<TokenList>({ tokens: list(tokenInfo) }))).tokens;
   }
 
   /** Creates a token. Its secret is in the reply, and cannot be fetched again. */
@@ -136,6 +134,12 @@ export class Api {
   /** Revokes a token or a browser login, and closes its connections. */
   async revokeToken(id: string): Promise<void> {
     await this.#http.request("DELETE", `v1/tokens/${encodeURIComponent(id)}`, {}, ignoreBody);
+  }
+
+  /** Revokes a token or a browser login, and all tokens and logins that were made under it. */
+  revokeTokenWithMade(id: string): Promise<Revoked> {
+    const revoked = object<Revoked>({ revoked: list(text), made: list(tokenInfo) });
+    return this.#json("DELETE", `v1/tokens/${encodeURIComponent(id)}?with_made=true`, revoked);
   }
 
   /** The `target` option of a `TerminalConnection` to a session, given its id or name. */

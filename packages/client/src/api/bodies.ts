@@ -129,10 +129,20 @@ export type TokenInfo = {
   expires: string | null,
   /** When it was last used, RFC 3339 UTC, accurate to a day. */
   used: string | null,
+  /** The token or login that made it, by its id, or `user:NAME` for a user of a proxy. Absent if it is not known. */
+  made_by?: string,
 };
 
 /** Whether an entry is a token or a browser login. */
 export type TokenKind = "token" | "login";
+
+/** What a call that revokes a token or login did. */
+export type Revoked = {
+  /** The ids of the tokens and logins that were revoked. */
+  revoked: Array<string>,
+  /** The tokens and logins that were made under it, directly or not, and are still valid. */
+  made: Array<TokenInfo>,
+};
 
 /** A code that logs one browser in. */
 export type CodeReply = {

@@ -6,7 +6,7 @@ use super::*;
 
 impl World {
     /// Lets every attempt to replace this file fail, as on a full disk.
-    fn block(&self, file: &str) -> PathBuf {
+    pub(super) fn block(&self, file: &str) -> PathBuf {
         let temporary = self.home().state().join(format!("{file}.new"));
         fs::create_dir(&temporary).unwrap();
         temporary
