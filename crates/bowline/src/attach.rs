@@ -13,6 +13,7 @@ use crate::args;
 use crate::config::{self, Config};
 use crate::failure::{Code, Failure, GET_TOKEN, LIST_SESSIONS, MORE_SCOPE};
 use crate::host::{Host, Session};
+use crate::print::{self, SessionOutput, one_line};
 
 /// How many lines of scrollback an attach prints into the scrollback of this terminal.
 const SCROLLBACK: u32 = 1000;
@@ -64,7 +65,7 @@ pub(crate) fn require_terminal_session(session: &Session) -> anyhow::Result<()> 
 
 /// Fails unless standard input and output are a terminal.
 pub(crate) fn require_terminal(hint: &str) -> anyhow::Result<()> {
-    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+    if std::io::stdin().is_terminal() && print::is_terminal() {
         return Ok(());
     }
     Err(Failure::new(Code::Usage, "cannot attach: standard input and output are not a terminal", hint).into())
@@ -98,7 +99,9 @@ fn attach(host: &dyn Host, session: &Session, options: &Options) -> anyhow::Resu
 /// Prints the last screen of a lost session. Needs no other file, since a crash may have damaged any of them.
 fn show_last_screen(host: &dyn Host, session: &Session) {
     match host.screen(session, ScreenFormat::Ansi, 0) {
-        Ok(screen) => println!("{}", screen.trim_end_matches('\n')),
+        Ok(screen) => {
+            let _ = SessionOutput::new().write(format!("{}\n", screen.trim_end_matches('\n')).as_bytes());
+        }
         Err(error) => eprintln!("bowline: cannot show the last screen: {error:#}"),
     }
 }
@@ -151,7 +154,7 @@ fn conclude(host: &dyn Host, label: &str, outcome: Outcome) -> anyhow::Result<Ex
 
 fn describe_exit(status: &ExitStatus) -> String {
     match (&status.signal, status.code) {
-        (Some(signal), _) => format!("was ended by {signal}"),
+        (Some(signal), _) => format!("was ended by {}", one_line(signal)),
         (None, Some(code)) => format!("exited with status {code}"),
         (None, None) => "ended".to_owned(),
     }

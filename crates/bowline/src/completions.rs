@@ -1,6 +1,5 @@
 //! `bowline completions`: prints a shell script that completes verbs, flags and sessions.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Arg, Command};
@@ -13,7 +12,7 @@ const ZSH: &str = include_str!("completions/sessions.zsh");
 const FISH: &str = include_str!("completions/sessions.fish");
 
 pub(crate) fn run(verb: &args::Completions) -> anyhow::Result<ExitCode> {
-    std::io::stdout().write_all(script(verb.shell)?.as_bytes())?;
+    println!("{}", script(verb.shell)?.trim_end());
     Ok(ExitCode::SUCCESS)
 }
 

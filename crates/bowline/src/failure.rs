@@ -85,8 +85,10 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "bowline: {}", self.message)?;
-        self.hint.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
+        // Indented, so that no text from outside can pretend to be the hint.
+        let indent = |text: &str| text.replace('\n', "\n  ");
+        write!(f, "bowline: {}", indent(&self.message))?;
+        self.hint.iter().try_for_each(|hint| write!(f, "\nhint: {}", indent(hint)))
     }
 }
 

@@ -1,14 +1,12 @@
 //! `bowline log`: prints the output of a session.
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
-
-use bowline_client::filter::Filter;
 
 use crate::args;
 use crate::config::Config;
 use crate::failure::{Code, Failure};
 use crate::host::{Host, Log, LogRead};
+use crate::print::SessionOutput;
 
 /// The most bytes to read at a time.
 const CHUNK: usize = 256 << 10;
@@ -19,7 +17,7 @@ pub(crate) fn run(verb: &args::Log, host: &dyn Host, config: &Config) -> anyhow:
     let mut at = verb.from.unwrap_or(start);
     let until = verb.to.unwrap_or(end);
     check_range(at, until, start, end)?;
-    let mut out = Output::new();
+    let mut out = SessionOutput::new();
     at = copy(&*log, at, until, &mut out)?;
     if verb.follow {
         follow(&*log, at, &mut out)?;
@@ -44,7 +42,7 @@ fn check_range(from: u64, to: u64, start: u64, end: u64) -> anyhow::Result<()> {
     Err(Failure::new(Code::Other, message, hint).into())
 }
 
-fn copy(log: &dyn Log, mut at: u64, until: u64, out: &mut Output) -> anyhow::Result<u64> {
+fn copy(log: &dyn Log, mut at: u64, until: u64, out: &mut SessionOutput) -> anyhow::Result<u64> {
     let mut buf = vec![0; CHUNK];
     while at < until {
         let want = buf.len().min((until - at) as usize);
@@ -65,7 +63,7 @@ fn copy(log: &dyn Log, mut at: u64, until: u64, out: &mut Output) -> anyhow::Res
 }
 
 /// Prints new output until the session has ended and everything is printed.
-fn follow(log: &dyn Log, mut at: u64, out: &mut Output) -> anyhow::Result<()> {
+fn follow(log: &dyn Log, mut at: u64, out: &mut SessionOutput) -> anyhow::Result<()> {
     loop {
         let end = log.end()?;
         at = copy(log, at, end.offset, out)?;
@@ -73,30 +71,5 @@ fn follow(log: &dyn Log, mut at: u64, out: &mut Output) -> anyhow::Result<()> {
             return Ok(());
         }
         log.wait()?;
-    }
-}
-
-/// Standard output. If it is a terminal, queries that the terminal would answer are left out.
-struct Output {
-    filter: Option<Filter>,
-    filtered: Vec<u8>,
-}
-
-impl Output {
-    fn new() -> Output {
-        Output { filter: std::io::stdout().is_terminal().then(Filter::new), filtered: Vec::new() }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        let mut stdout = std::io::stdout().lock();
-        match &mut self.filter {
-            None => stdout.write_all(bytes)?,
-            Some(filter) => {
-                self.filtered.clear();
-                filter.filter(bytes, &mut self.filtered);
-                stdout.write_all(&self.filtered)?;
-            }
-        }
-        stdout.flush()
     }
 }

@@ -1,6 +1,5 @@
 //! `bowline login-link`: prints a link that logs in a browser.
 
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use bowline_client::remote::api::ApiRequest;
@@ -13,7 +12,7 @@ use http::Method;
 use serde_json::json;
 
 use crate::failure::{Code, Failure, explain_admin_call};
-use crate::{host, qr};
+use crate::{host, print, qr};
 
 /// Print a link that logs in one browser; it works once and expires in ten minutes.
 ///
@@ -43,7 +42,7 @@ pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitC
         }
     };
     println!("{link}");
-    if io::stdout().is_terminal() {
+    if print::is_terminal() {
         match qr::draw(&link)? {
             Some(code) => println!("\n{code}"),
             None => {

@@ -84,19 +84,17 @@ fn row(session: &Session) -> [String; 7] {
         age(&info.created).map_or_else(|| "?".into(), units::format_duration),
         size(info),
         info.clients.to_string(),
-        printable(&title),
+        shorten(&title),
     ]
 }
 
-/// Shortens a command or title and replaces its control characters, so that it fits one line of the table.
-fn printable(text: &str) -> String {
+/// Shortens a command or title, so that it fits one line of the table.
+fn shorten(text: &str) -> String {
     const MAX: usize = 60;
-    let clean = |c: char| if c.is_control() { ' ' } else { c };
-    let mut short: String = text.chars().take(MAX).map(clean).collect();
-    if text.chars().nth(MAX).is_some() {
-        short.push('…');
+    match text.char_indices().nth(MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
-    short
 }
 
 fn age(created: &str) -> Option<Duration> {

@@ -1,9 +1,9 @@
 //! The `bowline` binary. Each verb has its own module; `host` abstracts over local and remote sessions.
 
-/// Replaces the standard `println!`, which panics when the reader closes the pipe, as in `bowline ls | head -1`.
-macro_rules! println {
-    ($($arg:tt)*) => { $crate::print_line(format_args!($($arg)*)) };
-}
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use]
+mod print;
 
 mod args;
 mod attach;
@@ -30,19 +30,17 @@ mod table;
 mod token;
 mod units;
 
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
+use clap::error::ContextValue;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 
 use crate::args::{Args, LOCAL_VERBS, Verb};
 use crate::config::Config;
-use crate::failure::{Code, Failure};
-
-/// The exit code when the reader of standard output closes the pipe: that of a program ended by SIGPIPE.
-const BROKEN_PIPE: u8 = 128 + 13;
+use crate::failure::Failure;
+use crate::print::one_line;
 
 fn main() -> ExitCode {
     // Started by `new` and `restart`, with the start request on a pipe; the id in the arguments is only for `ps`. This skips clap,
@@ -50,9 +48,28 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == "session-process") {
         return bowline_session::process::run();
     }
-    let matches = Args::parser().get_matches();
-    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    refuse_server(&matches).and_then(|()| run(args)).unwrap_or_else(fail)
+    let parsed = Args::parser().try_get_matches().and_then(|matches| Ok((Args::from_arg_matches(&matches)?, matches)));
+    match parsed {
+        Ok((args, matches)) => refuse_server(&matches).and_then(|()| run(args)).unwrap_or_else(fail),
+        Err(error) => explain_usage(error),
+    }
+}
+
+/// Prints what clap says: the help, or an error that quotes the arguments.
+fn explain_usage(mut error: clap::Error) -> ExitCode {
+    // Rendering would remove escape sequences together with clap's own colours, and keep line breaks.
+    let quoted: Vec<_> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
+    for (kind, value) in quoted {
+        if let ContextValue::String(text) = value {
+            error.insert(kind, ContextValue::String(one_line(text)));
+        }
+    }
+    if error.use_stderr() {
+        eprintln!("{}", error.render().to_string().trim_end());
+    } else {
+        println!("{}", error.render().to_string().trim_end());
+    }
+    ExitCode::from(error.exit_code() as u8)
 }
 
 /// Refuses `--server` for a verb that works on this machine only. Such verbs ignore `BOWLINE_SERVER`, except for `prune`,
@@ -73,21 +90,8 @@ fn refuse_server(matches: &ArgMatches) -> anyhow::Result<()> {
 fn fail(error: anyhow::Error) -> ExitCode {
     // Socket errors are wrapped in other types, so a bare `io::Error` is from standard output.
     match error.downcast_ref::<io::Error>() {
-        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(BROKEN_PIPE),
+        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(print::BROKEN_PIPE),
         _ => Failure::from(error).report(),
-    }
-}
-
-/// Prints a line to standard output. Exits if that fails.
-fn print_line(line: fmt::Arguments<'_>) {
-    let mut stdout = io::stdout().lock();
-    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(BROKEN_PIPE.into()),
-        Err(error) => {
-            eprintln!("bowline: cannot write to standard output: {error}");
-            std::process::exit(Code::Other as i32);
-        }
     }
 }
 

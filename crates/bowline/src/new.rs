@@ -1,7 +1,6 @@
 //! `bowline new`: starts a session and attaches to it.
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -71,7 +70,6 @@ pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
 
 /// The size of the terminal on standard output, if it is one.
 pub(crate) fn terminal_size() -> Option<Size> {
-    let stdout = std::io::stdout();
-    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok())??;
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then(|| Size::clamped(size.ws_col, size.ws_row))
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::host::{Host, PruneOutcome};
+use crate::print::one_line;
 use crate::{args, units};
 
 pub(crate) fn run(verb: &args::Prune, host: &dyn Host, config: &Config) -> anyhow::Result<ExitCode> {
@@ -25,7 +26,7 @@ pub(crate) fn run(verb: &args::Prune, host: &dyn Host, config: &Config) -> anyho
 fn print_outcome(pruned: &PruneOutcome, dry_run: bool) {
     let action = if dry_run { "would forget" } else { "forgot" };
     for session in &pruned.sessions {
-        println!("{action} {} ({})", session.label(), session.info.command_line());
+        println!("{action} {} ({})", session.label(), one_line(session.info.command_line()));
     }
     for id in &pruned.damaged {
         println!("{action} {id}, whose files are damaged");

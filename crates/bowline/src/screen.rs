@@ -1,16 +1,20 @@
 //! `bowline screen`: prints the screen of a session.
 
-use std::io::Write;
 use std::process::ExitCode;
+
+use bowline_proto::control::ScreenFormat;
 
 use crate::args;
 use crate::host::Host;
+use crate::print::SessionOutput;
 
 pub(crate) fn run(verb: &args::Screen, host: &dyn Host) -> anyhow::Result<ExitCode> {
-    let mut text = host.screen(&host.find(&verb.session)?, verb.format.into(), verb.scrollback)?;
-    if !text.ends_with('\n') {
-        text.push('\n');
+    let format = verb.format.into();
+    let text = host.screen(&host.find(&verb.session)?, format, verb.scrollback)?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    match format {
+        ScreenFormat::Ansi => SessionOutput::new().write(format!("{text}\n").as_bytes())?,
+        ScreenFormat::Text | ScreenFormat::Json => println!("{text}"),
     }
-    std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,6 @@
 //! Checks a URL as a browser reaches it: name, TLS, WebSocket, and whether proxies close idle connections.
 
 use bowline_proto::problem;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use bowline_client::remote::api::{ApiError, ApiRequest, ApiResponse};
@@ -15,6 +14,7 @@ use super::loopback::Token;
 use super::probe::{Attachment, TestSession};
 use super::report::Report;
 use crate::failure::{Failure, GET_TOKEN, TRUST_CERTIFICATE};
+use crate::print::print_progress;
 
 /// How long to keep an idle connection open: a little longer than the 60 s after which many proxies close one.
 const IDLE: Duration = Duration::from_secs(70);
@@ -130,19 +130,15 @@ fn check_skew(report: &mut Report, answer: &ApiResponse) {
 /// Checks that an idle connection stays open. Both ends send a message every 20 seconds, so a proxy whose idle timeout is
 /// a little longer is fine.
 fn check_idle(report: &mut Report, mut attachment: Attachment) {
-    let (start, show_progress) = (Instant::now(), std::io::stderr().is_terminal());
+    let start = Instant::now();
     while start.elapsed() < IDLE {
-        if show_progress {
-            eprint!("\ridle for {} of {} s ", start.elapsed().as_secs(), IDLE.as_secs());
-        }
+        print_progress(&format!("idle for {} of {} s ", start.elapsed().as_secs(), IDLE.as_secs()));
         if let Err(cause) = attachment.step(Duration::from_secs(1)) {
             let message = format!("{cause}, after {} idle seconds", start.elapsed().as_secs());
             let remedy = "raise the proxy's timeout for idle connections above 60 s (nginx: proxy_read_timeout)";
             return report.fail("quiet connection", message, remedy);
         }
     }
-    if show_progress {
-        eprint!("\r\x1b[K");
-    }
+    print_progress("");
     report.ok("quiet connection", format_args!("still open after {} s", IDLE.as_secs()));
 }

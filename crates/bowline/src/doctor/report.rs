@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+use crate::print::one_line;
+
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -58,9 +60,9 @@ impl Report {
                 Grade::Warn => "warn",
                 Grade::Fail => "FAIL",
             };
-            println!("{grade}  {}: {}", finding.name, finding.message);
+            println!("{grade}  {}: {}", finding.name, one_line(&finding.message));
             if let Some(remedy) = &finding.remedy {
-                println!("      {remedy}");
+                println!("      {}", one_line(remedy));
             }
         }
         self.findings.push(finding);

@@ -1,6 +1,5 @@
 //! The messages of a starting gateway: warnings, its address, and a login link.
 
-use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use bowline_gateway::auth::{self, Auth};
@@ -8,7 +7,7 @@ use bowline_gateway::settings::Settings;
 use bowline_host::home::Home;
 
 use super::forward;
-use crate::{login_link, qr};
+use crate::{login_link, print, qr};
 
 /// The address of the gateway, and the URLs made from it.
 pub(super) struct Urls {
@@ -55,39 +54,33 @@ pub(super) fn announce(
 ) -> anyhow::Result<()> {
     warn(urls, settings);
     if let Err(error) = home.check_writable() {
-        // Not `eprintln!`, which panics if standard error is on the same full disk.
-        let _ = writeln!(
-            io::stderr(),
+        eprintln!(
             "Warning: {error}.\nSessions and tokens that exist can be used, but none can be started or created until it can \
              be written again."
         );
     }
-    let mut out = io::stdout().lock();
-    writeln!(out, "listening on {}", urls.listen)?;
+    println!("listening on {}", urls.listen);
     if is_journal() {
         if is_registered {
-            writeln!(out, "`bowline login-link` prints a link to log in a browser")?;
+            println!("`bowline login-link` prints a link to log in a browser");
         }
     } else {
         match auth.new_code() {
             Ok(created) => {
                 let link = auth::login_link(&urls.link_base, &created.code);
-                writeln!(out, "log in with {link}")?;
-                if out.is_terminal()
+                println!("log in with {link}");
+                if print::is_terminal()
                     && let Some(code) = qr::draw(&link)?
                 {
-                    writeln!(out, "\n{code}")?;
+                    println!("\n{code}");
                 }
                 let another = if is_registered { " `bowline login-link` prints a new one." } else { "" };
-                writeln!(out, "{}{another}", login_link::lifetime_note())?;
+                println!("{}{another}", login_link::lifetime_note());
             }
-            Err(error) => {
-                writeln!(out, "no login link: {error}\n`bowline login-link` prints one once that is fixed.")?;
-            }
+            Err(error) => println!("no login link: {error}\n`bowline login-link` prints one once that is fixed."),
         }
-        writeln!(out, "Ctrl-C stops the gateway; sessions keep running.")?;
+        println!("Ctrl-C stops the gateway; sessions keep running.");
     }
-    out.flush()?;
     Ok(())
 }
 
@@ -114,7 +107,7 @@ fn warn(urls: &Urls, settings: &Settings) {
 /// Whether standard output goes to systemd's journal, which must not store a login link.
 fn is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
-    let Ok(stdout) = rustix::fs::fstat(io::stdout()) else { return false };
+    let Ok(stdout) = rustix::fs::fstat(rustix::stdio::stdout()) else { return false };
     stream == format!("{}:{}", stdout.st_dev, stdout.st_ino)
 }
 

@@ -24,6 +24,7 @@ use tracing_subscriber::EnvFilter;
 pub(crate) use self::flags::Flags;
 use crate::config::{Config, Loaded};
 use crate::failure::{Code, Failure};
+use crate::print::{self, one_line};
 use crate::service;
 
 /// How often a gateway tries again to write `gateway.json`.
@@ -102,10 +103,18 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<ExitCode> {
 
 fn log_to_stderr(filter: EnvFilter) {
     use std::io::IsTerminal;
+    use tracing_subscriber::field::MakeExt;
+    use tracing_subscriber::fmt::format;
+    // The default format escapes neither newlines nor the direction of text, so a value could pretend to be another line.
+    let fields = format::debug_fn(|out, field, value| match field.name() {
+        "message" => write!(out, "{}", one_line(format_args!("{value:?}"))),
+        name => write!(out, "{name}={}", one_line(format_args!("{value:?}"))),
+    });
     tracing_subscriber::fmt()
+        .fmt_fields(fields.delimited(" "))
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(print::stderr)
+        .with_ansi(print::stderr().is_terminal())
         // It would be reported on the same standard error, with a panic if that is on a full disk.
         .log_internal_errors(false)
         .init();

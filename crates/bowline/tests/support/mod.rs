@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod gateway;
+mod hostile;
 mod proxy;
 mod terminal;
 mod wait;
 
 pub(crate) use gateway::Gateway;
+pub(crate) use hostile::{Answers, HOSTILE, HostileServer};
 pub(crate) use proxy::Proxy;
 pub(crate) use terminal::Terminal;
 pub(crate) use wait::PATIENCE;
