@@ -1,9 +1,13 @@
-//! Removes from a session's output every query that the real terminal would answer.
+//! Removes from a session's output every query that the real terminal would answer, and the few sequences that would
+//! take the terminal away from its user.
 //!
 //! The session's own emulator answers each query once. A terminal that also received the query would answer again, on
-//! every attach and replay, and its answer would be typed into the program. All other bytes pass unchanged, however
-//! the input is split, with these exceptions, all of them malformed or related to queries:
+//! every attach and replay, and its answer would be typed into the program. The other sequences that are removed start a
+//! mode in which the terminal itself types commands (tmux's control mode) or prints on paper, or write more than
+//! [`MAX_CLIPBOARD`] to the clipboard. All other bytes pass unchanged, however the input is split, with these
+//! exceptions, all of them malformed or related to queries:
 //!
+//! - bytes that are not valid UTF-8 are replaced or removed (`filter/utf8.rs`);
 //! - a control sequence cut off by a non-ASCII character is cancelled before that character, because old parsers read
 //!   such bytes as their 7-bit equivalents;
 //! - a query removed from the middle of an unfinished sequence is replaced by a cancel (CAN), so that the two halves
@@ -19,15 +23,21 @@ mod held;
 mod query;
 mod scan;
 mod strings;
+mod utf8;
 
 pub(crate) use query::{Csi, split_code};
 
 use crate::changes::TerminalChanges;
 use query::Decision;
+use utf8::Utf8;
 
 /// The longest sequence that is held back to be judged whole. A longer one is dropped to its end, except a string whose
-/// start already shows that it is not a query (a clipboard write, an image, a title): that passes as it arrives.
+/// start already shows that it is not a query (an image, a title): that passes as it arrives.
 pub const MAX_SEQUENCE: usize = 4096;
+
+/// The longest sequence that writes to the clipboard (OSC 52), in bytes: 74 KB of text. Common terminals accept that
+/// much. It is held back until its end; a longer one is dropped whole, and the clipboard stays as it is.
+pub const MAX_CLIPBOARD: usize = 100_000;
 
 /// How many bytes of filtered output are kept, to guess the cursor's column.
 const TAIL: usize = 256;
@@ -39,17 +49,21 @@ const SUB: u8 = 0x1a;
 const ESC: u8 = 0x1b;
 /// The first byte of every C1 control in UTF-8.
 const C2: u8 = 0xc2;
-/// The 8-bit introducer of a control sequence.
+/// The second byte of the 8-bit introducer of a control sequence.
 const CSI: u8 = 0x9b;
 
 /// The streaming filter. Also records what the output changes on the terminal.
 #[derive(Debug, Default)]
 pub struct Filter {
+    utf8: Utf8,
     state: State,
-    /// The unfinished sequence or character, from its first byte; empty between sequences.
+    /// The unfinished sequence, from its first byte; empty between sequences.
     held: Vec<u8>,
     /// The index in `held` of the sequence's body, after its introducer.
     body: usize,
+    /// How many bytes of a command may be held: [`MAX_SEQUENCE`], or [`MAX_CLIPBOARD`] once it is known to be one for the
+    /// clipboard.
+    limit: usize,
     /// The terminal has received the start of an unfinished sequence.
     dangling: bool,
     changes: TerminalChanges,
@@ -64,7 +78,7 @@ pub struct Filter {
 /// What the next byte is part of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Between sequences; `held` may have the start of a character.
+    /// Between sequences; `held` is empty.
     #[default]
     Ground,
     /// After ESC and any intermediate bytes.
@@ -91,10 +105,11 @@ impl Filter {
     }
 
     /// Appends `input` without its queries to `out`.
-    pub fn filter(&mut self, mut input: &[u8], out: &mut Vec<u8>) {
-        let start = out.len();
+    pub fn filter(&mut self, input: &[u8], out: &mut Vec<u8>) {
+        let (start, input) = (out.len(), self.utf8.repair(input));
+        let mut input = &input[..];
         while let Some((&byte, rest)) = input.split_first() {
-            if self.state == State::Ground && self.held.is_empty() {
+            if self.state == State::Ground {
                 let used = self.ground(input, out);
                 input = &input[used..];
             } else if let (State::String { pass, .. }, true) = (self.state, self.held.is_empty())
@@ -130,6 +145,19 @@ impl Filter {
         self.interrupt(out);
         self.state = State::Ground;
         self.held.clear();
+        self.utf8.reset();
+    }
+
+    /// Ends the output: undoes what it changed on the terminal, and moves the cursor below everything if that moved it.
+    /// `cols` is the window's width.
+    pub fn finish(&mut self, cols: u16, out: &mut Vec<u8>) {
+        self.reset(out);
+        let moves = self.changes.moves_cursor();
+        self.changes.undo(cols, out);
+        if moves {
+            // The terminal stops at its last row.
+            out.extend_from_slice(b"\x1b[9999;1H\r\n");
+        }
     }
 
     /// Sets whether the next input is a snapshot. A snapshot may start by resetting the terminal and its colours, for
@@ -170,40 +198,29 @@ impl Filter {
         self.tail.extend_from_slice(fresh);
     }
 
-    /// Passes text up to the next byte that may start a sequence, and starts that. Returns how many bytes it used.
+    /// Passes text up to the next sequence, and starts that. Returns how many bytes it used.
     fn ground(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
         let mut from = 0;
         loop {
             let at = scan::next_special(input, from);
-            let text = &input[..at];
-            let Some(&byte) = input.get(at) else {
-                let whole = at - scan::unfinished_character(text);
-                out.extend_from_slice(&text[..whole]);
-                self.held.extend_from_slice(&text[whole..]);
-                return at;
-            };
-            match byte {
-                C2 => match input.get(at + 1) {
-                    // It may be a C1 control: hold the character until its second byte is known.
-                    None | Some(0x80..=0x9f) => {
-                        out.extend_from_slice(text);
-                        self.dangling = scan::unfinished_character(text) > 0;
-                        self.held.push(C2);
-                        return at + 1;
-                    }
-                    Some(_) => from = at + 1,
-                },
-                CSI if scan::continues_character(text) => from = at + 1,
-                ESC if let len @ 1.. = scan::plain_sequence(&input[at..]) => from = at + len,
+            let (text, rest) = input.split_at(at);
+            match *rest {
+                [C2, byte @ 0x80..=0x9f, ..] => {
+                    out.extend_from_slice(text);
+                    self.control(byte, out);
+                    return at + 2;
+                }
+                [ESC, ..] if let len @ 1.. = scan::plain_sequence(rest) => from = at + len,
+                [C2, ..] => from = at + 1,
+                [ESC, ..] => {
+                    out.extend_from_slice(text);
+                    self.begin(State::Escape, &[ESC]);
+                    return at + 1;
+                }
+                // ENQ is a query by itself.
                 _ => {
                     out.extend_from_slice(text);
-                    self.dangling = scan::unfinished_character(text) > 0;
-                    match byte {
-                        ENQ => self.end_dangling(out),
-                        CSI => self.begin(State::Csi, &[CSI]),
-                        _ => self.begin(State::Escape, &[ESC]),
-                    }
-                    return at + 1;
+                    return input.len().min(at + 1);
                 }
             }
         }
@@ -212,9 +229,8 @@ impl Filter {
     /// Handles one byte outside plain text. Returns false if the byte must be handled again in the new state.
     fn step(&mut self, byte: u8, out: &mut Vec<u8>) -> bool {
         match self.state {
-            State::Ground => return self.character(byte, out),
             State::String { osc, pass } => return self.string(byte, osc, pass, out),
-            State::Escape | State::Csi | State::LongCsi | State::Osc | State::Dcs | State::Apc => {}
+            State::Ground | State::Escape | State::Csi | State::LongCsi | State::Osc | State::Dcs | State::Apc => {}
         }
         if self.held.last() == Some(&C2) {
             let control = (0x80..=0x9f).contains(&byte);
@@ -223,8 +239,11 @@ impl Filter {
                 State::Escape | State::Csi | State::LongCsi | State::Dcs => {
                     self.held.pop();
                     self.cancel(out);
-                    self.held.push(C2);
-                    return false;
+                    match control {
+                        true => self.control(byte, out),
+                        false => out.extend_from_slice(&[C2, byte]),
+                    }
+                    return true;
                 }
                 State::Apc if control => {
                     self.held.pop();
@@ -251,39 +270,9 @@ impl Filter {
         }
     }
 
-    /// Handles the next byte of a multi-byte character.
-    fn character(&mut self, byte: u8, out: &mut Vec<u8>) -> bool {
-        if self.held == [C2] && (0x80..=0x9f).contains(&byte) {
-            self.held.clear();
-            self.control(byte, out);
-            return true;
-        }
-        if !(0x80..=0xbf).contains(&byte) {
-            self.dangling = true;
-            self.flush(out);
-            // If a query is removed right here, the bytes before and after it must not join.
-            match byte {
-                ENQ => self.end_dangling(out),
-                ESC => self.begin(State::Escape, &[ESC]),
-                C2 => self.held.push(C2),
-                _ => {
-                    self.dangling = false;
-                    return false;
-                }
-            }
-            return true;
-        }
-        self.held.push(byte);
-        if scan::unfinished_character(&self.held) == 0 {
-            self.pass(out);
-        }
-        true
-    }
-
     fn escape(&mut self, byte: u8, out: &mut Vec<u8>) -> bool {
         match byte {
             ESC => self.restart(State::Escape, &[ESC], out),
-            CSI => self.restart(State::Csi, &[CSI], out),
             ENQ => {}
             CAN | SUB => {
                 self.held.push(byte);
@@ -329,7 +318,6 @@ impl Filter {
     fn csi(&mut self, byte: u8, out: &mut Vec<u8>) -> bool {
         match byte {
             ESC => self.restart(State::Escape, &[ESC], out),
-            CSI => self.restart(State::Csi, &[CSI], out),
             ENQ => {}
             CAN | SUB if self.state == State::LongCsi => self.strip(out),
             CAN | SUB => {

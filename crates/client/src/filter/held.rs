@@ -10,6 +10,7 @@ impl Filter {
         self.held.clear();
         self.held.extend_from_slice(introducer);
         self.body = introducer.len();
+        self.limit = MAX_SEQUENCE;
     }
 
     /// Starts a sequence in the middle of another one, which passes unfinished. Every parser restarts at ESC, but not

@@ -1,8 +1,8 @@
-//! Decides which escape sequences are queries: pure functions over one whole sequence.
+//! Decides which escape sequences are removed: pure functions over one whole sequence.
 //!
 //! The lists follow xterm's control sequences, DEC's manuals, and the protocols of kitty and iTerm2. Where a sequence
 //! can be a query or something else, only the query is removed; a family in which every member is answered (such as
-//! kitty's file transfer) is removed whole.
+//! kitty's file transfer) is removed whole. So are the modes in which the terminal types by itself, or prints on paper.
 
 /// What the filter does with a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,11 +58,12 @@ impl Csi {
     }
 }
 
-/// In-band resize notifications: a terminal reports its size at once when the mode is set.
-const IN_BAND_RESIZE: u32 = 2048;
+/// Private modes that are never set: Tektronix mode, which has queries of its own, and in-band resize notifications, where
+/// a terminal reports its size at once.
+const REMOVED_MODES: [u32; 2] = [38, 2048];
 
 pub(super) fn csi(csi: &Csi) -> Decision {
-    let answers = match (csi.prefix, csi.intermediate, csi.action) {
+    let removed = match (csi.prefix, csi.intermediate, csi.action) {
         // Device attributes, primary to tertiary.
         (0 | b'>' | b'=', 0, b'c') => true,
         // Device status and cursor position, with their private forms. (`CSI > n` disables key modifiers.)
@@ -85,10 +86,12 @@ pub(super) fn csi(csi: &Csi) -> Decision {
         (b'?', 0, b'u' | b'm' | b'S') => true,
         // Palette stack, title stack, rendition of a rectangle.
         (_, b'#', b'R' | b'S' | b'|') => true,
-        (b'?', 0, b'h') if csi.numbers().any(|mode| mode == IN_BAND_RESIZE) => return without_resize_reports(csi),
+        // Printing: the screen, or all further output.
+        (0 | b'?', 0, b'i') => true,
+        (b'?', 0, b'h') if csi.numbers().any(|mode| REMOVED_MODES.contains(&mode)) => return without_removed(csi),
         _ => false,
     };
-    if answers { Decision::Strip } else { Decision::Pass }
+    if removed { Decision::Strip } else { Decision::Pass }
 }
 
 /// The part of a control sequence that affects how the terminal encodes keys, mouse and pastes, if it has one.
@@ -106,36 +109,49 @@ pub(super) fn key_part(csi: &Csi) -> Option<Vec<u8>> {
     }
 }
 
-/// The same mode change without [`IN_BAND_RESIZE`].
-fn without_resize_reports(csi: &Csi) -> Decision {
-    let rest: Vec<String> = csi.numbers().filter(|mode| *mode != IN_BAND_RESIZE).map(|mode| mode.to_string()).collect();
+/// The same mode change without [`REMOVED_MODES`].
+fn without_removed(csi: &Csi) -> Decision {
+    let kept = csi.numbers().filter(|mode| !REMOVED_MODES.contains(mode));
+    let rest: Vec<String> = kept.map(|mode| mode.to_string()).collect();
     if rest.is_empty() { Decision::Strip } else { Decision::Replace(format!("\x1b[?{}h", rest.join(";")).into_bytes()) }
 }
 
 /// Decides about an operating system command; `text` is without introducer and terminator.
 pub(super) fn osc(text: &[u8]) -> Decision {
     let (code, rest) = split_code(text);
-    let answers = match code {
+    let removed = match code {
         // Titles, directories, links, notifications, prompt marks: free text, where `?` has no meaning.
         Some(0 | 1 | 2 | 7 | 8 | 9 | 66 | 133 | 633 | 777) => false,
         // Allowed and disallowed features; kitty's file transfer and clipboard, where everything is answered.
         Some(60 | 61 | 5113 | 5522) => true,
         // Desktop notifications: the metadata may query support, list live notifications, or request a report.
         Some(99) => notification_answers(rest),
-        Some(1337) => [&b"Report"[..], b"Request", b"Capabilities"].iter().any(|word| rest.starts_with(word)),
+        // iTerm2's copying of everything up to the end of a session has no bound.
+        Some(1337) => {
+            let words = [&b"Report"[..], b"Request", b"Capabilities", b"CopyToClipboard"];
+            words.iter().any(|word| rest.starts_with(word))
+        }
         _ => rest.split(|b| *b == b';').any(|field| field.starts_with(b"?") || field.ends_with(b"=?")),
     };
-    if answers { Decision::Strip } else { Decision::Pass }
+    if removed { Decision::Strip } else { Decision::Pass }
 }
 
 /// Whether an operating system command that is too long to be judged whole may pass as it arrives: it carries text or a
 /// payload, and nothing after `start` can make it a query.
 pub(super) fn long_osc_passes(start: &[u8]) -> bool {
-    let (code, rest) = split_code(start);
-    match code {
-        Some(0 | 1 | 2 | 7 | 8 | 9 | 66 | 133 | 633 | 777 | 1337) => osc(start) == Decision::Pass,
-        // A clipboard write: selection, then data. (A query's data is a question mark.)
-        Some(52) => rest.iter().position(|b| *b == b';').is_some_and(|at| rest.get(at + 1) != Some(&b'?')),
+    match split_code(start).0 {
+        Some(0 | 1 | 2 | 7 | 8 | 9 | 66 | 133 | 633 | 777 | 1337) => {
+            osc(start) == Decision::Pass && !is_clipboard(start)
+        }
+        _ => false,
+    }
+}
+
+/// Whether an operating system command that starts like this writes to the clipboard: OSC 52, or iTerm2's own.
+pub(super) fn is_clipboard(start: &[u8]) -> bool {
+    match split_code(start) {
+        (Some(52), _) => true,
+        (Some(1337), rest) => rest.starts_with(b"Copy="),
         _ => false,
     }
 }
@@ -155,11 +171,14 @@ fn notification_answers(rest: &[u8]) -> bool {
     })
 }
 
-/// Decides about a device control string by its header: intermediate byte (or 0) and final byte.
-pub(super) fn dcs(intermediate: u8, action: u8) -> Decision {
-    match (intermediate, action) {
+/// Decides about a device control string by its header.
+pub(super) fn dcs(header: &Csi) -> Decision {
+    match (header.intermediate, header.action) {
         // Settings, terminfo and resource values; kitty's remote control starts with `@`.
         (b'$', b'q') | (b'+', b'q' | b'Q') | (0, b'@') => Decision::Strip,
+        // tmux's control mode (1000) and iTerm2's ssh integration (2000), where the terminal types commands by itself. With
+        // 0 to 3, it is a drawing.
+        (0, b'p') if header.prefix != 0 || header.numbers().any(|number| number > 3) => Decision::Strip,
         _ => Decision::Pass,
     }
 }
@@ -227,6 +246,9 @@ mod tests {
             "#S",
             "1;1;2;2#|",
             "?2048h",
+            "?38h",
+            "5i",
+            "?5i",
         ] {
             assert_eq!(decision(query), Decision::Strip, "CSI {query}");
         }
@@ -272,6 +294,17 @@ mod tests {
     }
 
     #[test]
+    fn strings_in_which_the_terminal_takes_over_are_stripped_and_drawings_pass() {
+        let header = |text: &str| dcs(&Csi::parse(text.as_bytes()));
+        for taken in ["1000p", "2000p", "01000p", ";1000p", "?1p", "4p", "$q", "+q", "+Q", "@"] {
+            assert_eq!(header(taken), Decision::Strip, "DCS {taken}");
+        }
+        for plain in ["p", "0p", "3p", "q", "0;1q", "$r", "1$r", "t", "!z", "0;0|"] {
+            assert_eq!(header(plain), Decision::Pass, "DCS {plain}");
+        }
+    }
+
+    #[test]
     fn r24_string_queries_are_stripped() {
         for query in [
             "4;1;?",
@@ -290,6 +323,7 @@ mod tests {
             "99;i=1:a=report;x",
             "1337;ReportCellSize",
             "1337;Capabilities",
+            "1337;CopyToClipboard=",
             "5522;type=read",
         ] {
             assert_eq!(osc(query.as_bytes()), Decision::Strip, "OSC {query}");

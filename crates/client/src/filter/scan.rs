@@ -1,7 +1,7 @@
 //! Fast scans for the few bytes in a text that may start, end or interrupt a sequence.
 
-/// The index, from `from` on, of the first byte that may start a sequence: ENQ, ESC, an 8-bit introducer, or the first
-/// byte of a C1 control in UTF-8. The length of `input` if there is none.
+/// The index, from `from` on, of the first byte that may start a sequence: ENQ, ESC, or the first byte of a C1 control in
+/// UTF-8. The length of `input` if there is none.
 pub(super) fn next_special(input: &[u8], from: usize) -> usize {
     let mut at = from;
     // Whole blocks first: the fold has no branches, so it compiles to a few vector instructions.
@@ -17,7 +17,7 @@ pub(super) fn next_special(input: &[u8], from: usize) -> usize {
 const BLOCK: usize = 32;
 
 fn special(byte: u8) -> bool {
-    (byte == 0x05) | (byte == 0x1b) | (byte == 0x9b) | (byte == 0xc2)
+    (byte == 0x05) | (byte == 0x1b) | (byte == 0xc2)
 }
 
 /// The length of the control sequence at the start of `input` if it is a common one that is neither a query nor a
@@ -34,33 +34,6 @@ pub(super) fn plain_sequence(input: &[u8]) -> usize {
 pub(super) fn string_data(input: &[u8]) -> usize {
     let plain = |b: &u8| !matches!(b, 0x05 | 0x07 | 0x18 | 0x1a | 0x1b | 0xc2);
     input.iter().position(|b| !plain(b)).unwrap_or(input.len())
-}
-
-/// How many bytes at the end of `text` are the start of an incomplete character: 0 to 3.
-pub(super) fn unfinished_character(text: &[u8]) -> usize {
-    match lead(text) {
-        Some((back, needs)) if back < needs => back,
-        _ => 0,
-    }
-}
-
-/// Whether a byte from 0x80 to 0xbf after `text` would continue a character begun there.
-pub(super) fn continues_character(text: &[u8]) -> bool {
-    unfinished_character(text) > 0
-}
-
-/// For the last lead byte, if only continuation bytes follow it: its distance from the end, and its character's length.
-fn lead(text: &[u8]) -> Option<(usize, usize)> {
-    for (back, byte) in text.iter().rev().take(3).enumerate() {
-        match byte {
-            0x80..=0xbf => {}
-            0xc2..=0xdf => return Some((back + 1, 2)),
-            0xe0..=0xef => return Some((back + 1, 3)),
-            0xf0..=0xf4 => return Some((back + 1, 4)),
-            _ => return None,
-        }
-    }
-    None
 }
 
 /// Guesses whether the cursor of a terminal that read `tail` is in the first column.
@@ -108,19 +81,6 @@ mod tests {
             assert_eq!(next_special(&text, at), at);
             text[at] = b'x';
         }
-    }
-
-    #[test]
-    fn incomplete_characters_are_found() {
-        for (text, missing) in [("é", 1), ("✓", 2), ("🦀", 3)] {
-            let bytes = text.as_bytes();
-            for cut in 1..=missing {
-                assert_eq!(unfinished_character(&bytes[..cut]), cut);
-            }
-            assert_eq!(unfinished_character(bytes), 0);
-        }
-        assert_eq!(unfinished_character(b"\xe2\xe2"), 1);
-        assert_eq!(unfinished_character(b"\x80\x80"), 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A string is held until it can be judged; from then on it passes, or is dropped, to its end.
 
 use super::query::{self, Decision};
-use super::{BEL, C2, CAN, Csi, ENQ, ESC, Filter, MAX_SEQUENCE, SUB, State, split_code};
+use super::{BEL, C2, CAN, Csi, ENQ, ESC, Filter, MAX_CLIPBOARD, MAX_SEQUENCE, SUB, State, split_code};
 
 impl Filter {
     pub(super) fn osc(&mut self, byte: u8, out: &mut Vec<u8>) -> bool {
@@ -25,12 +25,16 @@ impl Filter {
             }
             _ => {
                 self.held.push(if byte == ENQ { 0 } else { byte });
-                if self.held.len() > MAX_SEQUENCE {
-                    if query::long_osc_passes(&self.held[self.body..]) {
-                        self.pass_string(true, out)
-                    } else {
-                        self.drop_string(true, out)
-                    }
+                let text = &self.held[self.body..];
+                if self.held.len() <= self.limit {
+                    return true;
+                }
+                if self.limit == MAX_SEQUENCE && query::is_clipboard(text) {
+                    self.limit = MAX_CLIPBOARD;
+                } else if query::long_osc_passes(text) {
+                    self.pass_string(true, out);
+                } else {
+                    self.drop_string(true, out);
                 }
             }
         }
@@ -62,9 +66,8 @@ impl Filter {
                 self.pass(out);
             }
             0x40..=0x7e => {
-                let intermediate = Csi::parse(&self.held[self.body..]).intermediate;
                 self.held.push(byte);
-                match query::dcs(intermediate, byte) {
+                match query::dcs(&Csi::parse(&self.held[self.body..])) {
                     Decision::Strip => self.drop_string(false, out),
                     Decision::Pass | Decision::Replace(_) => self.pass_string(false, out),
                 }

@@ -54,8 +54,9 @@ impl vte::Perform for Answers {
         }
     }
 
-    fn hook(&mut self, _params: &vte::Params, intermediates: &[u8], _ignore: bool, action: char) {
-        if matches!((intermediates, action), (b"$" | b"+", 'q')) {
+    fn hook(&mut self, params: &vte::Params, intermediates: &[u8], _ignore: bool, action: char) {
+        let is_control_mode = (intermediates, action) == (b"", 'p') && params.iter().flatten().any(|n| *n >= 1000);
+        if is_control_mode || matches!((intermediates, action), (b"$" | b"+", 'q')) {
             self.0.push(format!("DCS {intermediates:?} {action}"));
         }
     }
@@ -126,6 +127,13 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         b"\x1b[?1049h",
         b"\x1b]0;t?\x07",
         b"\x1bP1$r0m\x1b\\",
+        b"\x1bP1000p",
+        b"\x901000p",
+        b"1000p",
+        b"\x9d",
+        b"\x9c",
+        b"\x9f",
+        b"\xff",
         b"\x1b%@",
         b"\x1b[?2048h",
     ];
@@ -147,6 +155,12 @@ proptest! {
     fn r24_no_query_survives(input in stream()) {
         let out = filtered(&input);
         prop_assert_eq!(answers(&out), Vec::<String>::new(), "out: {:?}", String::from_utf8_lossy(&out));
+    }
+
+    #[test]
+    fn only_valid_utf8_reaches_the_terminal(input in stream(), sizes in prop::collection::vec(1usize..7, 1..8)) {
+        prop_assert!(std::str::from_utf8(&filtered(&input)).is_ok());
+        prop_assert!(std::str::from_utf8(&chunked(&input, &sizes)).is_ok());
     }
 
     #[test]
@@ -185,7 +199,6 @@ fn r24_queries_are_removed_from_text() {
         b"\x1b[>c",
         b"\x1b[=c",
         b"\xc2\x9bc",
-        b"\x9bc",
         b"\x1b[6n",
         b"\x1b[?6n",
         b"\x1b[5n",
@@ -219,8 +232,8 @@ fn r24_queries_are_removed_from_text() {
 fn removing_a_query_inside_another_sequence_forms_no_new_query() {
     assert_eq!(filtered(b"\x1b\x1b[c[c"), b"\x1b\x18[c");
     assert_eq!(filtered(b"\x1b]0;t\x1b[ctext"), b"\x1b]0;t\x18text");
-    assert_eq!(filtered(b"\xc2\x1b[c\x9a"), b"\xc2\x18\x9a");
-    assert_eq!(filtered(b"\xc2\x05\x9a"), b"\xc2\x18\x9a");
+    assert_eq!(filtered(b"\xc2\x1b[c\x9a"), "\u{fffd}".as_bytes());
+    assert_eq!(filtered(b"\xc2\x05\x9a"), "\u{fffd}".as_bytes());
 }
 
 #[test]
@@ -235,18 +248,51 @@ fn a_query_wrapped_for_a_multiplexer_is_removed_too() {
     assert!(!out.windows(4).any(|w| w == b"11;?"), "{out:?}");
 }
 
+/// A terminal that reads invalid UTF-8 as Latin-1 would act on these.
 #[test]
-fn long_sequences_are_bounded_and_clipboard_writes_pass() {
+fn raw_8_bit_controls_do_not_reach_the_terminal() {
+    assert_eq!(filtered(b"a\x9bcb\x9d52;c;?\x9cc"), b"acb52;c;?c");
+    assert_eq!(filtered(b"\x1b]0;t\x9c\x9bc\x07x"), b"\x1b]0;tc\x07x");
+    assert_eq!(filtered(b"\x1bPq#0\x9c\x9bc\x1b\\x"), b"\x1bPq#0c\x1b\\x");
+    assert_eq!(filtered(b"\xe2\x90A caf\xe9"), "\u{fffd}A caf".as_bytes());
+}
+
+#[test]
+fn tmux_control_mode_does_not_reach_the_terminal() {
+    let start = b"a\x1bP1000p%begin 1 1 0\r\n%end 1 1 0\r\n%exit\r\n\x1b\\b";
+    assert_eq!(filtered(start), b"ab");
+    assert_eq!(filtered("a\u{90}1000p%begin\u{9c}b".as_bytes()), b"ab");
+    assert_eq!(filtered(b"\x1bPpS(E)\x1b\\"), b"\x1bPpS(E)\x1b\\");
+}
+
+#[test]
+fn a_clipboard_write_passes_whole_or_not_at_all() {
+    let write = |introducer: &str, len: usize, end: &str| format!("{introducer}{}{end}", "A".repeat(len)).into_bytes();
+    // Not `assert_eq!`, which would print them.
+    for (introducer, end) in [("\x1b]52;c;", "\x07"), ("\x1b]52;;", "\x1b\\"), ("\x1b]1337;Copy=:", "\x07")] {
+        let fits = MAX_CLIPBOARD - introducer.len() - end.len();
+        let longest = write(introducer, fits, end);
+        assert!(filtered(&longest) == longest && chunked(&longest, &[1000]) == longest, "{introducer:?}");
+        let too_long = [b"a", &write(introducer, fits + 2, end)[..], b"b"].concat();
+        assert!(filtered(&too_long) == b"ab" && chunked(&too_long, &[1000]) == b"ab", "{introducer:?}");
+    }
+    // A query stays a query, whatever its length, and no terminal gets a write that has not ended.
+    assert!(filtered(&write("\x1b]52;", 50_000, ";?\x07")).is_empty());
+    assert!(filtered(&write("\x1b]52;c;", 50_000, "")).is_empty());
+}
+
+#[test]
+fn long_sequences_are_bounded() {
     let long_csi = [&b"\x1b["[..], &vec![b'0'; 2 * MAX_SEQUENCE], b"c"].concat();
     assert_eq!(filtered(&[&long_csi[..], b"x"].concat()), b"x");
-    let write = [&b"\x1b]52;c;"[..], &vec![b'A'; 1 << 20], b"\x07"].concat();
-    assert_eq!(filtered(&write), write);
     let colours = [&b"\x1b]4"[..], &b";1;#000".repeat(1000), b";2;?\x07x"].concat();
     assert_eq!(filtered(&colours), b"x");
     let mut filter = Filter::new();
     filter.filter(&vec![0x1b; 100_000], &mut Vec::new());
     filter.filter(&[&b"\x1b]4;"[..], &vec![b'1'; 100_000]].concat(), &mut Vec::new());
     assert!(filter.held.capacity() < 4 * MAX_SEQUENCE);
+    filter.filter(&[&b"\x07\x1b]52;c;"[..], &vec![b'A'; 1 << 20]].concat(), &mut Vec::new());
+    assert!(filter.held.capacity() < 4 * MAX_CLIPBOARD);
 }
 
 #[test]
