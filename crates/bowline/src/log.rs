@@ -22,6 +22,7 @@ pub(crate) fn run(verb: &args::Log, host: &dyn Host, config: &Config) -> anyhow:
     if verb.follow {
         follow(&*log, at, &mut out)?;
     }
+    out.finish()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,6 +10,7 @@ use std::io::{self, IsTerminal, Write};
 use bowline_client::filter::Filter;
 
 use crate::failure::Code;
+use crate::new;
 
 /// The exit code when the reader of standard output closes the pipe: that of a program ended by SIGPIPE.
 pub(crate) const BROKEN_PIPE: u8 = 128 + 13;
@@ -75,8 +76,8 @@ pub(crate) fn is_terminal() -> bool {
     stdout().is_terminal()
 }
 
-/// Prints the output of a session to standard output. A file or a pipe gets the exact bytes. A terminal does not get
-/// what would make it answer or enter a mode that only an attach may use.
+/// Prints the output of a session to standard output. A file or a pipe gets the exact bytes. A terminal gets them as in an
+/// attach: without what would make it answer or take it over.
 pub(crate) struct SessionOutput {
     filter: Option<Filter>,
     filtered: Vec<u8>,
@@ -98,6 +99,14 @@ impl SessionOutput {
             }
         }
         stdout.flush()
+    }
+
+    /// Undoes what the output changed on the terminal.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        let Some(filter) = &mut self.filter else { return Ok(()) };
+        self.filtered.clear();
+        filter.finish(new::terminal_size().unwrap_or_default().cols(), &mut self.filtered);
+        stdout().write_all(&self.filtered)
     }
 }
 

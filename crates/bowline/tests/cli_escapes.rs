@@ -226,3 +226,19 @@ fn the_log_of_the_gateway_shows_a_hostile_path_on_one_line() {
     assert!(!logged().contains(is_hostile) && !logged().contains("\nhint: pwned"), "{:?}", logged());
     assert!(logged().lines().all(|line| line.contains("ERROR") || line.contains("WARN")), "{:?}", logged());
 }
+
+#[test]
+fn a_terminal_gets_the_log_without_what_would_take_it_over_and_a_pipe_gets_every_byte() {
+    let world = World::new();
+    // tmux's control mode, raw 8-bit controls, a query, and reports of the mouse.
+    let script = r"printf 'a\033P1000p%%begin\033\\b\233c\220d\033[6n\033[?1000hend\n'";
+    world.start("w", script);
+    wait_until("the session has ended", || world.info("w", "state") == "exited");
+    let exact = b"a\x1bP1000p%begin\x1b\\b\x9bc\x90d\x1b[6n\x1b[?1000hend\r\n";
+    assert_eq!(world.run(&["log", "w"]).stdout, exact);
+    let mut terminal = Terminal::run(&world, &["log", "w"], 80, 24);
+    assert_eq!(terminal.exit_code(), 0);
+    let printed = String::from_utf8(terminal.raw.clone()).unwrap();
+    assert!(printed.starts_with("abcd\x1b[?1000hend\r") && printed.contains("\x1b[?1000l"), "{printed:?}");
+    assert!(terminal.replies.is_empty() && !terminal.has_mode(1000), "{printed:?}");
+}
