@@ -14,7 +14,8 @@ use crate::bottom_row;
 
 /// Appends the escape sequences that paint `screen` (the JSON of `bowline screen`), with `line` on the bottom row.
 pub(crate) fn paint(screen: &Value, line: &str, window: Size, out: &mut Vec<u8>) {
-    let number = |value: &Value| value.as_u64().map_or(0, |n| n as usize);
+    // A server may send any number; this bound is far beyond every screen, and nothing overflows below it.
+    let number = |value: &Value| value.as_u64().map_or(0, |n| n.min(u32::MAX.into()) as usize);
     let (rows, cols) = (usize::from(window.rows().saturating_sub(1)).max(1), usize::from(window.cols()));
     let cursor = &screen["cursor"];
     let (cursor_row, cursor_col) = (number(&cursor["row"]), number(&cursor["col"]));
@@ -74,7 +75,12 @@ fn attributes(span: &Value) -> String {
     }
     for (name, code) in [("fg", 38), ("bg", 48)] {
         match &span[name] {
-            Value::Number(index) => drop(write!(codes, ";{code};5;{index}")),
+            Value::Number(index) => {
+                // Not a fraction, whose exponent would end the sequence.
+                if let Some(index) = index.as_u64() {
+                    let _ = write!(codes, ";{code};5;{index}");
+                }
+            }
             Value::String(hex) => {
                 if let Some([r, g, b]) = channels(hex) {
                     let _ = write!(codes, ";{code};2;{r};{g};{b}");
@@ -126,6 +132,22 @@ mod tests {
         assert_eq!(mirrored("0123456789abcdef", size(20, 2), size(10, 3)), ["789abcdef", "", "[line]"]);
         assert_eq!(mirrored("0123456789abcdef\r", size(20, 2), size(10, 3)), ["0123456789", "", "[line]"]);
         assert_eq!(mirrored("x中文\r", size(20, 2), size(4, 3)), ["x中", "", "[li"]);
+    }
+
+    #[test]
+    fn a_hostile_screen_paints_only_text() {
+        let screen = |row: u64| {
+            serde_json::json!({
+                "cursor": { "row": row, "col": row, "visible": true },
+                "scrollback": row,
+                "lines": [{ "spans": [{ "text": "a\x1b]0;t\x07\u{9b}c", "fg": 1e300, "bg": "#1;2m\x1b" }] }],
+            })
+        };
+        let (mut far, mut out) = (Vec::new(), Vec::new());
+        paint(&screen(u64::MAX), "\x1b]0;t\x07", size(10, 3), &mut far);
+        paint(&screen(0), "\x1b]0;t\x07", size(10, 3), &mut out);
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("\x1b[0ma]0;tc\x1b[m") && text.contains("\x1b[7m?]0;t?\x1b[m"), "{text:?}");
     }
 
     #[test]
