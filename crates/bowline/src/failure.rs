@@ -226,6 +226,7 @@ fn advise_on_call(error: &ApiError) -> Advice {
             (Code::Unreachable, Some("check the URL, and that `bowline serve` is running there"))
         }
         ApiError::Untrusted { .. } => (Code::Unreachable, Some(TRUST_CERTIFICATE)),
+        ApiError::TooLong { .. } => (Code::Other, Some("for a screen, ask for fewer lines with --scrollback")),
         ApiError::NotBowline { .. } => (Code::Other, Some("check the URL, its path, and any proxy in between")),
         ApiError::Refused { code, .. } => match *code {
             problem::Code::UnknownSession | problem::Code::SessionGone => (Code::NotFound, Some(LIST_SESSIONS)),

@@ -261,7 +261,10 @@ impl Log for RemoteLog {
 fn oldest_kept(error: &ApiError) -> Option<u64> {
     match error {
         ApiError::Refused { oldest, .. } => *oldest,
-        ApiError::Unreachable { .. } | ApiError::Untrusted { .. } | ApiError::NotBowline { .. } => None,
+        ApiError::Unreachable { .. }
+        | ApiError::Untrusted { .. }
+        | ApiError::NotBowline { .. }
+        | ApiError::TooLong { .. } => None,
     }
 }
 

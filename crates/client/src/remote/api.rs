@@ -12,8 +12,8 @@ use ureq::Body;
 
 use super::gateway::Gateway;
 
-/// The longest response body that [`ApiResponse::bytes`] returns; the rest is cut off.
-const MAX_RESPONSE: u64 = 64 << 20;
+/// The longest response body that [`ApiResponse::bytes`] reads; a longer one is an error.
+pub(super) const MAX_RESPONSE: u64 = 64 << 20;
 /// The most bytes read of an error response.
 const MAX_PROBLEM: u64 = 64 << 10;
 
@@ -35,6 +35,8 @@ pub enum ApiError {
     /// A proxy or another program responded.
     #[error("the server at {address} is not Bowline, or is a proxy that cannot reach it (HTTP status {status})")]
     NotBowline { address: String, status: u16 },
+    #[error("the response of {address} is longer than {} MiB", MAX_RESPONSE >> 20)]
+    TooLong { address: String },
 }
 
 impl ApiError {
@@ -43,7 +45,7 @@ impl ApiError {
         match self {
             ApiError::Unreachable { .. } => true,
             ApiError::Refused { code, .. } => matches!(code, Code::Unreachable | Code::TooMany),
-            ApiError::Untrusted { .. } => false,
+            ApiError::Untrusted { .. } | ApiError::TooLong { .. } => false,
             ApiError::NotBowline { status, .. } => matches!(status, 408 | 425 | 429 | 502..=504),
         }
     }
@@ -52,7 +54,10 @@ impl ApiError {
     pub fn code(&self) -> Option<Code> {
         match self {
             ApiError::Refused { code, .. } => Some(*code),
-            ApiError::Unreachable { .. } | ApiError::Untrusted { .. } | ApiError::NotBowline { .. } => None,
+            ApiError::Unreachable { .. }
+            | ApiError::Untrusted { .. }
+            | ApiError::NotBowline { .. }
+            | ApiError::TooLong { .. } => None,
         }
     }
 }
@@ -215,7 +220,8 @@ impl ApiResponse {
     pub fn bytes(self) -> Result<Vec<u8>, ApiError> {
         let address = self.address.clone();
         let mut bytes = Vec::new();
-        match self.reader().take(MAX_RESPONSE).read_to_end(&mut bytes) {
+        match self.reader().take(MAX_RESPONSE + 1).read_to_end(&mut bytes) {
+            Ok(len) if len as u64 > MAX_RESPONSE => Err(ApiError::TooLong { address }),
             Ok(_) => Ok(bytes),
             Err(error) => Err(ApiError::Unreachable { address, why: error.to_string() }),
         }

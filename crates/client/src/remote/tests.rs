@@ -19,7 +19,7 @@ use tungstenite::handshake::server::{Request, Response};
 use tungstenite::protocol::CloseFrame;
 use tungstenite::{Message, WebSocket};
 
-use super::api::{ApiError, ApiRequest};
+use super::api::{ApiError, ApiRequest, MAX_RESPONSE};
 use super::gateway::Gateway;
 use super::trust::TrustedRoots;
 use super::{Address, RemoteDialer};
@@ -301,5 +301,22 @@ fn r49_a_token_is_never_printed_and_cannot_inject_headers() {
     assert_eq!(format!("{:?}", gateway(TOKEN).unwrap()), "Gateway(http://localhost:1)");
     for bad in ["", "two words", "line\r\nHost: evil", "ü"] {
         assert!(gateway(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_response_that_is_too_long_is_an_error_and_not_cut_off() {
+    for (length, fits) in [(MAX_RESPONSE, true), (MAX_RESPONSE + 1, false)] {
+        let (gateway, thread) = serve(move |mut stream| {
+            respond(&format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n"))(stream.try_clone().unwrap());
+            // The client may hang up once it has read enough.
+            let _ = std::io::copy(&mut std::io::repeat(b'x').take(length), &mut stream);
+        });
+        let body = gateway.send(&ApiRequest::get("/v1/sessions/w/screen")).unwrap().bytes();
+        thread.join().unwrap();
+        match body {
+            Ok(body) => assert!(fits && body.len() as u64 == length),
+            Err(error) => assert!(!fits && error.to_string().ends_with("is longer than 64 MiB"), "{error}"),
+        }
     }
 }
