@@ -19,6 +19,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::failure::{Code, Failure, explain_admin_call};
+use crate::print::one_line;
 use crate::{host, table, units};
 
 /// Create, list and revoke tokens, which programs and other machines use to log in to the gateway.
@@ -89,36 +90,30 @@ pub(crate) fn run(token: Token, server: Option<&str>) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Revokes every valid id, even after a wrong one. Reports every error; the exit code is that of the first.
+/// Revokes every valid id, even after a wrong one. Reports each; the exit code is that of the first error.
 fn revoke(store: &TokenStore, ids: &[String], with_made: bool) -> ExitCode {
     let mut codes = Vec::new();
     for id in ids {
         match store.revoke(id, with_made) {
-            Ok(revoked) => report_made(id, &revoked),
+            Ok(revoked) => report(id, &revoked),
             Err(error) => codes.push(Failure::from(error).report()),
         }
     }
     codes.into_iter().next().unwrap_or(ExitCode::SUCCESS)
 }
 
-/// Says what else was revoked, or could be.
-fn report_made(id: &str, revoked: &Revoked) {
-    let others: Vec<String> = revoked.revoked.iter().filter(|other| *other != id).map(|id| printable(id)).collect();
-    if !others.is_empty() {
-        eprintln!("Also revoked, because they were made under {id}: {}", others.join(", "));
+/// Says what was revoked, and what else could be.
+fn report(id: &str, revoked: &Revoked) {
+    for id in &revoked.revoked {
+        println!("revoked {}", one_line(id));
     }
     if !revoked.made.is_empty() {
         eprintln!("Still valid, although they were made under {id}:");
         for token in &revoked.made {
-            eprintln!("  {} ({} {}, scope {})", printable(&token.id), kind(token), printable(&token.name), token.scope);
+            eprintln!("  {} ({} {}, scope {})", one_line(&token.id), kind(token), one_line(&token.name), token.scope);
         }
         eprintln!("To revoke them too: bowline token revoke --with-made {id}");
     }
-}
-
-/// Text of another machine, without characters that would control the terminal.
-fn printable(text: &str) -> String {
-    text.escape_debug().to_string()
 }
 
 /// The tokens of this machine, in its files, or of another one, behind its gateway.

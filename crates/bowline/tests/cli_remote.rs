@@ -439,7 +439,7 @@ fn r48_tokens_and_login_links_with_server_belong_to_the_server() {
     assert!(with_url.starts_with("https://box.example/x/#login="), "{with_url}");
 
     let id = listed["tokens"][1]["id"].as_str().unwrap();
-    assert_eq!(admin.ok(&["token", "revoke", id]), "");
+    assert_eq!(admin.ok(&["token", "revoke", id]), format!("revoked {id}\n"));
     expect_failure(phone.run(&["ls"]), 1);
     for unknown in [id, "../sessions"] {
         assert!(expect_failure(admin.run(&["token", "revoke", unknown]), 3).contains("no token"));
