@@ -4,7 +4,6 @@ mod announce;
 mod flags;
 pub(crate) mod forward;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -159,8 +158,7 @@ impl Registration {
             Ok(false) => {
                 let details = RunningGateway::find(&self.home)
                     .map_or_else(String::new, |other| format!(" (process {}, {})", other.pid, other.url));
-                let _ = writeln!(
-                    io::stderr(),
+                eprintln!(
                     "Note: another gateway{details} is already serving these sessions. Both work; `bowline login-link` and \
                      `bowline doctor` use that one."
                 );
