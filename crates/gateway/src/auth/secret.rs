@@ -32,7 +32,12 @@ impl Digest {
 
     /// Whether this is the digest of the text. Compares in constant time.
     pub(super) fn matches(&self, text: &str) -> bool {
-        self.0.ct_eq(&Digest::of(text).0).into()
+        self.equals(&Digest::of(text))
+    }
+
+    /// Compares in constant time.
+    pub(super) fn equals(&self, other: &Digest) -> bool {
+        self.0.ct_eq(&other.0).into()
     }
 }
 
