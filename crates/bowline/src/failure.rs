@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use bowline_client::remote::{ApiError, GatewayError, InvalidAddress};
 use bowline_gateway::auth::AuthError;
+use bowline_host::change_lock::ChangeLockError;
 use bowline_host::control::ControlError;
 use bowline_host::home::HomeError;
 use bowline_host::registry::RegistryError;
@@ -15,6 +16,7 @@ use bowline_host::start::StartError;
 
 pub(crate) const LIST_SESSIONS: &str = "`bowline ls` lists the sessions";
 pub(crate) const SET_STATE_DIR: &str = "set BOWLINE_STATE_DIR to a directory of your own";
+const CHECK_FILE: &str = "check its owner, its permissions and the free disk space";
 const SESSION_STATE: &str = "`bowline ls` shows whether it is still running";
 const NAME_TAKEN: &str = "attach to it, choose another --name, or replace it with --if-exists restart; \
      --if-exists return uses it if the command and the directory are the same";
@@ -126,11 +128,12 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
     match error.downcast_ref::<StartError>() {
         Some(StartError::Registry(error)) => return advise(error),
         Some(StartError::End(error)) => return advise(error),
+        Some(StartError::Home(error)) if error.code() != problem::Code::NoSpace => return advise(error),
+        Some(StartError::Locked(ChangeLockError::Io { .. })) => return Some((Code::CannotStart, Some(CHECK_FILE))),
         _ => {}
     }
     if let Some(error) = error.downcast_ref::<StartError>() {
-        let other = (Code::CannotStart, matches!(error, StartError::Home(_)).then_some(SET_STATE_DIR));
-        return Some(advise_on_start(error.code()).unwrap_or(other));
+        return Some(advise_on_start(error.code()).unwrap_or((Code::CannotStart, None)));
     }
     if let Some(error) = error.downcast_ref::<ApiError>() {
         return Some(advise_on_call(error));
@@ -160,7 +163,7 @@ fn advise(error: &(dyn std::error::Error + 'static)) -> Option<Advice> {
             AuthError::TooManyTokens => {
                 (Code::Other, Some("`bowline token ls` lists them; `bowline token revoke` revokes one"))
             }
-            AuthError::Io { .. } => (Code::Other, Some("check its owner, its permissions and the free disk space")),
+            AuthError::Io { .. } => (Code::Other, Some(CHECK_FILE)),
             // These messages already say what to do.
             AuthError::Busy { .. }
             | AuthError::Damaged { .. }

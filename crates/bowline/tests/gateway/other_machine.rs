@@ -1,6 +1,7 @@
 //! Sessions of another machine in a shared home directory: they are listed but cannot be changed.
 
 use std::io::Write;
+use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -18,7 +19,9 @@ fn r21_a_session_of_another_machine_is_listed_and_cannot_be_changed() {
     let has_screen = || std::fs::read(dir.join("screen")).is_ok_and(|screen| contains(&screen, "far away"));
     wait_until("the screen is saved", || has_screen().then_some(()));
     // From here, this machine cannot know whether the process is running.
-    signal(world.session_pid(&id), Signal::KILL);
+    let pid = world.session_pid(&id);
+    signal(pid, Signal::KILL);
+    wait_until("it has ended", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
     let mut meta: Value = serde_json::from_slice(&std::fs::read(dir.join("meta.json")).unwrap()).unwrap();
     meta["host"] = json!("far-away");
     std::fs::write(dir.join("meta.json"), meta.to_string()).unwrap();
