@@ -188,7 +188,7 @@ fn r52_titles_and_notifications_have_no_control_characters() {
 /// Each cell has colours of its own, which is about as long as a snapshot of text gets.
 #[test]
 fn r52_snapshots_and_renderings_of_coloured_scrollback_are_bounded() {
-    const LINES: u32 = 12_000;
+    const LINES: u32 = 18_000;
     let mut screen = Screen::new(Size::new(20, 10).unwrap(), LINES as usize);
     for line in 0..LINES {
         let cell = |col: u32| format!("\x1b[38;2;{};1;{col};48;2;{col};200;{}mx", line % 256, line / 256);
@@ -204,12 +204,15 @@ fn r52_snapshots_and_renderings_of_coloured_scrollback_are_bounded() {
     assert!(rendered.iter().all(|len| (1 << 20..limits::RENDERED_MAX + 100_000).contains(len)), "{rendered:?}");
 }
 
+/// Two long links in alternating cells, so that a snapshot changes the link at each cell.
 #[test]
 fn r52_a_snapshot_does_not_repeat_long_links_without_end() {
     let mut screen = Screen::new(Size::new(500, 20).unwrap(), 100);
-    let links = ["a", "b"].map(|name| format!("\x1b]8;;https://example.org/{}\x1b\\x", name.repeat(1900)));
-    for cell in 0..500 * 20 {
-        screen.advance(links[cell % 2].as_bytes());
+    for (first, name) in [(1, "a"), (2, "b")] {
+        screen.advance(format!("\x1b]8;;https://example.org/{}\x1b\\", name.repeat(1900)).as_bytes());
+        for row in 1..=20 {
+            screen.advance(format!("\x1b[{row};{first}H{}", "x\x1b[C".repeat(250)).as_bytes());
+        }
     }
     let len = screen.snapshot(Scope::All, usize::MAX).len();
     assert!((1 << 20..limits::PAINTED_LINKS_MAX + 500_000).contains(&len), "{len}");

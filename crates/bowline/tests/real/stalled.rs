@@ -56,6 +56,16 @@ fn r25_viewers_that_do_not_read_share_a_snapshot() {
     wait_until("the memory is given back", || (resident(pid) < before + 20).then_some(()));
 }
 
+#[test]
+fn the_program_does_not_inherit_the_memory_settings_of_its_session_process() {
+    let world = World::new();
+    let id = world.shell("env; printf READY; exec cat");
+    world.wait_for_screen(&id, "READY");
+    let environment = std::fs::read(format!("/proc/{}/environ", world.pid(&id))).unwrap();
+    assert!(String::from_utf8_lossy(&environment).contains("MALLOC_MMAP_THRESHOLD_="));
+    assert!(!world.run(&["log", &id]).contains("MALLOC_"));
+}
+
 /// Each viewer wants another number of lines, so none can share with another.
 #[test]
 fn r25_viewers_that_do_not_read_cannot_fill_the_memory_or_keep_the_owner_out() {
