@@ -50,8 +50,8 @@ pub const VIEWERS: usize = 1024;
 pub const OWNER_SHARE: usize = 16;
 /// One place in this many, besides the owner's, is kept for viewers that may write.
 pub const WRITER_SHARE: usize = 4;
-/// One caller of a gateway gets at most one place in this many.
-pub const CALLER_SHARE: usize = 4;
+/// One caller of a gateway gets at most one place in this many: enough for a crowd of 500 viewers with one token.
+pub const CALLER_SHARE: usize = 2;
 /// Changes of size that are remembered. Past that, the oldest is dropped, and the log counts as trimmed up to it.
 pub const RESIZES: usize = 4096;
 /// Invalid messages tolerated on a connection, each answered with an `error`; one more is closed with 4400.

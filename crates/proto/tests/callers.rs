@@ -110,9 +110,8 @@ fn fill(harness: &mut Harness, conns: &mut u64, more: &Value) -> usize {
 #[test]
 fn r26_no_flood_of_readers_keeps_a_writer_or_the_owner_out() {
     let (mut harness, mut conns) = (Harness::with(|config| config.viewers = 64), 0);
-    assert_eq!(fill(&mut harness, &mut conns, &reader("a")), 16, "a quarter for one caller");
-    assert_eq!(fill(&mut harness, &mut conns, &reader("b")), 16);
-    assert_eq!(fill(&mut harness, &mut conns, &reader("c")), 12, "44 for all readers");
+    assert_eq!(fill(&mut harness, &mut conns, &reader("a")), 32, "half of them for one caller");
+    assert_eq!(fill(&mut harness, &mut conns, &reader("b")), 12, "44 for all readers");
     assert_eq!(fill(&mut harness, &mut conns, &reader("d")), 0);
     let observing = json!({"grant": {"write": true, "caller": "e"}, "observe": true});
     assert_eq!(fill(&mut harness, &mut conns, &observing), 0, "it has chosen to be a reader");
