@@ -17,6 +17,7 @@ lint: setup web
 	cargo deny --log-level error check licenses bans sources
 	npm run --silent lint
 	scripts/check-requirements
+	scripts/check-security
 
 test: lint web-test browser-test
 	cargo test --workspace --no-fail-fast
