@@ -1,6 +1,7 @@
 //! The state that all handlers share. It holds nothing about any session: that is in the session's files and
 //! process.
 
+use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
 use std::collections::HashMap;
 use std::io;
@@ -67,6 +68,8 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct StreamCounts {
     all: usize,
+    /// Of all, those of callers that cannot write.
+    readers: usize,
     per_caller: HashMap<String, usize>,
 }
 
@@ -143,6 +146,12 @@ impl App {
                 "the gateway has reached its limit of {limit} streams; close one, or raise `gateway.limits.streams`"
             ));
         }
+        let is_reader = !caller.allows(TokenScope::Write);
+        if is_reader && counts.readers >= limits.streams - limits.streams / 4 {
+            return refused(
+                "the gateway keeps its last streams for callers that may write; try again later".to_owned(),
+            );
+        }
         let own = counts.per_caller.entry(caller.id().to_owned()).or_default();
         if *own >= limits.streams_per_token {
             let limit = limits.streams_per_token;
@@ -153,7 +162,8 @@ impl App {
         }
         *own += 1;
         counts.all += 1;
-        Ok(StreamSlot { app: self.clone(), caller: caller.id().to_owned() })
+        counts.readers += usize::from(is_reader);
+        Ok(StreamSlot { app: self.clone(), caller: caller.id().to_owned(), is_reader })
     }
 }
 
@@ -161,12 +171,14 @@ impl App {
 pub(crate) struct StreamSlot {
     app: App,
     caller: String,
+    is_reader: bool,
 }
 
 impl Drop for StreamSlot {
     fn drop(&mut self) {
         let mut counts = self.app.stream_counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.all -= 1;
+        counts.readers -= usize::from(self.is_reader);
         if let Some(own) = counts.per_caller.get_mut(&self.caller) {
             *own -= 1;
             if *own == 0 {

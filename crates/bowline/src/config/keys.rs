@@ -111,7 +111,11 @@ pub(crate) const KEYS: &[Key] = &[
         "",
         "open sockets, at most three eighths of the open-file limit; one more gets 503 `too_many` and is closed (with TLS, or past 64 at a time, it is closed without a response)",
     ),
-    key("gateway.limits.streams", "", "attachments and event streams; one more gets 4429 / 429 `too_many`"),
+    key(
+        "gateway.limits.streams",
+        "",
+        "attachments and event streams, a quarter of them only for callers that may write; one more gets 4429 / 429 `too_many`",
+    ),
     key("gateway.limits.streams_per_token", "", "the same for one token or login; one more gets 4429 / 429 `too_many`"),
     key(
         "gateway.limits.attach_rate",

@@ -151,3 +151,16 @@ fn r52_streams_are_limited_per_token() {
     }
     assert_eq!(again.message()["type"], "welcome");
 }
+
+#[test]
+fn r52_readers_leave_streams_for_writers() {
+    let world = World::with(|limits| limits.streams = 4);
+    let open = |scope| {
+        let bearer = format!("Bearer {}", world.token(scope).0);
+        Sse::open(world.address, "", &[("Authorization", bearer.as_str())])
+    };
+    let readers = [(); 4].map(|()| open(TokenScope::Read));
+    assert_eq!(readers.each_ref().map(|reader| reader.status), [200, 200, 200, 429]);
+    let writers = [(); 2].map(|()| open(TokenScope::Write));
+    assert_eq!(writers.each_ref().map(|writer| writer.status), [200, 429], "one place was left");
+}
