@@ -100,21 +100,16 @@ pub(crate) fn wrong_machine(entry: &Entry) -> Problem {
 
 /// Describes a session by its process, or by its files if the process does not answer in time.
 pub(crate) async fn describe(entry: Entry) -> SessionInfo {
-    describe_within(&entry.dir, entry.is_local, entry.info, STATUS_TIMEOUT).await
+    describe_within(entry, STATUS_TIMEOUT).await
 }
 
-/// Like [`describe`], with a timeout for the process. `info` is what the session's files say.
-pub(crate) async fn describe_within(
-    dir: &SessionDir,
-    is_local: bool,
-    info: SessionInfo,
-    timeout: Duration,
-) -> SessionInfo {
-    if is_local && info.state == State::Running {
-        let status = request(dir, &Request::Status { follow: false }, timeout).await;
+/// Like [`describe`], with a timeout for the process.
+pub(crate) async fn describe_within(entry: Entry, timeout: Duration) -> SessionInfo {
+    if entry.is_local && entry.info.state == State::Running {
+        let status = request(&entry.dir, &Request::Status { follow: false }, timeout).await;
         if let Ok(Reply::Status { session }) = status {
             return *session;
         }
     }
-    info
+    entry.info
 }

@@ -100,7 +100,7 @@ impl LogSource {
     /// Opens the log. Returns it with its oldest retained offset and its end.
     async fn open(entry: Entry) -> Result<(LogSource, Offset, Offset), Problem> {
         let (dir, here) = (entry.dir.clone(), entry.is_local);
-        let info = control::describe_within(&dir, here, entry.info, STATUS_TIMEOUT).await;
+        let info = control::describe_within(entry, STATUS_TIMEOUT).await;
         if here && info.degraded && info.state == SessionState::Running {
             let (start, end, _) = read_memory_log(&dir, None, 0).await?;
             return Ok((LogSource::Memory(dir), start, end));

@@ -3,18 +3,19 @@
 //! A description that did not change since the last list is the same bytes, so a client that does not read its list
 //! keeps no copy of its own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use bowline_host::control::STATUS_TIMEOUT;
+use bowline_host::control::{ControlError, STATUS_TIMEOUT};
 use bowline_host::home::{Home, SessionDir};
 use bowline_host::registry;
 use bowline_proto::api::SessionList;
+use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::SessionId;
 use bowline_proto::session::{SessionInfo, State as SessionState};
 use bytes::Bytes;
@@ -23,7 +24,7 @@ use http::header;
 use tokio::sync::Mutex;
 
 use crate::app::App;
-use crate::control;
+use crate::control::{self, REQUEST_TIMEOUT};
 use crate::guard::Reader;
 use crate::problem::{Problem, internal};
 use crate::sessions::blocking;
@@ -56,6 +57,7 @@ pub(crate) struct SharedList {
     /// Counts the calls.
     calls: AtomicU64,
     latest: Mutex<Latest>,
+    silent: Arc<SilentSessions>,
 }
 
 #[derive(Default)]
@@ -85,7 +87,7 @@ impl SharedList {
             return Ok(latest.list.clone());
         }
         let calls = self.calls.load(Ordering::Relaxed);
-        let list = Arc::new(List::new(describe_all(home).await?, &latest.list)?);
+        let list = Arc::new(List::new(describe_all(home, &self.silent).await?, &latest.list)?);
         *latest = Latest { calls, list: list.clone() };
         Ok(list)
     }
@@ -130,7 +132,7 @@ fn json(list: Arc<List>) -> impl Iterator<Item = Bytes> + Send {
 }
 
 /// Describes every session, oldest first, with long texts cut.
-async fn describe_all(home: &Home) -> Result<Vec<SessionInfo>, Problem> {
+async fn describe_all(home: &Home, silent: &Arc<SilentSessions>) -> Result<Vec<SessionInfo>, Problem> {
     let home = home.clone();
     let found = blocking(move || {
         let mut found = Vec::new();
@@ -139,9 +141,47 @@ async fn describe_all(home: &Home) -> Result<Vec<SessionInfo>, Problem> {
         Ok(found)
     });
     let describe = |(dir, is_local, info): (SessionDir, bool, SessionInfo)| async move {
-        truncated(control::describe_within(&dir, is_local, info, STATUS_TIMEOUT).await)
+        if !is_local || info.state != SessionState::Running || silent.has(&info.id) {
+            return info;
+        }
+        match control::request(&dir, &Request::Status { follow: false }, STATUS_TIMEOUT).await {
+            Ok(Reply::Status { session }) => truncated(*session),
+            Err(ControlError::TimedOut) => {
+                silent.watch(&info.id, dir);
+                info
+            }
+            _ => info,
+        }
     };
     Ok(stream::iter(found.await?).map(describe).buffered(MAX_CONCURRENT).collect().await)
+}
+
+/// Sessions whose process did not answer. A list describes them by their files and does not wait for them again, until
+/// they answer: otherwise one session that hangs would delay every list.
+#[derive(Default)]
+struct SilentSessions(std::sync::Mutex<HashSet<SessionId>>);
+
+impl SilentSessions {
+    fn ids(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has(&self, id: &SessionId) -> bool {
+        self.ids().contains(id)
+    }
+
+    /// Waits in the background until the session's process answers or is gone.
+    fn watch(self: &Arc<Self>, id: &SessionId, dir: SessionDir) {
+        if !self.ids().insert(id.clone()) {
+            return;
+        }
+        let (silent, id) = (self.clone(), id.clone());
+        tokio::spawn(async move {
+            let status = Request::Status { follow: false };
+            while let Err(ControlError::TimedOut) = control::request(&dir, &status, REQUEST_TIMEOUT).await {}
+            silent.ids().remove(&id);
+        });
+    }
 }
 
 fn truncated(mut info: SessionInfo) -> SessionInfo {

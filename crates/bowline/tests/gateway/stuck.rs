@@ -127,3 +127,31 @@ fn r52_starts_that_replace_a_stopped_session_do_not_keep_threads() {
     let replaced = world.call("POST", "/v1/sessions", &body);
     assert_eq!(replaced.status, 201, "{}", replaced.text());
 }
+
+#[test]
+fn r46_lists_wait_once_for_a_session_that_hangs() {
+    let world = World::new();
+    let id = world.shell("exec cat");
+    let pid = world.session_pid(&id);
+    signal(pid, Signal::STOP);
+    // A stopped process accepts no connection, so each one that was made since stays in its queue.
+    let address = std::fs::canonicalize(world.session_dir(&id).join("sock")).unwrap();
+    let queued = || {
+        let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+        sockets.lines().filter(|line| line.ends_with(address.to_str().unwrap())).count()
+    };
+    let before = queued();
+    for _ in 0..10 {
+        let list = world.call("GET", "/v1/sessions", &Value::Null).json();
+        assert_eq!(list["sessions"][0]["state"], "running", "{list}");
+    }
+    let made = queued() - before;
+    assert!((1..=3).contains(&made), "ten lists made {made} connections to the session");
+    signal(pid, Signal::CONT);
+    let title = "\x1b]2;awake\x07";
+    world.ok(&["send", &id, title, "--enter"]);
+    wait_until("the list waits for the process again", || {
+        let list = world.call("GET", "/v1/sessions", &Value::Null).json();
+        (list["sessions"][0]["title"] == "awake").then_some(())
+    });
+}

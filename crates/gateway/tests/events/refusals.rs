@@ -115,7 +115,11 @@ fn r48_a_cookie_needs_its_key_in_the_first_message() {
     let mut ws = open();
     ws.send(&json!({ "key": "no type" }));
     assert_eq!(ws.next(), Err(4400));
-    assert_eq!(Ws::open(world.address, "?client=me", &headers).ok().unwrap().next(), Err(4400));
+    for (key, code) in [("wrong", 4401), (login.key.reveal(), 4400)] {
+        let mut ws = Ws::open(world.address, "?client=me", &headers).ok().unwrap();
+        ws.send(&json!({ "type": "hello", "key": key }));
+        assert_eq!(ws.next(), Err(code), "parameters are checked after the key");
+    }
     assert_eq!(Sse::open(world.address, "", &headers).status, 401, "SSE has no hello");
 }
 
