@@ -55,7 +55,7 @@ struct Shared {
 struct BoardState {
     sessions: BTreeMap<SessionId, ShownSession>,
     /// The whole board as a message; `None` until somebody needs it.
-    board: Option<Bytes>,
+    board: Option<EncodedMessage>,
     /// Sessions that have not been read yet; `None` until the sessions have been listed.
     unread: Option<HashSet<SessionId>>,
     subscribers: HashMap<u64, PendingChanges>,
@@ -65,7 +65,7 @@ struct BoardState {
 struct ShownSession {
     info: SessionInfo,
     /// The session as a message; `None` until somebody needs it.
-    message: Option<Bytes>,
+    message: Option<EncodedMessage>,
 }
 
 /// What has changed since a subscriber last read its changes.
@@ -110,7 +110,7 @@ pub(crate) struct Subscription {
 
 impl Subscription {
     /// Waits for changes and returns all of them, each as a JSON message. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Vec<Bytes> {
+    pub(crate) async fn next(&mut self) -> Vec<EncodedMessage> {
         loop {
             let messages = self.tasks.shared.state().take(self.id);
             if !messages.is_empty() {
@@ -212,7 +212,7 @@ impl BoardState {
     }
 
     /// Takes a subscriber's pending changes; nothing before the board is complete.
-    fn take(&mut self, subscriber: u64) -> Vec<Bytes> {
+    fn take(&mut self, subscriber: u64) -> Vec<EncodedMessage> {
         if !self.is_complete() {
             return Vec::new();
         }
@@ -223,28 +223,46 @@ impl BoardState {
         let changed = std::mem::take(&mut pending.changed);
         let messages = changed.into_iter().map(|id| match self.sessions.get_mut(&id) {
             Some(ShownSession { info, message }) => message
-                .get_or_insert_with(|| to_json(&BoardMessage::Session { session: Box::new(info.clone()) }))
+                .get_or_insert_with(|| EncodedMessage::new(&BoardMessage::Session { session: Box::new(info.clone()) }))
                 .clone(),
-            None => to_json(&BoardMessage::SessionGone { id }),
+            None => EncodedMessage::new(&BoardMessage::SessionGone { id }),
         });
         messages.collect()
     }
 
     /// The whole board as a message, oldest session first.
-    fn board(&mut self) -> Bytes {
+    fn board(&mut self) -> EncodedMessage {
         let sessions = &self.sessions;
         let serialize = || {
             let mut all: Vec<_> = sessions.values().map(|shown| shown.info.clone()).collect();
             all.sort_by(|a, b| (&a.created, &a.id).cmp(&(&b.created, &b.id)));
-            to_json(&BoardMessage::Board { sessions: all, approvals: Vec::new() })
+            EncodedMessage::new(&BoardMessage::Board { sessions: all, approvals: Vec::new() })
         };
         self.board.get_or_insert_with(serialize).clone()
     }
 }
 
-/// A message as it is sent.
-pub(crate) fn to_json(message: &BoardMessage) -> Bytes {
-    serde_json::to_vec(message).unwrap_or_default().into()
+/// A message as it is sent, which all subscribers share: an event for SSE, whose data is a WebSocket's text.
+#[derive(Clone, Debug)]
+pub(crate) struct EncodedMessage(Bytes);
+
+const BEFORE_DATA: &[u8] = b"data: ";
+const AFTER_DATA: &[u8] = b"\n\n";
+
+impl EncodedMessage {
+    pub(crate) fn new(message: &BoardMessage) -> EncodedMessage {
+        // JSON without line breaks is one line of data.
+        let json = serde_json::to_vec(message).unwrap_or_default();
+        EncodedMessage([BEFORE_DATA, &json, AFTER_DATA].concat().into())
+    }
+
+    pub(crate) fn sse_event(&self) -> Bytes {
+        self.0.clone()
+    }
+
+    pub(crate) fn json(&self) -> Bytes {
+        self.0.slice(BEFORE_DATA.len()..self.0.len() - AFTER_DATA.len())
+    }
 }
 
 #[cfg(test)]

@@ -190,8 +190,8 @@ async fn begin(changes: &mut Subscription, status: &SessionInfo) -> usize {
     full_board(&board).len()
 }
 
-fn parse(messages: &[Bytes]) -> Vec<BoardMessage> {
-    messages.iter().map(|message| serde_json::from_slice(message).unwrap()).collect()
+fn parse(messages: &[EncodedMessage]) -> Vec<BoardMessage> {
+    messages.iter().map(|message| serde_json::from_slice(&message.json()).unwrap()).collect()
 }
 
 fn full_board(messages: &[BoardMessage]) -> &[SessionInfo] {
@@ -464,8 +464,9 @@ fn r52_subscribers_share_the_bytes_of_a_message() {
     let long = SessionInfo { terminal: Some(TerminalInfo { argv, size: Size::default() }), ..info(1) };
     state.put(long.clone());
     let subscribers = [(); 2].map(|()| state.subscribe().0);
-    let same = |messages: [Vec<Bytes>; 2]| {
+    let same = |messages: [Vec<EncodedMessage>; 2]| {
         let [[one], [other]] = messages.each_ref().map(Vec::as_slice) else { panic!("{messages:?}") };
+        let (one, other) = (one.json(), other.json());
         assert!(one.len() < 10_000, "{} bytes", one.len());
         assert_eq!(one.as_ptr(), other.as_ptr(), "not a copy");
     };

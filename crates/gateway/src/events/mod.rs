@@ -9,13 +9,12 @@ use axum::response::{IntoResponse, Response};
 use bowline_proto::api::TokenScope;
 use bowline_proto::board::BoardMessage;
 use bowline_proto::ids::ClientId;
-use bytes::Bytes;
 use http::header;
 use http::request::Parts;
 
 use crate::app::{App, StreamSlot};
 use crate::auth::{Caller, PendingLogin};
-use crate::board::{Subscription, to_json};
+use crate::board::{EncodedMessage, Subscription};
 use crate::context::RequestContext;
 use crate::guard::{self, Identity};
 use crate::metrics;
@@ -111,8 +110,8 @@ impl Subscriber {
     }
 
     /// The stream's first message.
-    fn welcome(&self, app: &App) -> Bytes {
-        to_json(&BoardMessage::Welcome {
+    fn welcome(&self, app: &App) -> EncodedMessage {
+        EncodedMessage::new(&BoardMessage::Welcome {
             client: self.client.clone(),
             epoch: app.epoch.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

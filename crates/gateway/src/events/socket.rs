@@ -15,7 +15,7 @@ use tokio_websockets::{Error, Message};
 use super::{Admission, Subscriber};
 use crate::app::App;
 use crate::auth::network;
-use crate::board::to_json;
+use crate::board::EncodedMessage;
 use crate::places;
 use crate::problem::Problem;
 use crate::refusals::Source;
@@ -161,7 +161,7 @@ async fn down(
     loop {
         for message in batch {
             // Sent by the flush below.
-            if sink.feed(Message::text(message)).await.is_err() {
+            if sink.feed(Message::text(message.json())).await.is_err() {
                 return Ending::Cut;
             }
         }
@@ -173,12 +173,12 @@ async fn down(
         batch = tokio::select! {
             biased;
             Ok(()) = pings.changed() => {
-                pings.borrow_and_update().map(|n| to_json(&BoardMessage::Pong { n })).into_iter().collect()
+                pings.borrow_and_update().map(|n| EncodedMessage::new(&BoardMessage::Pong { n })).into_iter().collect()
             }
             () = pongs.due() => Vec::new(),
             _ = heartbeats.tick() => {
                 n += 1;
-                vec![to_json(&BoardMessage::Ping { n })]
+                vec![EncodedMessage::new(&BoardMessage::Ping { n })]
             }
             messages = subscriber.changes.next() => messages,
         };

@@ -12,6 +12,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Subscriber;
 use crate::app::App;
+use crate::board::EncodedMessage;
 
 /// Streams to one client until it disconnects, is revoked, or the gateway stops. While the client accepts
 /// nothing, no changes are collected for it, and its connection is cut after the limit `stalled_after`.
@@ -49,24 +50,22 @@ fn chunks(stream: SseStream) -> impl Stream<Item = Result<Bytes, Infallible>> + 
 }
 
 impl SseStream {
-    /// The next chunks; `None` at the end of the stream.
+    /// The next chunks, each a whole event; `None` at the end of the stream.
     async fn next(&mut self) -> Option<Vec<Bytes>> {
         if !std::mem::replace(&mut self.welcomed, true) {
             let cursor = self.subscriber.cursors.to_string();
-            let id = (!cursor.is_empty()).then(|| Bytes::from(format!("id: {cursor}\n")));
-            return Some(id.into_iter().chain(event(self.subscriber.welcome(&self.app))).collect());
+            let id = if cursor.is_empty() { String::new() } else { format!("id: {cursor}\n") };
+            let welcome = self.subscriber.welcome(&self.app).sse_event();
+            return Some(vec![[id.as_bytes(), &welcome].concat().into()]);
         }
         tokio::select! {
             biased;
             () = self.app.stop.cancelled() => None,
             () = self.subscriber.caller.revoked() => None,
             _ = self.heartbeats.tick() => Some(vec![Bytes::from_static(b":\n\n")]),
-            messages = self.subscriber.changes.next() => Some(messages.into_iter().flat_map(event).collect()),
+            messages = self.subscriber.changes.next() => {
+                Some(messages.iter().map(EncodedMessage::sse_event).collect())
+            }
         }
     }
-}
-
-/// An event with this data, which subscribers share. JSON without line breaks is one line of data.
-fn event(data: Bytes) -> [Bytes; 3] {
-    [Bytes::from_static(b"data: "), data, Bytes::from_static(b"\n\n")]
 }
