@@ -70,6 +70,8 @@ pub(crate) async fn login(
 ) -> Result<Response, Problem> {
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     let (auth, label) = (app.auth.clone(), agent.unwrap_or("a browser").to_owned());
+    // Before it waits for a turn, because any stranger can send one.
+    auth.check_code(code.reveal()).map_err(|error| refuse_login(&app, &context, error))?;
     let turn = app.turns.auth_change().await?;
     let login = on_thread(turn, move || Ok(auth.login(code.reveal(), &label))).await?;
     let login = login.map_err(|error| refuse_login(&app, &context, error))?;
@@ -99,7 +101,7 @@ fn refuse_login(app: &App, context: &RequestContext, error: LoginError) -> Probl
         (status = 204),
         (status = 400, description = "`bad_request`: the caller is not a browser login"),
         (status = 401, description = "`not_authenticated`"),
-        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long; the revocation holds, but is not recorded yet"),
+        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long, or too many tokens and logins are being changed; the revocation holds, but is not recorded yet"),
         (status = 507, description = "`no_space`: the revocation holds, but is not recorded yet"),
     )
 )]
@@ -108,9 +110,8 @@ pub(crate) async fn logout(
     Reader(caller): Reader,
     context: RequestContext,
 ) -> Result<Response, Problem> {
-    let auth = app.auth.clone();
-    let turn = app.turns.auth_change().await?;
-    on_thread(turn, move || auth.logout(&caller).map_err(not_recorded)).await?;
+    app.auth.logout_here(&caller)?;
+    record_revocations(&app).await?;
     let cookie = cookie(&app, &context, "", 0);
     Ok((StatusCode::NO_CONTENT, AppendHeaders([(header::SET_COOKIE, cookie)])).into_response())
 }
@@ -158,6 +159,8 @@ pub(crate) async fn create_token(
     let turn = app.turns.auth_change().await?;
     let by = caller.id().to_owned();
     let maker = Maker::Caller(caller);
+    // At once, so that those who wait with a revoked token do not delay others.
+    maker.check()?;
     let created = on_thread(turn, move || Ok(auth.create_token_by(&maker, &request.name, request.scope, ttl)?)).await?;
     tracing::info!(token = created.id, by, "created a token");
     Ok((StatusCode::CREATED, Json(created)).into_response())
@@ -179,7 +182,7 @@ pub(crate) struct RevokeQuery {
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: the scope `admin` is required"),
         (status = 404, description = "`not_found`"),
-        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long; the revocation holds, but is not recorded yet"),
+        (status = 503, description = "`unreachable`: another process holds the lock on `auth.json` for too long, or too many tokens and logins are being changed; the revocation holds, but is not recorded yet"),
         (status = 507, description = "`no_space`: the revocation holds, but is not recorded yet"),
     )
 )]
@@ -189,27 +192,27 @@ pub(crate) async fn revoke_token(
     Key(id): Key,
     Query(RevokeQuery { with_made }): Query<RevokeQuery>,
 ) -> Result<Response, Problem> {
-    let auth = app.auth.clone();
-    let turn = app.turns.auth_change().await?;
-    on_thread(turn, move || {
-        let revoked = match with_made {
-            Some(true) => auth.revoke_with_made(&id).map_err(not_recorded)?,
-            _ if auth.revoke(&id).map_err(not_recorded)? => BTreeSet::from([id.clone()]),
-            _ => BTreeSet::new(),
-        };
-        if revoked.is_empty() {
-            return Err(Problem::new(Code::NotFound, "no token or browser login has this id"));
+    let mut revoked = BTreeSet::new();
+    loop {
+        let found = app.auth.revoke_here(&id, with_made == Some(true));
+        // Again, because a request of a revoked caller may have made another one just before.
+        if found.is_empty() {
+            break;
         }
-        for token in &revoked {
+        for token in found.difference(&revoked) {
             tracing::info!(token, by = caller.id(), "revoked a token or login");
         }
-        if with_made.is_none() {
-            return Ok(StatusCode::NO_CONTENT.into_response());
-        }
-        let revoked = revoked.into_iter().collect();
-        Ok(Json(Revoked { revoked, made: auth.made_under(&id) }).into_response())
-    })
-    .await
+        revoked.extend(found);
+        record_revocations(&app).await?;
+    }
+    if revoked.is_empty() {
+        return Err(Problem::new(Code::NotFound, "no token or browser login has this id"));
+    }
+    if with_made.is_none() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let revoked = revoked.into_iter().collect();
+    Ok(Json(Revoked { revoked, made: app.auth.made_under(&id) }).into_response())
 }
 
 /// Creates a one-time code that logs one browser in.
@@ -228,6 +231,8 @@ pub(crate) async fn create_code(State(app): State<App>, Admin(caller): Admin) ->
     let turn = app.turns.auth_change().await?;
     let by = caller.id().to_owned();
     let maker = Maker::Caller(caller);
+    // At once, so that those who wait with a revoked token do not delay others.
+    maker.check()?;
     let created = on_thread(turn, move || Ok(auth.new_code_by(&maker)?)).await?;
     tracing::info!(by, "created a login code");
     Ok((StatusCode::CREATED, Json(created)).into_response())
@@ -250,16 +255,26 @@ pub(crate) async fn issue_ticket(
     Ok(Json(app.auth.issue_ticket(&caller)?).into_response())
 }
 
-/// Says that a revocation holds although it could not be recorded.
-fn not_recorded(error: AuthError) -> Problem {
-    let (code, remedy) = match &error {
-        AuthError::Busy { .. } => (Code::Unreachable, ""),
-        AuthError::Io { .. } => (Code::NoSpace, "; free disk space"),
-        _ => return error.into(),
+/// Records what was revoked. Only this waits for a turn: whoever holds a leaked token can keep all turns taken.
+async fn record_revocations(app: &App) -> Result<(), Problem> {
+    let turn = app.turns.auth_change().await;
+    let turn = turn.map_err(|busy| not_recorded(busy.code(), "", busy.loggable_detail()))?;
+    let auth = app.auth.clone();
+    let record = move || {
+        auth.record_revocations().map_err(|error| match &error {
+            AuthError::Busy { .. } => not_recorded(Code::Unreachable, "", &error.to_string()),
+            AuthError::Io { .. } => not_recorded(Code::NoSpace, "; free disk space", &error.to_string()),
+            _ => error.into(),
+        })
     };
+    on_thread(turn, record).await
+}
+
+/// Says that a revocation holds although it could not be recorded.
+fn not_recorded(code: Code, remedy: &str, why: &str) -> Problem {
     let detail = format!(
         "the gateway no longer accepts it, but cannot record that, and keeps trying; until that works, it would be \
-         valid again after a restart of the gateway{remedy} ({error})"
+         valid again after a restart of the gateway{remedy} ({why})"
     );
     Problem::new(code, detail).retry_after(5)
 }

@@ -1,6 +1,7 @@
 //! Tests the auth endpoints behind the real access checks, without a socket.
 
 use axum::body::Body;
+use axum::extract::State;
 use axum::{Router, middleware};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
@@ -8,12 +9,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
+use crate::app::App;
+use crate::guard::Admin;
 use crate::settings::{ForwardAuth, ProxySecret, Settings};
 use crate::{guard, testing};
 
 struct TestGateway {
     temp: TempDir,
     auth: Auth,
+    app: App,
     router: Router,
 }
 
@@ -23,8 +27,8 @@ impl TestGateway {
         let app = testing::app(temp.path(), change);
         let auth = app.auth.clone();
         let guard = middleware::from_fn_with_state(app.clone(), guard::check);
-        let router = crate::router::router_of(endpoints::routes()).layer(guard).with_state(app);
-        TestGateway { temp, auth, router }
+        let router = crate::router::router_of(endpoints::routes()).layer(guard).with_state(app.clone());
+        TestGateway { temp, auth, app, router }
     }
 
     async fn call(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Value) -> Reply {
@@ -176,6 +180,40 @@ async fn r49_a_wrong_code_does_not_wait_for_the_lock() {
     let _lock = gateway.auth.0.store.lock().unwrap();
     let refused = gateway.post("/v1/login", &[], json!({ "code": "x" })).await;
     assert!(refused.is(401, "not_authenticated"), "{}", refused.body);
+}
+
+/// Whoever holds a leaked token can keep all turns taken.
+#[tokio::test(start_paused = true)]
+async fn r49_a_flood_of_changes_delays_neither_a_revocation_nor_the_refusal_of_a_wrong_code() {
+    let gateway = TestGateway::new(|_| {});
+    let (browser, (id, token)) = (gateway.browser().await, bearer(&gateway.auth, TokenScope::Admin));
+    let leaked = gateway.auth.bearer(token.strip_prefix("Bearer ").unwrap()).unwrap();
+    let mut turns = Vec::new();
+    while let Ok(turn) = gateway.app.turns.auth_change().await {
+        turns.push(turn);
+    }
+    let refused = gateway.post("/v1/login", &[], json!({ "code": "x" })).await;
+    assert!(refused.is(401, "not_authenticated"), "{}", refused.body);
+    let revoked = gateway.call(Method::DELETE, &format!("/v1/tokens/{id}"), &borrow(&browser), Value::Null).await;
+    assert!(revoked.is(503, "unreachable") && leaked.is_revoked(), "{}", revoked.body);
+    assert!(revoked.body["detail"].as_str().unwrap().contains("no longer accepts"), "{}", revoked.body);
+    let out = gateway.post("/v1/logout", &borrow(&browser), Value::Null).await;
+    assert!(out.is(503, "unreachable") && gateway.auth.tokens().is_empty(), "{}", out.body);
+    drop(turns);
+    gateway.auth.tidy().unwrap();
+    assert!(Auth::open(&testing::home(gateway.temp.path())).unwrap().tokens().is_empty(), "recorded later");
+}
+
+/// Those who wait with a revoked token must not keep others waiting.
+#[tokio::test(start_paused = true)]
+async fn r49_a_caller_that_was_revoked_while_it_waited_for_a_turn_does_not_wait_for_the_lock() {
+    let gateway = TestGateway::new(|_| {});
+    let (id, token) = bearer(&gateway.auth, TokenScope::Admin);
+    let caller = gateway.auth.bearer(token.strip_prefix("Bearer ").unwrap()).unwrap();
+    gateway.auth.revoke(&id).unwrap();
+    let _lock = gateway.auth.0.store.lock().unwrap();
+    let refused = endpoints::create_code(State(gateway.app.clone()), Admin(caller)).await.unwrap_err();
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]

@@ -176,13 +176,17 @@ impl Auth {
         Ok(CodeReply { code, expires: rfc3339(expires) })
     }
 
+    /// Rejects a wrong code, without waiting for anything.
+    fn check_code(&self, code: &str) -> Result<(), LoginError> {
+        let (cache, now) = self.cache();
+        cache.records.find_code(code, now).map(drop).ok_or(LoginError::BadCode)
+    }
+
     /// Uses up a code and logs a browser in. Both are one write to the disk, so the code works only once even if
     /// a process is killed meanwhile.
     pub fn login(&self, code: &str, label: &str) -> Result<Login, LoginError> {
         let (last_used, now) = {
             let (cache, now) = self.cache();
-            // Reject wrong codes here, before taking the lock.
-            cache.records.find_code(code, now).ok_or(LoginError::BadCode)?;
             (cache.all_used(now), now)
         };
         let (id, key) = (random_id()?, random_secret()?);
@@ -204,12 +208,13 @@ impl Auth {
         Ok(Login { id, cookie, key })
     }
 
-    /// Ends the caller's login.
-    pub fn logout(&self, caller: &Caller) -> Result<(), AuthError> {
+    /// Ends the caller's login like [`Auth::revoke_here`].
+    fn logout_here(&self, caller: &Caller) -> Result<(), AuthError> {
         if caller.kind() != Kind::Login {
             return Err(AuthError::NotALogin);
         }
-        self.revoke(caller.id()).map(drop)
+        self.revoke_here(caller.id(), false);
+        Ok(())
     }
 
     /// Creates a token, which expires after `ttl` if given.
@@ -285,10 +290,7 @@ impl Auth {
     /// In this process it takes effect at once, even on `Err`: then it could not be recorded, and [`Auth::watch`] tries
     /// again.
     pub fn revoke(&self, id: &str) -> Result<bool, AuthError> {
-        let found = {
-            let (mut cache, now) = self.cache();
-            cache.revoke(BTreeSet::from([id.to_owned()]), now)
-        };
+        let found = self.revoke_here(id, false);
         if !found.is_empty() {
             self.record_revocations()?;
         }
@@ -298,13 +300,9 @@ impl Auth {
     /// Revokes a token or login like [`Auth::revoke`], and all that was made under it. Returns what was revoked. It may be
     /// gone already: what it made is revoked nevertheless.
     pub fn revoke_with_made(&self, id: &str) -> Result<BTreeSet<String>, AuthError> {
-        let (root, mut revoked) = (BTreeSet::from([id.to_owned()]), BTreeSet::new());
+        let mut revoked = BTreeSet::new();
         loop {
-            let found = {
-                let (mut cache, now) = self.cache();
-                let made = cache.records.made_under(&root);
-                cache.revoke(&root | &made, now)
-            };
+            let found = self.revoke_here(id, true);
             // Again, because a request of a revoked caller may have made another one just before.
             if found.is_empty() {
                 return Ok(revoked);
@@ -312,6 +310,16 @@ impl Auth {
             self.record_revocations()?;
             revoked.extend(found);
         }
+    }
+
+    /// Revokes a token or login in this process, without waiting for anything. Returns what is not yet recorded of it.
+    fn revoke_here(&self, id: &str, with_made: bool) -> BTreeSet<String> {
+        let (mut cache, now) = self.cache();
+        let mut ids = BTreeSet::from([id.to_owned()]);
+        if with_made {
+            ids.extend(cache.records.made_under(&ids));
+        }
+        cache.revoke(ids, now)
     }
 
     /// The valid tokens and logins that were made under this one, directly or not. It may be gone already.

@@ -250,12 +250,12 @@ fn r48_logging_out_ends_only_this_login() {
     let auth = world.open();
     let (one, two) = (login(&auth), login(&auth));
     let caller = authenticate(&auth, &one).unwrap();
-    auth.logout(&caller).unwrap();
+    auth.logout_here(&caller).unwrap();
     assert!(caller.is_revoked() && authenticate(&auth, &one).is_none() && authenticate(&auth, &two).is_some());
     let program = auth.bearer(token(&auth, TokenScope::Admin).token.reveal()).unwrap();
-    assert!(matches!(auth.logout(&program), Err(AuthError::NotALogin)));
+    assert!(matches!(auth.logout_here(&program), Err(AuthError::NotALogin)));
     let user = Caller::user("ann", TokenScope::Admin);
-    assert!(matches!(auth.logout(&user), Err(AuthError::NotALogin)));
+    assert!(matches!(auth.logout_here(&user), Err(AuthError::NotALogin)));
     let ticket = auth.issue_ticket(&user).unwrap();
     assert_eq!(auth.redeem_ticket(ticket.ticket.reveal()).unwrap().id(), "user:ann");
 }
