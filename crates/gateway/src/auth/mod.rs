@@ -28,7 +28,7 @@ pub(crate) use rate::network;
 pub use records::{CODE_TTL, LOGIN_IDLE};
 pub use ticket::TICKET_TTL;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -132,7 +132,7 @@ impl Auth {
             let record = cache.records.logins.get(id).filter(|record| !record.is_expired(now))?;
             record.cookie.matches(value).then(|| (id.to_owned(), record.key))
         };
-        let logins: Vec<_> = values.take(MAX_COOKIES).filter_map(login).collect();
+        let logins: BTreeMap<_, _> = values.take(MAX_COOKIES).filter_map(login).collect();
         (!logins.is_empty()).then(|| PendingLogin::new(self.clone(), logins))
     }
 

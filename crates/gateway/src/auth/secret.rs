@@ -18,6 +18,9 @@ pub(super) fn random_secret() -> Result<Secret, AuthError> {
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(random::<32>()?)))
 }
 
+/// Longer than any secret, in bytes. What is longer is not hashed: a stranger could send much of it.
+const MAX_SECRET: usize = 256;
+
 /// The SHA-256 of a secret.
 ///
 /// A fast hash is enough: slow ones protect passwords, which can be guessed, but these secrets are 256 random bits.
@@ -30,9 +33,14 @@ impl Digest {
         Digest(Sha256::digest(text).into())
     }
 
-    /// Whether this is the digest of the text. Compares in constant time.
-    pub(super) fn matches(&self, text: &str) -> bool {
-        self.equals(&Digest::of(text))
+    /// The digest of what a stranger sent; `None` if it is too long to be a secret.
+    pub(super) fn of_sent(text: &str) -> Option<Digest> {
+        (text.len() <= MAX_SECRET).then(|| Digest::of(text))
+    }
+
+    /// Whether this is the digest of what a stranger sent. Compares in constant time.
+    pub(super) fn matches(&self, sent: &str) -> bool {
+        Digest::of_sent(sent).is_some_and(|sent| self.equals(&sent))
     }
 
     /// Compares in constant time.

@@ -111,6 +111,27 @@ fn r48_a_login_needs_its_cookie_and_its_own_key() {
     assert!(pending.with_key(one.key.reveal()).is_none(), "revoked after the cookie and before the key");
 }
 
+/// Whoever has a cookie can repeat it, and send any key.
+#[test]
+fn r49_a_cookie_without_its_key_causes_little_hashing() {
+    let world = World::new();
+    let auth = world.open();
+    let login = login(&auth);
+    let repeated = auth.cookies(std::iter::repeat_n(login.cookie.reveal(), MAX_COOKIES)).unwrap();
+    assert_eq!(format!("{repeated:?}").matches("Digest").count(), 1, "one login to compare with: {repeated:?}");
+    assert!(repeated.with_key(login.key.reveal()).is_some());
+    let long = "x".repeat(250_000);
+    auth.change(|records| {
+        records.logins.get_mut(&login.id).unwrap().key = Digest::of(&long);
+        records.codes.push(CodeRecord { digest: Digest::of(&long), expires: auth.now() + DAY, made: Made::default() });
+        Ok::<_, AuthError>(())
+    })
+    .unwrap();
+    // Only whoever hashes them finds that they are right.
+    assert!(cookie(&auth, login.cookie.reveal()).unwrap().with_key(&long).is_none());
+    assert!(auth.check_code(&long).is_err());
+}
+
 /// Another port of the same host can set a cookie that the browser sends before ours.
 #[test]
 fn r48_a_planted_cookie_does_not_lock_a_login_out() {

@@ -42,9 +42,9 @@ impl Tickets {
     /// Uses up a ticket. Returns the caller that it was issued to.
     pub(super) fn take(&mut self, secret: &str, now: Instant) -> Option<Caller> {
         self.prune(now);
-        // Hashed once, not for each ticket: anyone can send one, and it can be long.
-        let digest = Digest::of(secret);
-        let found = self.0.iter().position(|ticket| ticket.digest.equals(&digest))?;
+        // Hashed once, not for each ticket: anyone can send one.
+        let sent = Digest::of_sent(secret)?;
+        let found = self.0.iter().position(|ticket| ticket.digest.equals(&sent))?;
         self.0.remove(found).map(|ticket| ticket.caller)
     }
 
