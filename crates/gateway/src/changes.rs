@@ -20,6 +20,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::control::{self, ControlConnection};
 use crate::problem::{Problem, internal};
 use crate::sessions::blocking;
@@ -55,13 +56,23 @@ async fn finish<T: Send + 'static>(
 }
 
 /// Renames a session, as [`rename::rename`] does.
-pub(crate) async fn rename(app: &App, entry: Entry, name: SessionName, ttl: Option<u64>) -> Result<(), Problem> {
+pub(crate) async fn rename(
+    app: &App,
+    caller: Caller,
+    entry: Entry,
+    name: SessionName,
+    ttl: Option<u64>,
+) -> Result<(), Problem> {
     let session = lock(app, ChangeKey::Session(entry.info.id.clone())).await?;
     let locks = (session, lock(app, ChangeKey::Name(name.clone())).await?);
     let (home, dir) = (app.home.clone(), entry.dir.clone());
     finish(async move {
         let _locks = locks;
-        let request = blocking(move || Ok(rename::rename_locked(&home, &entry, &name, ttl)?)).await?;
+        let rename = move || {
+            caller.check()?;
+            Ok(rename::rename_locked(&home, &entry, &name, ttl)?)
+        };
+        let request = blocking(rename).await?;
         if let Some(request) = request {
             let reply = control::request(&dir, &request, rename::TIMEOUT).await?;
             rename::check_reply(&reply)?;
@@ -72,11 +83,12 @@ pub(crate) async fn rename(app: &App, entry: Entry, name: SessionName, ttl: Opti
 }
 
 /// Ends a session, as [`remove::end`] does. If another request is already ending it, this one can shorten the grace.
-pub(crate) async fn end(app: &App, entry: Entry, grace: Duration, keep: bool) -> Result<(), Problem> {
+pub(crate) async fn end(app: &App, caller: Caller, entry: Entry, grace: Duration, keep: bool) -> Result<(), Problem> {
     let id = &entry.info.id;
     let turn = match app.turns.end(id, Duration::ZERO).await? {
         Some(turn) => turn,
         None => {
+            caller.check()?;
             let grace = grace.min(remove::MAX_GRACE);
             let request = Request::End { grace_ms: Some(grace.as_millis() as u64) };
             // If this fails, the request that has the turn, or else the one below, finds out why.
@@ -89,6 +101,7 @@ pub(crate) async fn end(app: &App, entry: Entry, grace: Duration, keep: bool) ->
         let _turn = turn;
         let dir = entry.dir.clone();
         let (entry, mut ending) = blocking(move || {
+            caller.check()?;
             let ending = Ending::new(&entry, grace)?;
             Ok((entry, ending))
         })

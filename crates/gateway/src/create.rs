@@ -56,7 +56,7 @@ pub(crate) async fn create(
     let key = idempotency_key(&headers)?.map(|key| derive_id(caller.id(), key));
     let digest = digest(&request).map_err(|error| internal(&error))?;
     let mut spec = spec(&app, &caller, request).await?;
-    let Some(id) = key else { return start_session(&app, spec, None).await };
+    let Some(id) = key else { return start_session(&app, caller, spec, None).await };
     (spec.id, spec.request) = (Some(id.clone()), Some(digest));
     let turn = app.turns.create(&id, EARLIER_START_TIMEOUT).await?.ok_or_else(still_starting)?;
     if let Some(earlier) = find_earlier(&app, &id).await? {
@@ -65,12 +65,12 @@ pub(crate) async fn create(
         }
         return Ok(created(control::describe(earlier).await));
     }
-    start_session(&app, spec, Some(turn)).await
+    start_session(&app, caller, spec, Some(turn)).await
 }
 
 /// Starts a session. `turn` is held until then, even if the client disconnects, so that a repeat of the request waits
 /// for it.
-async fn start_session(app: &App, spec: Spec, turn: Option<Turn>) -> Result<Response, Problem> {
+async fn start_session(app: &App, caller: Caller, spec: Spec, turn: Option<Turn>) -> Result<Response, Problem> {
     let name = match spec.name.clone() {
         Some(name) => Some(app.turns.change(&ChangeKey::Name(name)).await?),
         None => None,
@@ -78,7 +78,11 @@ async fn start_session(app: &App, spec: Spec, turn: Option<Turn>) -> Result<Resp
     let turns = (turn, name, app.turns.start().await?);
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
     let retention = app.settings.sessions.retention;
-    let started = on_thread(turns, move || Ok(start::start(&home, &launcher, spec, &retention)?)).await?;
+    let start = move || {
+        caller.check()?;
+        Ok(start::start(&home, &launcher, spec, &retention)?)
+    };
+    let started = on_thread(turns, start).await?;
     let info = control::describe(started.entry).await;
     Ok(if started.existed { Json(info).into_response() } else { created(info) })
 }

@@ -114,7 +114,7 @@ async fn describe(app: &App, id: &str) -> Result<Response, Problem> {
 )]
 pub(crate) async fn change(
     State(app): State<App>,
-    _: Writer,
+    Writer(caller): Writer,
     Key(id): Key,
     Json(change): Json<SessionChange>,
 ) -> Result<Response, Problem> {
@@ -124,9 +124,10 @@ pub(crate) async fn change(
     let id = entry.info.id.clone();
     match (name, change.detached_ttl) {
         (Some(name), ttl) => {
-            changes::rename(&app, entry, name, ttl).await?;
+            changes::rename(&app, caller, entry, name, ttl).await?;
         }
         (None, Some(_)) => {
+            caller.check()?;
             let request = Request::Set { name: None, detached_ttl: change.detached_ttl };
             match control::request_running(&entry, &request).await? {
                 Some(Reply::Done) => {}
@@ -164,7 +165,7 @@ pub(crate) struct EndQuery {
 )]
 pub(crate) async fn end(
     State(app): State<App>,
-    _: Writer,
+    Writer(caller): Writer,
     Key(id): Key,
     Query(query): Query<EndQuery>,
 ) -> Result<Response, Problem> {
@@ -172,9 +173,13 @@ pub(crate) async fn end(
     match try_find(&app, &id).await? {
         // A session with damaged files has ended; its files can be removed without being parsed.
         Err(RegistryError::Damaged { dir, .. }) if !query.keep => {
-            blocking(move || Ok(remove::forget_damaged(&dir)?)).await?;
+            let forget = move || {
+                caller.check()?;
+                Ok(remove::forget_damaged(&dir)?)
+            };
+            blocking(forget).await?;
         }
-        found => changes::end(&app, found?, grace, query.keep).await?,
+        found => changes::end(&app, caller, found?, grace, query.keep).await?,
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -197,7 +202,7 @@ pub(crate) async fn end(
 )]
 pub(crate) async fn restart(
     State(app): State<App>,
-    _: Writer,
+    Writer(caller): Writer,
     Key(id): Key,
     OptionalJson(restart): OptionalJson<Restart>,
 ) -> Result<Response, Problem> {
@@ -209,7 +214,11 @@ pub(crate) async fn restart(
     };
     let turns = (session, name, app.turns.start().await?);
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
-    let entry = on_thread(turns, move || Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref())?)).await?;
+    let start = move || {
+        caller.check()?;
+        Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref())?)
+    };
+    let entry = on_thread(turns, start).await?;
     Ok(Json(control::describe(entry).await).into_response())
 }
 
@@ -234,11 +243,12 @@ pub(crate) async fn restart(
 )]
 pub(crate) async fn command(
     State(app): State<App>,
-    _: Writer,
+    Writer(caller): Writer,
     Key(id): Key,
     Json(command): Json<NewCommand>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
+    caller.check()?;
     let request = Request::Command { id: command.id, command: command.command };
     match control::request_running(&entry, &request).await? {
         Some(Reply::Accepted { id, seq, duplicate }) => {
@@ -249,3 +259,6 @@ pub(crate) async fn command(
         None => Err(Problem::new(Code::SessionGone, "the session has ended")),
     }
 }
+
+#[cfg(test)]
+mod tests;

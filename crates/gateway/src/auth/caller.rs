@@ -72,6 +72,11 @@ impl Caller {
         self.revocation.0.is_cancelled()
     }
 
+    /// An error if this caller was revoked while its request waited. Then the request must not change anything any more.
+    pub(crate) fn check(&self) -> Result<(), AuthError> {
+        if self.is_revoked() { Err(AuthError::Revoked) } else { Ok(()) }
+    }
+
     pub(super) fn kind(&self) -> Kind {
         self.kind
     }
@@ -95,11 +100,11 @@ impl Maker {
         Made { by, under: None }
     }
 
-    /// A caller may be revoked while its request waits. Then it must not make anything any more.
+    /// Like [`Caller::check`].
     pub(super) fn check(&self) -> Result<(), AuthError> {
         match self {
-            Maker::Caller(caller) if caller.is_revoked() => Err(AuthError::Revoked),
-            _ => Ok(()),
+            Maker::Caller(caller) => caller.check(),
+            Maker::CommandLine(_) => Ok(()),
         }
     }
 }

@@ -40,7 +40,7 @@ pub enum AuthError {
     BadTtl,
     #[error("the limit of {MAX_TOKENS} tokens is reached; revoke one first")]
     TooManyTokens,
-    #[error("the token or login that makes this was just revoked")]
+    #[error("the token or login of this request was just revoked")]
     Revoked,
     #[error("only a browser login can log out; revoke the token instead")]
     NotALogin,
