@@ -14,12 +14,12 @@ use bowline_proto::ids::Epoch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::{Auth, Caller, LoginRate, network};
+use crate::auth::{Auth, Caller, LoginRate, PendingLogin, network};
 use crate::board::Board;
 use crate::descriptors;
 use crate::environment::Environment;
 use crate::list::SharedList;
-use crate::places::Places;
+use crate::places::{Place, Places};
 use crate::problem::Problem;
 use crate::rate::Rate;
 use crate::refusals::Refusals;
@@ -135,6 +135,21 @@ impl App {
         }
     }
 
+    /// The caller of a browser whose key has arrived. It is no stranger any more, so it leaves its place among those
+    /// without a key at once: no flood of them may displace it while it waits for a session.
+    pub(crate) fn check_key(
+        &self,
+        login: &PendingLogin,
+        key: &str,
+        client: IpAddr,
+        place: Option<&Place<IpAddr>>,
+    ) -> Result<Caller, Problem> {
+        let caller = login.with_key(key);
+        let caller = caller.ok_or_else(|| self.count_failure(client, Problem::not_authenticated()))?;
+        place.inspect(|place| place.leave());
+        Ok(caller)
+    }
+
     /// Reserves a slot for one more stream of this caller.
     pub(crate) fn reserve_stream(&self, caller: &Caller) -> Result<StreamSlot, Problem> {
         let limits = &self.settings.limits;
@@ -185,5 +200,28 @@ impl Drop for StreamSlot {
                 counts.per_caller.remove(&self.caller);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn r49_a_browser_that_has_sent_its_key_is_not_displaced_by_those_without_one() {
+        let temp = tempfile::tempdir().unwrap();
+        let app = testing::app(temp.path(), |settings| settings.limits.sockets = 8);
+        let client = IpAddr::from([127, 0, 0, 1]);
+        let login = app.auth.login(app.auth.new_code().unwrap().code.reveal(), "Firefox").unwrap();
+        let pending = app.auth.cookies([login.cookie.reveal()].into_iter()).unwrap();
+        let [owner, stranger] = [(); 2].map(|()| app.without_key.take(client));
+        assert!(app.check_key(&pending, login.key.reveal(), client, Some(&owner)).is_ok());
+        assert!(app.check_key(&pending, "x", client, Some(&stranger)).is_err());
+        let _flood = [(); 9].map(|()| app.without_key.take(client));
+        assert!(owner.displaced().now_or_never().is_none());
+        assert!(stranger.displaced().now_or_never().is_some());
     }
 }

@@ -140,7 +140,7 @@ async fn authorize(app: &App, caller: Caller, id: &str) -> Result<Admission, Pro
 async fn serve(app: App, mut socket: Socket, admission: Admission, source: Source) {
     let place = admission.needs_key().then(|| app.without_key.take(network(source.client)));
     let attachment = tokio::select! {
-        attachment = receive_hello(&app, &mut socket, admission, source.client) => attachment,
+        attachment = receive_hello(&app, &mut socket, admission, source.client, place.as_ref()) => attachment,
         () = places::displaced(place.as_ref()) => Err(Problem::without_key_displaced().into()),
         () = app.stop.cancelled() => Err(Refusal::close(close::GOING_AWAY, "the gateway is stopping".to_owned())),
     };
@@ -156,7 +156,6 @@ async fn serve(app: App, mut socket: Socket, admission: Admission, source: Sourc
             };
         }
     };
-    drop(place);
     let _counted = metrics::OpenStream::attachment();
     let ending = tokio::select! {
         ending = relay::run(&mut socket, &session, &hello) => ending,
@@ -246,6 +245,7 @@ async fn receive_hello(
     socket: &mut Socket,
     admission: Admission,
     client: IpAddr,
+    place: Option<&Place<IpAddr>>,
 ) -> Result<Attachment, Refusal> {
     let arrived = tokio::time::timeout(app.settings.limits.hello_within, first_message(socket)).await;
     let silent = |_| Refusal::close(close::TIMED_OUT, "no hello arrived in time".to_owned());
@@ -254,8 +254,8 @@ async fn receive_hello(
     let (caller, slot, entry) = match admission {
         Admission::Admitted { caller, slot, entry } => (caller, slot, entry),
         Admission::NeedsKey { login, id } => {
-            let key = key.as_ref().and_then(Value::as_str).and_then(|key| login.with_key(key));
-            let caller = key.ok_or_else(|| app.count_failure(client, Problem::not_authenticated()))?;
+            let key = key.as_ref().and_then(Value::as_str).unwrap_or_default();
+            let caller = app.check_key(&login, key, client, place)?;
             match authorize(app, caller, &id).await? {
                 Admission::Admitted { caller, slot, entry } => (caller, slot, entry),
                 Admission::NeedsKey { .. } => return Err(Problem::not_authenticated().into()),

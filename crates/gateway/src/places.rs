@@ -82,6 +82,11 @@ impl<K: Hash + Eq + Clone> Place<K> {
     pub(crate) async fn displaced(&self) {
         self.displaced.cancelled().await;
     }
+
+    /// Gives the place up. Nobody displaces its occupant any more.
+    pub(crate) fn leave(&self) {
+        self.places.lock().remove(&self.owner, self.id);
+    }
 }
 
 /// Like [`Place::displaced`]. Without a place, it never returns.
@@ -94,7 +99,7 @@ pub(crate) async fn displaced<K: Hash + Eq + Clone>(place: Option<&Place<K>>) {
 
 impl<K: Hash + Eq + Clone> Drop for Place<K> {
     fn drop(&mut self) {
-        self.places.lock().remove(&self.owner, self.id);
+        self.leave();
     }
 }
 

@@ -16,7 +16,7 @@ use super::{Admission, Subscriber};
 use crate::app::App;
 use crate::auth::network;
 use crate::board::EncodedMessage;
-use crate::places;
+use crate::places::{self, Place};
 use crate::problem::Problem;
 use crate::refusals::Source;
 use crate::relay::close_for;
@@ -45,13 +45,12 @@ pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission, so
     let needs_key = matches!(admission, Admission::NeedsKey(..));
     let place = needs_key.then(|| app.without_key.take(network(source.client)));
     let subscriber = tokio::select! {
-        subscriber = receive_hello(&app, &mut socket, admission, source.client) => subscriber,
+        subscriber = receive_hello(&app, &mut socket, admission, source.client, place.as_ref()) => subscriber,
         () = places::displaced(place.as_ref()) => Err(Problem::without_key_displaced().into()),
         () = app.stop.cancelled() => Err(stopping()),
     };
     let ending = match subscriber {
         Ok(subscriber) => {
-            drop(place);
             let ending = run(&app, &mut socket, *subscriber).await;
             return end(&app, &source, socket, ending).await;
         }
@@ -91,6 +90,7 @@ async fn receive_hello(
     socket: &mut Socket,
     admission: Admission,
     client: IpAddr,
+    place: Option<&Place<IpAddr>>,
 ) -> Result<Box<Subscriber>, Ending> {
     let (login, request) = match admission {
         Admission::Admitted(subscriber) => return Ok(subscriber),
@@ -102,7 +102,7 @@ async fn receive_hello(
         let detail = "the first message must be hello, with the login's key";
         return Err(app.count_failure(client, Problem::new(Code::NotAuthenticated, detail)).into());
     };
-    let caller = login.with_key(&key).ok_or_else(|| app.count_failure(client, Problem::not_authenticated()))?;
+    let caller = app.check_key(&login, &key, client, place)?;
     Ok(Box::new(Subscriber::open(app, caller, request).await?))
 }
 
