@@ -6,7 +6,7 @@ use bowline_client::remote::api::ApiRequest;
 use bowline_gateway::auth::{self, Auth, CODE_TTL, Maker};
 use bowline_gateway::running::RunningGateway;
 use bowline_host::home::Home;
-use bowline_host::meta::maker_of_this_session;
+use bowline_host::meta::makers_of_this_session;
 use bowline_proto::api::{CodeReply, Secret};
 use http::Method;
 use serde_json::json;
@@ -37,7 +37,7 @@ pub(crate) fn run(verb: LoginLink, server: Option<&str>) -> anyhow::Result<ExitC
         None => {
             let home = Home::from_env()?;
             let url = url.map_or_else(|| running_url(&home), Ok)?;
-            let maker = Maker::CommandLine(maker_of_this_session(&home));
+            let maker = Maker::CommandLine(makers_of_this_session(&home));
             auth::login_link(&url, &Auth::open(&home)?.new_code_by(&maker)?.code)
         }
     };

@@ -56,7 +56,7 @@ pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
         if_exists: verb.if_exists.into(),
         id: None,
         request: None,
-        made_by: None,
+        makers: Default::default(),
         open_files: None,
         body: BodySpec::Terminal(TerminalSpec {
             argv,

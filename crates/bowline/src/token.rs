@@ -9,7 +9,7 @@ use bowline_client::remote::Gateway;
 use bowline_client::remote::api::ApiRequest;
 use bowline_gateway::auth::{Auth, Maker};
 use bowline_host::home::Home;
-use bowline_host::meta::maker_of_this_session;
+use bowline_host::meta::makers_of_this_session;
 use bowline_proto::api::{NewToken, Revoked, TokenInfo, TokenKind, TokenList, TokenReply, TokenScope};
 use bowline_proto::ids::SessionId;
 use clap::Subcommand;
@@ -78,7 +78,7 @@ pub(crate) fn run(token: Token, server: Option<&str>) -> anyhow::Result<ExitCode
         Some(url) => TokenStore::Remote(host::gateway_client(url)?),
         None => {
             let home = Home::from_env()?;
-            TokenStore::Local(Auth::open(&home)?, Maker::CommandLine(maker_of_this_session(&home)))
+            TokenStore::Local(Auth::open(&home)?, Maker::CommandLine(makers_of_this_session(&home)))
         }
     };
     match token.action {

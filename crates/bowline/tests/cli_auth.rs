@@ -95,6 +95,36 @@ fn r48_a_token_that_a_session_made_is_revoked_with_the_token_that_made_the_sessi
     assert_eq!(again.status.code(), Some(3), "{}", stderr(&again));
 }
 
+/// The thief removes the token that made the session, and with it the link to the leaked one.
+#[test]
+fn r48_a_token_that_a_session_made_after_its_maker_was_gone_is_revoked_with_the_leaked_one() {
+    let world = World::new();
+    let gateway = Gateway::new(&world, &[]);
+    let leaked = world.ok(&["token", "create", "--name", "leaked", "--scope", "admin"]).trim().to_owned();
+    let thief = World::remote(gateway.url(), &leaked);
+    let between = thief.ok(&["token", "create", "--name", "between", "--scope", "write"]).trim().to_owned();
+    let (go, out) = (world.path().join("go"), world.path().join("stolen"));
+    assert!(Command::new("mkfifo").arg(&go).status().unwrap().success());
+    let script = format!(
+        "cat {2}; {0} token create --name stolen --scope admin > {1}.new && \
+         mv {1}.new {1}; exec cat",
+        env!("CARGO_BIN_EXE_bowline"),
+        out.display(),
+        go.display()
+    );
+    let env: Vec<String> =
+        world.env().iter().map(|(name, value)| format!("--env={name}={}", value.display())).collect();
+    let mut args = vec!["new", "--detach"];
+    args.extend(env.iter().map(String::as_str));
+    World::remote(gateway.url(), &between).ok(&[&args[..], &["--", "sh", "-c", &script]].concat());
+    thief.ok(&["token", "revoke", &between[4..16]]);
+    std::fs::write(&go, "").unwrap(); // the session waits for it
+    wait_until("a token is stolen", || out.exists());
+    let stolen = std::fs::read_to_string(&out).unwrap().trim().to_owned();
+    let printed = world.ok(&["token", "revoke", "--with-made", &leaked[4..16]]);
+    assert!(printed.contains(&format!("revoked {}\n", &stolen[4..16])), "{printed}");
+}
+
 /// Whoever holds a leaked token can fill the disk, but not keep the token from being revoked.
 #[test]
 fn r52_a_token_is_revoked_on_a_full_disk_by_a_gateway_and_by_the_command_line() {

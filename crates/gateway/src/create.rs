@@ -164,7 +164,7 @@ async fn spec(app: &App, caller: &Caller, request: NewTerminal) -> Result<Spec, 
         if_exists: request.if_exists,
         id: None,
         request: None,
-        made_by: Some(caller.id().to_owned()),
+        makers: app.auth.makers(caller),
         open_files: app.open_files,
         body: BodySpec::Terminal(TerminalSpec {
             argv,

@@ -32,10 +32,9 @@ pub struct Meta {
     /// A digest of the create request, if the id was derived from its idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// The caller that made the session, as its gateway knows it: the id of a token or login, or `user:NAME`. `None` if
-    /// it is not known, as for a session that a shell outside of any session started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_by: Option<String>,
+    /// In the file, its fields are on the same level as the others.
+    #[serde(flatten)]
+    pub makers: Makers,
     /// The program's soft limit of open files.
     #[serde(default)]
     pub open_files: Option<u64>,
@@ -47,6 +46,18 @@ pub struct Meta {
     /// Set for terminals only. In the file, its fields are on the same level as the others.
     #[serde(flatten)]
     pub terminal: Option<TerminalMeta>,
+}
+
+/// The callers that made a session, as its gateway knew them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Makers {
+    /// The id of the token or login that made it, or `user:NAME`. `None` if it is not known, as for a session that a
+    /// shell outside of any session started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
+    /// Those under which that one was made, nearest first. It may be gone when a program in the session makes a token.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made_under: Vec<String>,
 }
 
 /// The settings that only terminals have.
@@ -108,13 +119,20 @@ const MAX_MAKER: usize = 256;
 /// How long to wait for the file of a session that is starting.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The caller that made the session that this process runs in, if that is known. What this process makes, that caller
-/// has made.
-pub fn maker_of_this_session(home: &Home) -> Option<String> {
+/// The callers that made the session that this process runs in, as far as they are known. What this process makes, they
+/// have made.
+pub fn makers_of_this_session(home: &Home) -> Makers {
+    let Makers { made_by, mut made_under } = read_makers(home).unwrap_or_default();
+    let is_id = |maker: &String| maker.len() <= MAX_MAKER && !maker.contains(char::is_control);
+    made_under.retain(is_id);
+    Makers { made_by: made_by.filter(is_id), made_under }
+}
+
+fn read_makers(home: &Home) -> Option<Makers> {
     let id: SessionId = std::env::var("BOWLINE_SESSION").ok()?.parse().ok()?;
     let (dir, deadline) = (home.session(&id), Instant::now() + START_TIMEOUT);
     // A session process writes the file after it has started the program, which may be this one.
-    let meta = loop {
+    loop {
         match Meta::read(&dir.meta()) {
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
@@ -123,11 +141,9 @@ pub fn maker_of_this_session(home: &Home) -> Option<String> {
             {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            read => break read.ok()?,
+            read => return read.ok().map(|meta| meta.makers),
         }
-    };
-    let maker = meta.made_by?;
-    (maker.len() <= MAX_MAKER && !maker.contains(char::is_control)).then_some(maker)
+    }
 }
 
 impl TerminalMeta {

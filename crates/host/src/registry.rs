@@ -14,7 +14,7 @@ use crate::files::{damage, is_damage};
 use crate::home::{Home, SessionDir};
 use crate::log;
 use crate::machine::{this_boot, this_host};
-use crate::meta::{Meta, TerminalMeta};
+use crate::meta::{Makers, Meta, TerminalMeta};
 use crate::start::DEFAULT_SCROLLBACK;
 use crate::summary::{RunStart, Summary};
 use crate::timestamp::timestamp_of;
@@ -194,7 +194,7 @@ fn meta_of_running(info: &SessionInfo) -> Meta {
         cwd: info.cwd.as_str().into(),
         detached_ttl: 0,
         request: None,
-        made_by: None,
+        makers: Makers::default(),
         open_files: None,
         created: info.created.clone(),
         host: this_host(),

@@ -308,7 +308,7 @@ mod tests {
     use crate::history::History;
     use crate::lock::Lock;
     use crate::machine::{this_boot, this_host};
-    use crate::meta::{Meta, TerminalMeta};
+    use crate::meta::{Makers, Meta, TerminalMeta};
     use crate::timestamp::timestamp;
 
     /// Creates the files of a session that exited this many hours ago, or that was lost.
@@ -332,7 +332,7 @@ mod tests {
             cwd: "/".into(),
             detached_ttl: 0,
             request: None,
-            made_by: None,
+            makers: Makers::default(),
             open_files: None,
             created: timestamp(),
             host: this_host(),

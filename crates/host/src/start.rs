@@ -20,7 +20,7 @@ use crate::home::{Home, HomeError, SessionDir};
 use crate::launch::Launcher;
 use crate::log;
 use crate::machine::{this_boot, this_host};
-use crate::meta::{Meta, TerminalMeta};
+use crate::meta::{Makers, Meta, TerminalMeta};
 use crate::os_text::OsText;
 use crate::registry::{self, Entry, RegistryError};
 use crate::remove::{self, EndError, Retention};
@@ -67,8 +67,7 @@ pub struct Spec {
     pub id: Option<SessionId>,
     /// A digest of the create request, to detect another request with the same key.
     pub request: Option<String>,
-    /// The caller that makes the session, if it is known; see [`Meta::made_by`].
-    pub made_by: Option<String>,
+    pub makers: Makers,
     /// The program's soft limit of open files; by default, that of this process.
     pub open_files: Option<u64>,
     pub body: BodySpec,
@@ -294,7 +293,7 @@ fn meta(spec: Spec) -> io::Result<Meta> {
         cwd: spec.cwd.into_os_string().into(),
         detached_ttl: spec.detached_ttl,
         request: spec.request,
-        made_by: spec.made_by,
+        makers: spec.makers,
         open_files: spec.open_files.or(rustix::process::getrlimit(rustix::process::Resource::Nofile).current),
         created: timestamp(),
         host: this_host(),
@@ -449,7 +448,7 @@ mod tests {
             if_exists: IfExists::Return,
             id: None,
             request: None,
-            made_by: None,
+            makers: Makers::default(),
             open_files: None,
             body: BodySpec::Terminal(TerminalSpec {
                 argv: argv.iter().map(OsString::from).collect(),

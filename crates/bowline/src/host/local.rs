@@ -9,7 +9,7 @@ use bowline_host::archive::{self, ArchiveError, LogFile};
 use bowline_host::control::{Control, ControlError, STATUS_TIMEOUT};
 use bowline_host::home::{Home, SessionDir};
 use bowline_host::launch::Launcher;
-use bowline_host::meta::maker_of_this_session;
+use bowline_host::meta::makers_of_this_session;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::remove::{self, Retention};
 use bowline_host::rename;
@@ -65,7 +65,7 @@ impl Host for LocalHost {
     }
 
     fn start(&self, verb: args::New, config: &Config) -> anyhow::Result<Session> {
-        let spec = Spec { made_by: maker_of_this_session(&self.home), ..new::spec(verb, config)? };
+        let spec = Spec { makers: makers_of_this_session(&self.home), ..new::spec(verb, config)? };
         Ok(start::start(&self.home, &Launcher::this_program(), spec, &config.retention())?.entry.into())
     }
 

@@ -166,7 +166,7 @@ fn spec(world: &World, name: &str) -> Spec {
         if_exists: IfExists::Fail,
         id: None,
         request: None,
-        made_by: None,
+        makers: Default::default(),
         open_files: None,
         body: BodySpec::Terminal(TerminalSpec {
             argv: vec!["cat".into()],

@@ -1,5 +1,6 @@
 //! The caller of a request.
 
+use bowline_host::meta::Makers;
 use bowline_proto::api::TokenScope;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::records::Made;
+use super::records::{Made, Records};
 use super::secret::Digest;
 use super::{Auth, AuthError};
 
@@ -87,17 +88,21 @@ impl Caller {
 pub enum Maker {
     /// The caller of a request.
     Caller(Caller),
-    /// The command line, with the caller that made the session in which it runs, if that is known.
-    CommandLine(Option<String>),
+    /// The command line, with the callers that made the session in which it runs, as far as they are known.
+    CommandLine(Makers),
 }
 
 impl Maker {
-    pub(super) fn made(&self) -> Made {
-        let by = match self {
-            Maker::Caller(caller) => Some(caller.id().to_owned()),
-            Maker::CommandLine(by) => by.clone(),
-        };
-        Made { by, under: None }
+    pub(super) fn made(&self, records: &Records) -> Made {
+        match self {
+            Maker::Caller(caller) => Made { by: Some(caller.id().to_owned()), under: None },
+            Maker::CommandLine(makers) => {
+                let exists = |id: &&String| records.exists(id);
+                let gone = makers.made_by.as_ref().is_some_and(|by| !records.exists(by));
+                let under = makers.made_under.iter().find(exists).or(makers.made_under.last());
+                Made { by: makers.made_by.clone(), under: under.filter(|_| gone).cloned() }
+            }
+        }
     }
 
     /// Like [`Caller::check`].

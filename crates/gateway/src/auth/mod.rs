@@ -38,6 +38,7 @@ use std::time::{Duration, Instant};
 use bowline_host::files::{self, write_durable};
 use bowline_host::home::Home;
 use bowline_host::machine::this_host;
+use bowline_host::meta::Makers;
 use bowline_proto::api::{CodeReply, Secret, TicketReply, TokenInfo, TokenKind, TokenReply, TokenScope};
 use bowline_proto::ids::{SessionId, SessionName};
 use sha2::{Digest as _, Sha256};
@@ -161,16 +162,16 @@ impl Auth {
     /// Creates a login code, which works once and for ten minutes. Any process of the owner can create one for
     /// the running gateway.
     pub fn new_code(&self) -> Result<CodeReply, AuthError> {
-        self.new_code_by(&Maker::CommandLine(None))
+        self.new_code_by(&Maker::CommandLine(Makers::default()))
     }
 
     /// Like [`Auth::new_code`], and records who makes it.
     pub fn new_code_by(&self, maker: &Maker) -> Result<CodeReply, AuthError> {
         let (code, expires) = (random_secret()?, self.now() + CODE_TTL);
-        let record = CodeRecord { digest: Digest::of(code.reveal()), expires, made: maker.made() };
+        let digest = Digest::of(code.reveal());
         self.change(|records| {
             maker.check()?;
-            records.add_code(record);
+            records.add_code(CodeRecord { digest, expires, made: maker.made(records) });
             Ok::<_, AuthError>(())
         })?;
         Ok(CodeReply { code, expires: rfc3339(expires) })
@@ -219,7 +220,7 @@ impl Auth {
 
     /// Creates a token, which expires after `ttl` if given.
     pub fn create_token(&self, name: &str, scope: TokenScope, ttl: Option<Duration>) -> Result<TokenReply, AuthError> {
-        self.create_token_by(&Maker::CommandLine(None), name, scope, ttl)
+        self.create_token_by(&Maker::CommandLine(Makers::default()), name, scope, ttl)
     }
 
     /// Like [`Auth::create_token`], and records who makes it.
@@ -237,12 +238,13 @@ impl Auth {
         let (id, created) = (random_id()?, self.now());
         let token = Secret::new(format!("{TOKEN_PREFIX}{id}_{}", random_secret()?.reveal()));
         let (digest, expires) = (Digest::of(token.reveal()), ttl.map(|ttl| created + ttl));
-        let record = TokenRecord { name, scope, digest, created, expires, used: None, made: maker.made() };
         self.change(|records| {
             maker.check()?;
             if records.tokens.len() >= MAX_TOKENS {
                 return Err(AuthError::TooManyTokens);
             }
+            let made = maker.made(records);
+            let record = TokenRecord { name, scope, digest, created, expires, used: None, made };
             records.tokens.insert(id.clone(), record);
             Ok(())
         })?;
@@ -326,6 +328,12 @@ impl Auth {
     pub fn made_under(&self, id: &str) -> Vec<TokenInfo> {
         let made = self.cache().0.records.made_under(&BTreeSet::from([id.to_owned()]));
         self.tokens().into_iter().filter(|info| made.contains(&info.id)).collect()
+    }
+
+    /// The callers that make a session which this one starts.
+    pub(crate) fn makers(&self, caller: &Caller) -> Makers {
+        let made_under = self.cache().0.records.makers(caller.id());
+        Makers { made_by: Some(caller.id().to_owned()), made_under }
     }
 
     /// Records on the disk what was revoked in this process.

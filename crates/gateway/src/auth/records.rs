@@ -183,6 +183,25 @@ impl Records {
         }
     }
 
+    /// Who made this token or login, who made that one, and so on, as far as they are known.
+    pub(super) fn makers(&self, id: &str) -> Vec<String> {
+        let parent = |id: &str| {
+            let token = self.tokens.get(id).map(|token| &token.made);
+            token.or_else(|| self.logins.get(id).map(|login| &login.made)).and_then(Made::parent)
+        };
+        let mut makers: Vec<String> = Vec::new();
+        // Ends in a circle, too, which a file that was tampered with could have.
+        while let Some(maker) = parent(makers.last().map_or(id, |last| last)).filter(|maker| !makers.contains(maker)) {
+            makers.push(maker.clone());
+        }
+        makers
+    }
+
+    /// Whether there is a token or login with this id.
+    pub(super) fn exists(&self, id: &str) -> bool {
+        self.tokens.contains_key(id) || self.logins.contains_key(id)
+    }
+
     /// Who made each token and login.
     fn made(&self) -> impl Iterator<Item = (&String, &Made)> {
         let tokens = self.tokens.iter().map(|(id, token)| (id, &token.made));

@@ -11,6 +11,11 @@ fn made_with(auth: &Auth, maker: &TokenReply, ttl: Option<Duration>) -> TokenRep
     auth.create_token_by(&Maker::Caller(caller(auth, maker)), "made", TokenScope::Admin, ttl).unwrap()
 }
 
+/// Makes a token in a session that these made.
+fn made_in_session(auth: &Auth, makers: Makers) -> TokenReply {
+    auth.create_token_by(&Maker::CommandLine(makers), "made", TokenScope::Admin, None).unwrap()
+}
+
 fn ids(tokens: &[TokenInfo]) -> BTreeSet<&str> {
     tokens.iter().map(|info| info.id.as_str()).collect()
 }
@@ -20,8 +25,7 @@ fn r48_what_was_made_under_a_token_is_known_and_can_be_revoked_with_it() {
     let world = World::new();
     let auth = world.open();
     let (leaked, other) = (token(&auth, TokenScope::Write), token(&auth, TokenScope::Write));
-    let one =
-        auth.create_token_by(&Maker::CommandLine(Some(leaked.id.clone())), "made", TokenScope::Admin, None).unwrap();
+    let one = made_in_session(&auth, auth.makers(&caller(&auth, &leaked)));
     let two = made_with(&auth, &one, None);
     let code = auth.new_code_by(&Maker::Caller(caller(&auth, &two))).unwrap();
     let login = auth.login(code.code.reveal(), "Firefox").unwrap();
@@ -63,6 +67,31 @@ fn r48_what_was_made_by_a_token_that_is_gone_still_counts_as_made_under_its_make
     }
     assert_eq!(auth.revoke_with_made(&leaked.id).unwrap(), BTreeSet::from([leaked.id, last.id]));
     assert!(auth.tokens().is_empty());
+}
+
+/// A session may outlive the token that made it, and make tokens later.
+#[test]
+fn r48_what_a_session_makes_after_its_maker_is_gone_counts_as_made_under_those_before() {
+    let world = World::new();
+    let auth = world.open();
+    let first = token(&auth, TokenScope::Admin);
+    let leaked = made_with(&auth, &first, None);
+    let between = made_with(&auth, &leaked, None);
+    let makers = auth.makers(&caller(&auth, &between));
+    auth.revoke(&between.id).unwrap();
+    let one = made_in_session(&auth, makers.clone());
+    let code = auth.new_code_by(&Maker::CommandLine(makers.clone())).unwrap();
+    let login = auth.login(code.code.reveal(), "Firefox").unwrap();
+    let expected = BTreeSet::from([one.id.clone(), login.id]);
+    let under = |id: &str| auth.made_under(id).into_iter().map(|info| info.id).collect::<BTreeSet<_>>();
+    assert_eq!((under(&between.id), under(&leaked.id)), (expected.clone(), expected.clone()));
+    assert_eq!(auth.revoke_with_made(&leaked.id).unwrap(), &expected | &BTreeSet::from([leaked.id]));
+
+    let two = made_in_session(&auth, makers.clone());
+    assert_eq!(under(&first.id), BTreeSet::from([two.id.clone()]), "both in between are gone");
+    assert_eq!(auth.revoke_with_made(&first.id).unwrap(), BTreeSet::from([first.id.clone(), two.id]));
+    let three = made_in_session(&auth, makers);
+    assert_eq!(auth.revoke_with_made(&first.id).unwrap(), BTreeSet::from([three.id]), "all are gone");
 }
 
 #[test]
@@ -119,5 +148,6 @@ fn r52_makers_in_a_circle_end() {
     })
     .unwrap();
     assert_eq!(auth.made_under(&one.id).len(), 2);
+    assert_eq!(auth.makers(&caller(&auth, &three)).made_under, [two.id.clone(), one.id.clone()]);
     assert_eq!(auth.revoke_with_made(&two.id).unwrap().len(), 3);
 }
