@@ -6,12 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use bowline_host::files::write_durable;
+use bowline_host::files::{self, write_durable};
 use bowline_host::home::Home;
 use bowline_proto::ids::SessionId;
 
@@ -37,17 +37,21 @@ impl RevokedFile {
 
     /// Whether the file has its space. Without it, revoking needs free space.
     pub(super) fn is_reserved(&self) -> bool {
-        fs::metadata(&self.0).is_ok_and(|found| found.len() == SIZE as u64)
+        fs::symlink_metadata(&self.0).is_ok_and(|found| found.is_file() && found.len() == SIZE as u64)
+    }
+
+    /// The slots. The rest of a longer file is ignored, and what is not a file has none.
+    fn read(&self) -> io::Result<Vec<u8>> {
+        match files::open(&self.0) {
+            Ok(file) => read_slots(&file),
+            Err(error) if files::is_damage(&error) || error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes the file in its full size, and keeps the ids that it may have. Needs the lock.
     pub(super) fn reserve(&self) -> io::Result<()> {
-        let ids = match fs::read(&self.0) {
-            Ok(content) => parse(&content),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeSet::new(),
-            Err(error) => return Err(error),
-        };
-        write_durable(&self.0, &format(&ids)?)
+        write_durable(&self.0, &format(&parse(&self.read()?))?)
     }
 
     /// Adds ids, in place. Needs the lock.
@@ -55,7 +59,7 @@ impl RevokedFile {
         if !self.is_reserved() {
             self.reserve()?;
         }
-        let old = fs::read(&self.0)?;
+        let old = self.read()?;
         let mut all = parse(&old);
         all.extend(ids.iter().cloned());
         self.overwrite(&old, &format(&all)?)
@@ -63,13 +67,13 @@ impl RevokedFile {
 
     /// Frees all slots, in place. Needs the lock.
     pub(super) fn clear(&self) -> io::Result<()> {
-        let old = fs::read(&self.0)?;
+        let old = self.read()?;
         self.overwrite(&old, &format(&BTreeSet::new())?)
     }
 
     /// Writes the slots that differ.
     fn overwrite(&self, old: &[u8], new: &[u8]) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(&self.0)?;
+        let file = files::open_with(&self.0, OpenOptions::new().write(true))?;
         let before = file.metadata()?.modified()?;
         for (number, slot) in new.chunks(FREE.len()).enumerate() {
             let offset = number * FREE.len();
@@ -86,6 +90,13 @@ impl RevokedFile {
 /// clock may not have moved on.
 fn set_later(file: &File, before: SystemTime) -> io::Result<()> {
     file.set_modified(SystemTime::now().max(before + Duration::from_nanos(1)))
+}
+
+/// Reads the slots of the open file.
+pub(super) fn read_slots(file: &File) -> io::Result<Vec<u8>> {
+    let mut slots = Vec::new();
+    file.take(SIZE as u64).read_to_end(&mut slots)?;
+    Ok(slots)
 }
 
 /// The ids in the slots. Anything else is ignored.

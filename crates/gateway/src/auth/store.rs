@@ -45,16 +45,17 @@ pub(super) struct Stamp {
     revoked: FileStamp,
 }
 
-/// A file that was read. It stays open, so that its inode number is not reused for a later file.
+/// A file that was read. It stays open, so that its inode number is not reused for a later file. What is not a file
+/// cannot be kept open.
 #[derive(Debug, Default)]
-struct FileStamp(Option<(File, FileId)>);
+struct FileStamp(Option<(Option<File>, FileId)>);
 
 /// Device, inode, size and modification time.
 type FileId = (u64, u64, u64, i64, i64);
 
 impl FileStamp {
     fn is_current(&self, path: &Path) -> bool {
-        match (fs::metadata(path), &self.0) {
+        match (fs::symlink_metadata(path), &self.0) {
             (Ok(found), Some((_, file_id))) => self::file_id(&found) == *file_id,
             (Err(error), None) => error.kind() == io::ErrorKind::NotFound,
             _ => false,
@@ -82,9 +83,8 @@ impl Store {
     /// A damaged file also has a stamp, so that it is not parsed again at every request.
     pub(super) fn read(&self) -> Result<Content, AuthError> {
         // Ids leave `auth.revoked` after they have left `auth.json`. In the other order, one could be missed in both.
-        let (revoked, slots) = read_file(self.revoked.path(), revoked::SIZE as u64)?;
-        let (auth, content) = read_file(&self.path, MAX_FILE)?;
-        let ids = revoked::parse(&slots.unwrap_or_default());
+        let (revoked, ids) = self.read_revoked()?;
+        let (auth, content) = read_file(&self.path, |file| files::read_open(file, MAX_FILE))?;
         let records = match content {
             Some(content) => self.parse(&content),
             None => Ok(Records::default()),
@@ -94,6 +94,20 @@ impl Store {
             records
         });
         Ok(Content { stamp: Stamp { auth, revoked }, records, is_behind: !ids.is_empty() })
+    }
+
+    /// Reads `auth.revoked`. If it is not a file, it has no ids: it is only an auxiliary file, and is replaced soon.
+    fn read_revoked(&self) -> Result<(FileStamp, BTreeSet<String>), AuthError> {
+        let path = self.revoked.path();
+        match read_file(path, revoked::read_slots) {
+            Ok((stamp, slots)) => Ok((stamp, revoked::parse(&slots.unwrap_or_default()))),
+            Err(AuthError::Io { source, .. }) if files::is_damage(&source) => {
+                tracing::warn!("{} is {source}", path.display());
+                let found = fs::symlink_metadata(path).ok();
+                Ok((FileStamp(found.map(|found| (None, file_id(&found)))), BTreeSet::new()))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn parse(&self, content: &[u8]) -> Result<Records, AuthError> {
@@ -174,7 +188,10 @@ impl Store {
 }
 
 /// Reads a file, if there is one.
-fn read_file(path: &Path, limit: u64) -> Result<(FileStamp, Option<Vec<u8>>), AuthError> {
+fn read_file(
+    path: &Path,
+    read: impl FnOnce(&File) -> io::Result<Vec<u8>>,
+) -> Result<(FileStamp, Option<Vec<u8>>), AuthError> {
     let io = |source| AuthError::Io { path: path.to_owned(), source };
     let file = match files::open(path) {
         Ok(file) => file,
@@ -183,8 +200,8 @@ fn read_file(path: &Path, limit: u64) -> Result<(FileStamp, Option<Vec<u8>>), Au
     };
     // Before the content, which may be overwritten meanwhile: then the stamp is out of date.
     let file_id = file_id(&file.metadata().map_err(io)?);
-    let content = files::read_open(&file, limit).map_err(io)?;
-    Ok((FileStamp(Some((file, file_id))), Some(content)))
+    let content = read(&file).map_err(io)?;
+    Ok((FileStamp(Some((Some(file), file_id))), Some(content)))
 }
 
 fn file_id(found: &Metadata) -> FileId {

@@ -84,6 +84,45 @@ fn r52_waiting_for_the_lock_times_out() {
     assert!(auth.revoke(&created.id).unwrap());
 }
 
+/// Only `auth.json` is needed. What is in the place of the other file blocks nothing, and is replaced.
+#[test]
+fn r52_an_auth_revoked_that_is_not_a_file_or_too_long_keeps_no_gateway_from_starting() {
+    let world = World::new();
+    let auth = world.open();
+    let path = world.home().state().join("auth.revoked");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let fifo = || rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let link = || std::os::unix::fs::symlink(world.file(), &path).unwrap();
+    let long = || {
+        let id = token(&auth, TokenScope::Read).id;
+        fs::write(&path, format!("{id}\n{}", "-".repeat(1 << 20))).unwrap();
+        assert!(!auth.tokens().iter().any(|info| info.id == id), "its first ids count");
+    };
+    let directory = || fs::create_dir(&path).unwrap();
+    for (n, put) in [&fifo as &dyn Fn(), &link, &long, &directory].into_iter().enumerate() {
+        for full in [false, true] {
+            let _ = fs::remove_file(&path);
+            put();
+            let (kept, created) = (token(&auth, TokenScope::Read), token(&auth, TokenScope::Read));
+            assert!(auth.bearer(kept.token.reveal()).is_some(), "{n}: a running gateway goes on");
+            let (cache, _) = auth.cache();
+            assert!(auth.0.store.is_current(&cache.stamp), "{n}: and does not read it again at each request");
+            drop(cache);
+            // The one that opens the files again repairs them, unless the disk is full.
+            let full = full.then(|| [world.block("auth.json"), world.block("auth.revoked")]);
+            let opened = world.open();
+            assert!(opened.bearer(kept.token.reveal()).is_some(), "{n}");
+            full.iter().flatten().for_each(|blocked| fs::remove_dir(blocked).unwrap());
+            assert!(opened.revoke(&created.id).unwrap() && auth.bearer(created.token.reveal()).is_none(), "{n}");
+            let blocked = world.block("auth.json");
+            assert!(opened.revoke(&kept.id).unwrap() && auth.bearer(kept.token.reveal()).is_none(), "{n}");
+            fs::remove_dir(blocked).unwrap();
+            auth.tidy().unwrap();
+            assert_eq!(fs::symlink_metadata(&path).unwrap().len(), super::super::revoked::SIZE as u64, "{n}");
+        }
+    }
+}
+
 /// A FIFO would block a careless reader, and a huge file exhaust its memory.
 #[test]
 fn r52_an_auth_json_that_is_not_a_file_is_an_error_at_once() {
