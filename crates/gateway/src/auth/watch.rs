@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bowline_host::watch::{WatchFlags, Watcher};
+use bowline_host::watch::{Changes, WatchFlags, Watcher};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -31,9 +31,8 @@ impl Auth {
             loop {
                 let (wait, interval) = (auth.next_expiry(), auth.tidy_interval());
                 match &watcher {
-                    // Any change in the directory is a reason to check, because checking the file is cheap.
                     Ok(changes) => {
-                        if let Ok(Err(error)) = timeout(wait.min(interval), changes.next()).await {
+                        if let Ok(Err(error)) = timeout(wait.min(interval), changed(changes)).await {
                             watcher = Err(error);
                         }
                     }
@@ -96,10 +95,54 @@ impl Auth {
     }
 }
 
+/// Waits until one of the files may have changed.
+async fn changed(watcher: &AsyncWatcher) -> io::Result<()> {
+    while !concerns(&watcher.next().await?) {}
+    Ok(())
+}
+
+/// Whether a change can be one of the files. Whoever waits for a lock in the same directory opens and closes it many
+/// times a second.
+fn concerns(changes: &Changes) -> bool {
+    let named = changes.entries.iter().any(|(_, name)| name == "auth.json" || name == "auth.revoked");
+    named || changes.overflow || !changes.ended.is_empty()
+}
+
 fn watch(dir: &Path) -> io::Result<AsyncWatcher> {
     let watcher = Watcher::new()?;
     // `auth.json` is only ever replaced or removed, and `auth.revoked` is also written in place.
     let kinds = WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM | WatchFlags::DELETE | WatchFlags::CLOSE_WRITE;
     watcher.add(dir, kinds | WatchFlags::ONLYDIR)?;
     AsyncWatcher::new(watcher)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use bowline_host::files::write_durable;
+    use bowline_host::lock::Lock;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_changes_of_the_files_wake_the_watcher() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = |name: &str| temp.path().join(name);
+        fs::write(path("auth.revoked"), "").unwrap();
+        let watcher = watch(temp.path()).unwrap();
+        let is_woken = || {
+            let changes = watcher.get().take().unwrap();
+            assert!(!changes.entries.is_empty());
+            concerns(&changes)
+        };
+        drop(Lock::take(&path("auth.lock")).unwrap().unwrap());
+        assert!(!is_woken(), "a lock");
+        write_durable(&path("auth.json"), b"").unwrap();
+        assert!(is_woken(), "a new auth.json");
+        fs::write(path("auth.revoked"), "more").unwrap();
+        assert!(is_woken(), "auth.revoked is written in place");
+        fs::remove_file(path("auth.json")).unwrap();
+        assert!(is_woken(), "auth.json is removed");
+    }
 }
