@@ -81,7 +81,8 @@ fn r49_a_flood_of_bad_credentials_does_not_keep_the_owner_out() {
 /// A program on another port of the host can see the browser's cookie, but not its key.
 #[test]
 fn r49_a_flood_of_cookies_without_their_key_does_not_keep_the_owner_out() {
-    let world = World::with(&[], "[gateway.limits]\nsockets = 40\nattach_rate = 5\n");
+    // Those of the flood wait for as long as the test takes.
+    let world = World::with(&[], "[gateway.limits]\nsockets = 40\nattach_rate = 5\nhello_within = \"10m\"\n");
     let id = world.shell("exec cat");
     let (cookie, key) = world.log_in();
     let attach = format!("/v1/sessions/{id}/attach");
