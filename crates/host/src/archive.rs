@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bowline_proto::Offset;
 use bowline_proto::close;
-use bowline_proto::config::ServerConfig;
+use bowline_proto::config::{SNAPSHOT_RETRIES, ServerConfig};
 use bowline_proto::frame::Frame;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, Transmit};
 use bowline_proto::message::{Scope, ServerMessage};
@@ -230,9 +230,11 @@ impl Archive {
             self.progress = now;
         }
         self.link.handle_timeout(now);
+        // The snapshot is always the same, so one that is still rejected after these is left to the link's deadline.
+        let mut retries = 0..=SNAPSHOT_RETRIES;
         while frames.len() < BATCH {
             let Some(transmit) = self.link.poll_transmit(CONN, now) else {
-                if self.take_requested_snapshot() {
+                if self.take_requested_snapshot() && retries.next().is_some() {
                     continue;
                 }
                 return self.close_stalled(frames, now);

@@ -299,3 +299,23 @@ fn the_files_of_a_lost_session_are_served_without_an_emulator() {
     let received = lost().open(1, hello(1, 1, cursor(890)));
     assert_eq!(received[1..], [&["output 890+10"], &rest[..]].concat());
 }
+
+/// The server used to ask for a newer screen again and again, which no emulator could make.
+#[test]
+fn r21_a_cursor_between_an_old_screen_and_the_log_gets_the_old_screen() {
+    let mut harness = Harness::new();
+    (harness.start, harness.end, harness.screen) = (100, 200, 50);
+    harness.snapshot_len = None;
+    harness.server.handle_log(100, 200);
+    harness.server.handle_screen(50);
+    harness.server.handle_exit(ExitStatus::default());
+    assert!(harness.open(1, hello(1, 1, cursor(70))).is_empty());
+    let kind = SnapshotKind { scope: Scope::All, scrollback: 1000 };
+    let requested = harness.events.drain(..).filter(|event| *event == ServerEvent::NeedSnapshot(kind));
+    assert_eq!(requested.count(), 1);
+    let snapshot = Snapshot { offset: 50, size: harness.size, pieces: vec!["old".into()] };
+    harness.server.handle_snapshot(kind, snapshot);
+    let received = harness.receive(1);
+    assert_eq!(received[..2], ["snapshot trimmed at 100 missed 70..100 input 0 owner 80", "part 3"]);
+    assert_eq!(received[2..], ["output 100+100", "exit null 200 null", "close 1000"]);
+}

@@ -113,6 +113,12 @@ fn r21_the_bytes_between_an_old_screen_and_the_log_are_reported_as_missed() {
     assert!(contains(&viewer.snapshot, "first"));
     viewer.finish();
     assert!(contains(&viewer.output, "last"));
+    // A viewer that had seen some of these bytes made the thread that serves it spin forever.
+    let cursor = json!({"epoch": viewer.epoch, "offset": old_offset + 1});
+    let mut viewer = Viewer::attach(&world, &id, &hello(1, 2, json!({"cursor": cursor})));
+    assert_eq!(viewer.attached["missed"], json!({"from": old_offset + 1, "to": viewer.offset}), "{}", viewer.attached);
+    viewer.finish();
+    assert!(contains(&viewer.output, "last"));
 }
 
 /// A power cut may destroy the content of one file. The others must still be usable.

@@ -398,10 +398,10 @@ impl Stream {
                 required.request = SnapshotRequest::default();
             }
             Phase::AwaitingSnapshot(required) if required.request.pending.is_some() => {
-                // An ended session has no emulator to make a newer one.
+                // An ended session has no emulator to make a newer one. What it skips is announced as missed.
                 let newest = output.exit.is_some() && output.screen() < output.start();
-                let replayable = snapshot.offset >= output.start() || newest;
-                if useful && replayable && (fits || required.request.rejected >= SNAPSHOT_RETRIES) {
+                let usable = newest || (useful && snapshot.offset >= output.start());
+                if usable && (fits || required.request.rejected >= SNAPSHOT_RETRIES) {
                     self.phase = announce_snapshot(required, snapshot.clone(), output);
                 } else {
                     required.request.retry();
