@@ -41,8 +41,8 @@ pub const INPUT_WINDOW: u64 = 64 << 10;
 pub const INPUT_FRAME: usize = 16 << 10;
 /// Bytes of input queued for the terminal, over all clients; more is closed with 1013, and resent after a reconnect.
 pub const INPUT_QUEUE: usize = 4 << 20;
-/// Detached clients whose input offset is remembered. Past that, the client that detached first is forgotten, and gets
-/// `input: null` when it attaches again.
+/// Detached clients whose input offset is remembered. Past that, readers are forgotten first, then clients of the caller
+/// that has the most, the oldest first. Such a client gets `input: null` when it attaches again.
 pub const CLIENTS: usize = 256;
 /// Viewers attached at the same time; another one is closed with 4429 at its hello.
 pub const VIEWERS: usize = 1024;

@@ -1,5 +1,6 @@
 //! The queue of input for the terminal: each client's bytes once and in order, even if its connection is lost.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use bytes::{Buf, BytesMut};
@@ -125,10 +126,20 @@ impl InputQueue {
         self.forget_oldest();
     }
 
+    /// Forgets readers first, which have no input. Of writers, it forgets one of the caller that has the most, so that no
+    /// caller can make the session forget all others.
     fn forget_oldest(&mut self) {
-        while self.clients.iter().filter(|client| client.attached.is_none()).count() > self.max_detached {
-            let detached = self.clients.iter().enumerate().filter(|(_, client)| client.attached.is_none());
-            let Some((oldest, _)) = detached.min_by_key(|(_, client)| client.last_use) else { return };
+        loop {
+            let detached = || self.clients.iter().enumerate().filter(|(_, client)| client.attached.is_none());
+            if detached().count() <= self.max_detached {
+                return;
+            }
+            let siblings = |key: &ClientKey| detached().filter(|(_, other)| other.key.caller == key.caller).count();
+            let readers = detached().filter(|(_, client)| !client.writer);
+            let oldest = readers
+                .min_by_key(|(_, client)| client.last_use)
+                .or_else(|| detached().min_by_key(|(_, client)| (Reverse(siblings(&client.key)), client.last_use)));
+            let Some((oldest, _)) = oldest else { return };
             self.clients.swap_remove(oldest);
         }
     }
@@ -267,5 +278,26 @@ mod tests {
         assert_eq!(remembered, [true, false, false, true, true]);
         queue.detach(first, ConnId(99));
         assert_eq!(queue.get(first).unwrap().attached, Some(ConnId(0)));
+    }
+
+    #[test]
+    fn r26_no_flood_of_clients_makes_the_session_forget_the_writers_of_another_caller() {
+        let key = |caller: &str, n| ClientKey { caller: Caller::Gateway(Some(caller.into())), ..id(n) };
+        let mut queue = InputQueue::new(4);
+        let mut visit = |key: &ClientKey, writer| {
+            let serial = queue.attach(key, 1, ConnId(1), writer);
+            queue.detach(serial, ConnId(1));
+        };
+        visit(&id(0), true);
+        visit(&key("phone", 1), true);
+        for n in 0..200 {
+            visit(&key("guest", n), false);
+        }
+        for n in 0..200 {
+            visit(&key("laptop", n), true);
+        }
+        let kept = [id(0), key("phone", 1), key("laptop", 198), key("laptop", 199)];
+        assert!(kept.iter().all(|key| queue.find(key).is_some()), "{:?}", queue.clients);
+        assert_eq!(queue.clients.len(), 4);
     }
 }
