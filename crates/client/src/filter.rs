@@ -3,8 +3,8 @@
 //!
 //! The session's own emulator answers each query once. A terminal that also received the query would answer again, on
 //! every attach and replay, and its answer would be typed into the program. The other sequences that are removed start a
-//! mode in which the terminal itself types commands (tmux's control mode) or prints on paper, or write more than
-//! [`MAX_CLIPBOARD`] to the clipboard. All other bytes pass unchanged, however the input is split, with these
+//! mode in which the terminal itself types commands (tmux's control mode) or prints on paper, program its keys, or write
+//! more than [`MAX_CLIPBOARD`] to the clipboard. All other bytes pass unchanged, however the input is split, with these
 //! exceptions, all of them malformed or related to queries:
 //!
 //! - bytes that are not valid UTF-8 are replaced or removed (`filter/utf8.rs`);

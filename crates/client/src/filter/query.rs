@@ -2,7 +2,8 @@
 //!
 //! The lists follow xterm's control sequences, DEC's manuals, and the protocols of kitty and iTerm2. Where a sequence
 //! can be a query or something else, only the query is removed; a family in which every member is answered (such as
-//! kitty's file transfer) is removed whole. So are the modes in which the terminal types by itself, or prints on paper.
+//! kitty's file transfer) is removed whole. So are the modes in which the terminal types by itself, or prints on paper,
+//! and what its keys type.
 
 /// What the filter does with a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,6 +177,8 @@ pub(super) fn dcs(header: &Csi) -> Decision {
     match (header.intermediate, header.action) {
         // Settings, terminfo and resource values; kitty's remote control starts with `@`.
         (b'$', b'q') | (b'+', b'q' | b'Q') | (0, b'@') => Decision::Strip,
+        // Keys and macros that type what the program chose, and keys as in a terminfo entry that it names.
+        (0, b'|') | (b'!', b'z') | (b'+', b'p') => Decision::Strip,
         // tmux's control mode (1000) and iTerm2's ssh integration (2000), where the terminal types commands by itself. With
         // 0 to 3, it is a drawing.
         (0, b'p') if header.prefix != 0 || header.numbers().any(|number| number > 3) => Decision::Strip,
@@ -296,10 +299,12 @@ mod tests {
     #[test]
     fn strings_in_which_the_terminal_takes_over_are_stripped_and_drawings_pass() {
         let header = |text: &str| dcs(&Csi::parse(text.as_bytes()));
-        for taken in ["1000p", "2000p", "01000p", ";1000p", "?1p", "4p", "$q", "+q", "+Q", "@"] {
+        for taken in
+            ["1000p", "2000p", "01000p", ";1000p", "?1p", "4p", "$q", "+q", "+Q", "@", "0;1|", "|", "0;0!z", "+p"]
+        {
             assert_eq!(header(taken), Decision::Strip, "DCS {taken}");
         }
-        for plain in ["p", "0p", "3p", "q", "0;1q", "$r", "1$r", "t", "!z", "0;0|"] {
+        for plain in ["p", "0p", "3p", "q", "0;1q", "$r", "1$r", "t"] {
             assert_eq!(header(plain), Decision::Pass, "DCS {plain}");
         }
     }

@@ -266,6 +266,13 @@ fn tmux_control_mode_does_not_reach_the_terminal() {
 }
 
 #[test]
+fn r24_output_cannot_program_the_keys() {
+    assert_eq!(filtered(b"a\x1bP0;1|17/6c730d\x1b\\b"), b"ab");
+    assert_eq!(filtered(b"a\x1bP0;0;0!z6c730d\x1b\\b"), b"ab");
+    assert_eq!(filtered(b"a\x1bP+p7874657264\x1b\\b"), b"ab");
+}
+
+#[test]
 fn a_clipboard_write_passes_whole_or_not_at_all() {
     let write = |introducer: &str, len: usize, end: &str| format!("{introducer}{}{end}", "A".repeat(len)).into_bytes();
     // Not `assert_eq!`, which would print them.
