@@ -31,7 +31,8 @@ pub const OWNER_GRACE: Duration = Duration::from_secs(60);
 /// How long a viewer waits for a snapshot; then it is closed with 1013, and resumes from its cursor.
 pub const SNAPSHOT_WITHIN: Duration = Duration::from_secs(10);
 /// Bytes of snapshots on their way to viewers; one that several viewers share counts once. For a new one that does not
-/// fit, the viewers that hold another and have not read for longest are closed with 1013, readers first.
+/// fit, the viewers that hold another and have not read for longest are closed with 1013, readers first, and never the
+/// owner or a writer for a reader: that one is closed instead.
 pub const SNAPSHOTS: u64 = 32 << 20;
 /// How often a snapshot of the wrong size is requested again; then it is sent as it is, and a `resize` follows.
 pub const SNAPSHOT_RETRIES: u8 = 3;
@@ -130,6 +131,8 @@ pub struct ServerConfig {
     pub viewers: usize,
     /// See [`RESIZES`].
     pub resizes: usize,
+    /// The most lines above the screen that the session keeps.
+    pub scrollback: u32,
     /// Random bytes, from which the ids that presence shows are made.
     pub public_ids: [u8; 16],
 }
@@ -150,6 +153,7 @@ impl ServerConfig {
             clients: CLIENTS,
             viewers: VIEWERS,
             resizes: RESIZES,
+            scrollback: u32::MAX,
             public_ids: [0; 16],
         }
     }

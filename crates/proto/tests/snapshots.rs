@@ -161,3 +161,34 @@ fn r25_the_owners_snapshot_is_made_before_those_of_waiting_readers() {
     }
     assert_eq!(made, [1, 52, 51, 2]);
 }
+
+#[test]
+fn r25_a_readers_snapshot_takes_no_room_from_writers_and_the_owner() {
+    let mut harness = session();
+    for (conn, grant) in [(1, json!({"write": true})), (2, json!({"write": true})), (3, json!(null))] {
+        attach(&mut harness, conn, json!({"scrollback": conn, "grant": grant}));
+        make(&mut harness);
+        read(&mut harness, conn, 4);
+        harness.now += Duration::from_millis(1);
+    }
+    attach(&mut harness, 4, json!({"scrollback": 4, "grant": {"write": false}}));
+    make(&mut harness);
+    assert_eq!(read(&mut harness, 4, 2).1, Some(1013));
+    // A writer takes the room of another one, which has not read for longest, but not that of the owner.
+    attach(&mut harness, 5, json!({"scrollback": 5, "grant": {"write": true}}));
+    make(&mut harness);
+    assert_eq!(read(&mut harness, 1, 2).1, Some(1013));
+    assert_eq!([2, 3, 5].map(|conn| read(&mut harness, conn, 20).1), [None; 3]);
+}
+
+#[test]
+fn r25_requests_for_more_scrollback_than_there_is_share_a_snapshot() {
+    let mut harness = Harness::with(|config| config.scrollback = 5000);
+    harness.snapshot_len = None;
+    for (conn, lines) in [(1, 5000_u32), (2, 100_000), (3, 4_000_000_000)] {
+        attach(&mut harness, conn, json!({"scrollback": lines}));
+    }
+    make(&mut harness);
+    assert_eq!([1, 2, 3].map(|conn| read(&mut harness, conn, 20).0.len()), [LEN; 3]);
+    assert_eq!(requests(&mut harness), []);
+}

@@ -68,7 +68,8 @@ impl Server {
             write,
             window: hello.size,
             theme: hello.theme,
-            scrollback: hello.scrollback,
+            // One kind of snapshot, however much more than everything is asked for.
+            scrollback: hello.scrollback.min(self.config.scrollback),
             rank: self.last_rank,
             announced: false,
             input,

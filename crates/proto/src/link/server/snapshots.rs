@@ -123,8 +123,17 @@ impl Server {
             self.snapshots.making = None;
         }
         let waits = |viewer: &Viewer| viewer.wanted_snapshot().is_some_and(|(_, wanted)| wanted == kind);
-        if self.conns.values().filter_map(|conn| conn.viewer.as_ref()).any(waits) {
-            self.make_room_for(snapshot.bytes());
+        let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
+        let most = viewers.filter(|viewer| waits(viewer)).map(priority).max();
+        if let Some(most) = most
+            && !self.make_room_for(snapshot.bytes(), most)
+        {
+            let viewers = self.conns.iter().filter_map(|(id, conn)| Some((*id, conn.viewer.as_ref()?)));
+            let waiting: Vec<ConnId> = viewers.filter(|(_, viewer)| waits(viewer)).map(|(id, _)| id).collect();
+            for id in waiting {
+                self.close(id, close::TRY_AGAIN_LATER, "viewers that may do more hold too many snapshots");
+            }
+        } else if most.is_some() {
             let snapshot = Arc::new(snapshot);
             let viewers = self.conns.values_mut().filter_map(|conn| conn.viewer.as_mut());
             for viewer in viewers.filter(|viewer| waits(viewer)) {
@@ -164,9 +173,9 @@ impl Server {
         }
     }
 
-    /// Closes viewers that hold snapshots until another one fits. Those of readers go first, and of those the one
-    /// whose viewers have not read for longest.
-    fn make_room_for(&mut self, bytes: u64) {
+    /// Closes viewers that hold snapshots until one for viewers of this priority fits. Those of readers go first, and of
+    /// those the one whose viewers have not read for longest. Returns false if only viewers of a higher priority are left.
+    fn make_room_for(&mut self, bytes: u64, most: u8) -> bool {
         while self.snapshots.held_bytes() + bytes > self.config.snapshots {
             let viewers = || self.conns.iter().filter_map(|(id, conn)| Some((id, conn.viewer.as_ref()?)));
             let holders = |snapshot: &Arc<Snapshot>| {
@@ -175,18 +184,22 @@ impl Server {
                     .filter(move |(_, viewer)| viewer.stream.holds().is_some_and(|held| Arc::as_ptr(held) == snapshot))
             };
             let held = self.snapshots.held.iter().filter_map(|(_, snapshot)| snapshot.upgrade());
-            let victim = held.min_by_key(|snapshot| {
-                let priority = holders(snapshot).map(|(_, viewer)| priority(viewer)).max();
-                (priority, holders(snapshot).map(|(_, viewer)| viewer.stream.last_part).max())
-            });
+            let priority_of = |snapshot: &Arc<Snapshot>| holders(snapshot).map(|(_, viewer)| priority(viewer)).max();
+            let last_part =
+                |snapshot: &Arc<Snapshot>| holders(snapshot).map(|(_, viewer)| viewer.stream.last_part).max();
+            let victim = held.min_by_key(|snapshot| (priority_of(snapshot), last_part(snapshot)));
+            if victim.as_ref().and_then(priority_of).is_some_and(|priority| priority > most) {
+                return false;
+            }
             let closing: Vec<ConnId> = victim.iter().flat_map(holders).map(|(id, _)| *id).collect();
             if closing.is_empty() {
-                return;
+                break;
             }
             for id in closing {
                 self.close(id, close::TRY_AGAIN_LATER, "the snapshot was not read in time");
             }
         }
+        true
     }
 }
 

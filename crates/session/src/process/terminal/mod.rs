@@ -103,6 +103,7 @@ impl Terminal {
     /// A terminal whose program has just been started, with the size and offset in `info`.
     pub(super) fn new(
         info: &SessionInfo,
+        scrollback: u32,
         public_ids: [u8; 16],
         log: Arc<Log>,
         history: History,
@@ -111,7 +112,7 @@ impl Terminal {
     ) -> Terminal {
         let size = info.terminal.as_ref().map(|terminal| terminal.size).unwrap_or_default();
         let mut config = ServerConfig::new(info.epoch.clone(), size);
-        (config.viewers, config.public_ids) = (max_viewers(), public_ids);
+        (config.viewers, config.scrollback, config.public_ids) = (max_viewers(), scrollback, public_ids);
         let mut link = Server::new(config, info.clone());
         let (now, offset) = (Instant::now(), info.offset);
         link.handle_log(offset, offset);

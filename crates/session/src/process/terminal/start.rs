@@ -81,7 +81,7 @@ impl<'a> PreparedTerminal<'a> {
         let (offset, pid, version) = (info.offset, std::process::id(), info.version.clone());
         let started = Event::Started { epoch, offset, size: Some(size), pid, version };
         self.history.record(&mut self.journal, started).map_err(files)?;
-        let terminal = Terminal::new(info, random()?, self.log, self.history, pty, emulator);
+        let terminal = Terminal::new(info, scrollback, random()?, self.log, self.history, pty, emulator);
         Ok((self.journal, terminal))
     }
 }
