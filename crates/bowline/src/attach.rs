@@ -100,7 +100,8 @@ fn attach(host: &dyn Host, session: &Session, options: &Options) -> anyhow::Resu
 fn show_last_screen(host: &dyn Host, session: &Session) {
     match host.screen(session, ScreenFormat::Ansi, 0) {
         Ok(screen) => {
-            let _ = SessionOutput::new().write(format!("{}\n", screen.trim_end_matches('\n')).as_bytes());
+            let text = format!("{}\n", screen.trim_end_matches('\n'));
+            let _ = SessionOutput::new().and_then(|out| out.write(text.as_bytes()));
         }
         Err(error) => eprintln!("bowline: cannot show the last screen: {error:#}"),
     }

@@ -17,12 +17,11 @@ pub(crate) fn run(verb: &args::Log, host: &dyn Host, config: &Config) -> anyhow:
     let mut at = verb.from.unwrap_or(start);
     let until = verb.to.unwrap_or(end);
     check_range(at, until, start, end)?;
-    let mut out = SessionOutput::new();
-    at = copy(&*log, at, until, &mut out)?;
+    let out = SessionOutput::new()?;
+    at = copy(&*log, at, until, &out)?;
     if verb.follow {
-        follow(&*log, at, &mut out)?;
+        follow(&*log, at, &out)?;
     }
-    out.finish()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -43,7 +42,7 @@ fn check_range(from: u64, to: u64, start: u64, end: u64) -> anyhow::Result<()> {
     Err(Failure::new(Code::Other, message, hint).into())
 }
 
-fn copy(log: &dyn Log, mut at: u64, until: u64, out: &mut SessionOutput) -> anyhow::Result<u64> {
+fn copy(log: &dyn Log, mut at: u64, until: u64, out: &SessionOutput) -> anyhow::Result<u64> {
     let mut buf = vec![0; CHUNK];
     while at < until {
         let want = buf.len().min((until - at) as usize);
@@ -55,6 +54,7 @@ fn copy(log: &dyn Log, mut at: u64, until: u64, out: &mut SessionOutput) -> anyh
             }
             // The session overwrote these bytes while the ones before them were printed.
             LogRead::Trimmed(start) => {
+                out.skip()?;
                 eprintln!("\nbowline: bytes {at} to {start} were overwritten before they could be printed");
                 at = start;
             }
@@ -64,7 +64,7 @@ fn copy(log: &dyn Log, mut at: u64, until: u64, out: &mut SessionOutput) -> anyh
 }
 
 /// Prints new output until the session has ended and everything is printed.
-fn follow(log: &dyn Log, mut at: u64, out: &mut SessionOutput) -> anyhow::Result<()> {
+fn follow(log: &dyn Log, mut at: u64, out: &SessionOutput) -> anyhow::Result<()> {
     loop {
         let end = log.end()?;
         at = copy(log, at, end.offset, out)?;

@@ -6,8 +6,13 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bowline_client::filter::Filter;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
 use crate::failure::Code;
 use crate::new;
@@ -77,37 +82,88 @@ pub(crate) fn is_terminal() -> bool {
 }
 
 /// Prints the output of a session to standard output. A file or a pipe gets the exact bytes. A terminal gets them as in an
-/// attach: without what would make it answer or take it over.
-pub(crate) struct SessionOutput {
-    filter: Option<Filter>,
+/// attach: without what would make it answer or take it over. What the output changed on the terminal is undone when this
+/// is dropped, and before a signal ends the process.
+pub(crate) struct SessionOutput(Option<Arc<Mutex<TerminalOutput>>>);
+
+impl SessionOutput {
+    pub(crate) fn new() -> io::Result<SessionOutput> {
+        let terminal = is_terminal().then(Arc::<Mutex<TerminalOutput>>::default);
+        if let Some(terminal) = &terminal {
+            finish_on_signal(Arc::clone(terminal))?;
+        }
+        Ok(SessionOutput(terminal))
+    }
+
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let Some(terminal) = &self.0 else {
+            let mut stdout = stdout();
+            stdout.write_all(bytes)?;
+            return stdout.flush();
+        };
+        lock(terminal).write(|filter, out| filter.filter(bytes, out))
+    }
+
+    /// The next bytes do not continue the last ones.
+    pub(crate) fn skip(&self) -> io::Result<()> {
+        self.0.as_ref().map_or(Ok(()), |terminal| lock(terminal).write(Filter::reset))
+    }
+}
+
+impl Drop for SessionOutput {
+    fn drop(&mut self) {
+        if let Some(terminal) = &self.0 {
+            lock(terminal).finish();
+        }
+    }
+}
+
+/// The filter in front of a terminal.
+#[derive(Default)]
+struct TerminalOutput {
+    filter: Filter,
     filtered: Vec<u8>,
 }
 
-impl SessionOutput {
-    pub(crate) fn new() -> SessionOutput {
-        SessionOutput { filter: is_terminal().then(Filter::new), filtered: Vec::new() }
-    }
-
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+impl TerminalOutput {
+    fn write(&mut self, filter: impl FnOnce(&mut Filter, &mut Vec<u8>)) -> io::Result<()> {
+        self.filtered.clear();
+        filter(&mut self.filter, &mut self.filtered);
         let mut stdout = stdout();
-        match &mut self.filter {
-            None => stdout.write_all(bytes)?,
-            Some(filter) => {
-                self.filtered.clear();
-                filter.filter(bytes, &mut self.filtered);
-                stdout.write_all(&self.filtered)?;
-            }
-        }
+        stdout.write_all(&self.filtered)?;
         stdout.flush()
     }
 
-    /// Undoes what the output changed on the terminal.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
-        let Some(filter) = &mut self.filter else { return Ok(()) };
-        self.filtered.clear();
-        filter.finish(new::terminal_size().unwrap_or_default().cols(), &mut self.filtered);
-        stdout().write_all(&self.filtered)
+    /// Undoes what the output changed, unless the terminal is gone.
+    fn finish(&mut self) {
+        let cols = new::terminal_size().unwrap_or_default().cols();
+        let _ = self.write(|filter, out| filter.finish(cols, out));
     }
+}
+
+fn lock(terminal: &Mutex<TerminalOutput>) -> MutexGuard<'_, TerminalOutput> {
+    terminal.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the process at the first signal, after the terminal is restored; at the second one at once, even if the terminal
+/// accepts nothing.
+fn finish_on_signal(terminal: Arc<Mutex<TerminalOutput>>) -> io::Result<()> {
+    let received = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))?;
+        flag::register(signal, Arc::clone(&received))?;
+    }
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
+    let wait = move || {
+        if let Some(signal) = signals.forever().next() {
+            // Keeps the lock, so that nothing is written after this.
+            let mut terminal = lock(&terminal);
+            terminal.finish();
+            std::process::exit(128 + signal);
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(wait)?;
+    Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the only place that writes to it")]

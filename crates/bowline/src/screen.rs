@@ -13,7 +13,7 @@ pub(crate) fn run(verb: &args::Screen, host: &dyn Host) -> anyhow::Result<ExitCo
     let text = host.screen(&host.find(&verb.session)?, format, verb.scrollback)?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
     match format {
-        ScreenFormat::Ansi => SessionOutput::new().write(format!("{text}\n").as_bytes())?,
+        ScreenFormat::Ansi => SessionOutput::new()?.write(format!("{text}\n").as_bytes())?,
         ScreenFormat::Text | ScreenFormat::Json => println!("{text}"),
     }
     Ok(ExitCode::SUCCESS)

@@ -8,6 +8,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use support::{Answers, HOSTILE, HostileServer, Terminal, World, wait_until};
 
@@ -241,4 +242,33 @@ fn a_terminal_gets_the_log_without_what_would_take_it_over_and_a_pipe_gets_every
     let printed = String::from_utf8(terminal.raw.clone()).unwrap();
     assert!(printed.starts_with("abcd\x1b[?1000hend\r") && printed.contains("\x1b[?1000l"), "{printed:?}");
     assert!(terminal.replies.is_empty() && !terminal.has_mode(1000), "{printed:?}");
+}
+
+#[test]
+fn a_log_that_is_followed_leaves_the_terminal_as_it_was_when_a_signal_ends_it() {
+    let world = World::new();
+    world.start("w", r"printf '\033[?1000h\033[?25lready'; exec cat");
+    for (signal, code) in [(None, 130), (Some(Signal::TERM), 143), (Some(Signal::HUP), 129)] {
+        let mut terminal = Terminal::run(&world, &["log", "--follow", "w"], 80, 24);
+        terminal.wait_for("ready");
+        assert!(terminal.has_mode(1000));
+        match signal {
+            None => terminal.press(b"\x03"),
+            Some(signal) => kill_process(terminal.pid(), signal).unwrap(),
+        }
+        assert_eq!(terminal.exit_code(), code);
+        assert!(!terminal.has_mode(1000) && terminal.has_mode(25), "{code}");
+    }
+}
+
+#[test]
+fn a_log_that_fails_leaves_the_terminal_as_it_was() {
+    let world = World::new();
+    let id = world.start("w", r"printf '\033[?1000hready'; exec cat");
+    let mut terminal = Terminal::run(&world, &["log", "--follow", "w"], 80, 24);
+    terminal.wait_for("ready");
+    assert!(terminal.has_mode(1000));
+    std::fs::write(world.path().join("s/sessions").join(id).join("log"), "damaged").unwrap();
+    assert_ne!(terminal.exit_code(), 0, "{}", terminal.text());
+    assert!(!terminal.has_mode(1000));
 }
