@@ -24,7 +24,7 @@ fn coloured(world: &World) -> String {
     id
 }
 
-/// Attaches viewers that read only the first bytes. Some are closed when others need the room.
+/// Attaches viewers that read only the head of the first frame. Some are closed when others need the room.
 fn stall(world: &World, id: &str, count: u64, more: impl Fn(u64) -> Value) -> Vec<std::os::unix::net::UnixStream> {
     let attach = |n| {
         let mut stream = connect(world, id);
@@ -35,7 +35,7 @@ fn stall(world: &World, id: &str, count: u64, more: impl Fn(u64) -> Value) -> Ve
     };
     let mut streams: Vec<_> = (1..=count).map(attach).collect();
     for stream in &mut streams {
-        stream.read_exact(&mut [0; 64]).unwrap();
+        stream.read_exact(&mut [0; frame::HEADER]).unwrap();
     }
     streams
 }
