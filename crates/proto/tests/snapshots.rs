@@ -192,3 +192,17 @@ fn r25_requests_for_more_scrollback_than_there_is_share_a_snapshot() {
     assert_eq!([1, 2, 3].map(|conn| read(&mut harness, conn, 20).0.len()), [LEN; 3]);
     assert_eq!(requests(&mut harness), []);
 }
+
+/// Both changes of size are at the same offset, so the output has no trace of them.
+#[test]
+fn r25_a_snapshot_from_before_a_resize_that_was_undone_is_not_shared() {
+    let mut harness = session();
+    attach(&mut harness, 1, json!({}));
+    make(&mut harness);
+    read(&mut harness, 1, 3);
+    for cols in [99, 80] {
+        harness.server.handle_resized(harness.end, Size::new(cols, 24).unwrap());
+    }
+    attach(&mut harness, 2, json!({}));
+    make(&mut harness);
+}

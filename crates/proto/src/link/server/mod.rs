@@ -84,6 +84,8 @@ pub struct Server {
     conns: BTreeMap<ConnId, Conn>,
     input: InputQueue,
     snapshots: Snapshots,
+    /// How often the terminal was resized.
+    resizes: u64,
     owner: SizeOwner,
     /// The size requested for the terminal and not yet confirmed.
     requested_size: Option<Size>,
@@ -106,6 +108,7 @@ impl Server {
             info,
             conns: BTreeMap::new(),
             snapshots: Snapshots::default(),
+            resizes: 0,
             owner: SizeOwner::default(),
             requested_size: None,
             theme: None,
@@ -147,6 +150,7 @@ impl Server {
         if self.requested_size == Some(size) {
             self.requested_size = None;
         }
+        self.resizes += 1;
         self.output.record_resize(at, size);
     }
 

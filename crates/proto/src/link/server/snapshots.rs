@@ -50,15 +50,24 @@ pub struct SnapshotKind {
 pub(super) struct Snapshots {
     /// What the driver makes now, and since when. It makes one at a time, so that a viewer that matters more never
     /// waits for more than one.
-    making: Option<(SnapshotKind, Duration)>,
+    making: Option<(Shared, Duration)>,
     /// Freed when the last viewer has sent it.
-    held: Vec<(SnapshotKind, Weak<Snapshot>)>,
+    held: Vec<(Shared, Weak<Snapshot>)>,
+}
+
+/// What viewers must have in common to share a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shared {
+    kind: SnapshotKind,
+    /// How often the terminal had been resized when the snapshot was requested. A resize changes the screen, even if it is
+    /// undone at the same offset.
+    resizes: u64,
 }
 
 impl Snapshots {
-    /// The snapshots of this kind that viewers hold.
-    fn of_kind(&self, kind: SnapshotKind) -> impl Iterator<Item = Arc<Snapshot>> {
-        self.held.iter().filter(move |(other, _)| *other == kind).filter_map(|(_, snapshot)| snapshot.upgrade())
+    /// The snapshots that viewers hold and others can share.
+    fn shared(&self, shared: Shared) -> impl Iterator<Item = Arc<Snapshot>> {
+        self.held.iter().filter(move |(other, _)| *other == shared).filter_map(|(_, snapshot)| snapshot.upgrade())
     }
 
     fn held_bytes(&mut self) -> u64 {
@@ -119,9 +128,9 @@ fn priority(viewer: &Viewer) -> u8 {
 impl Server {
     /// A requested snapshot is ready. It is dropped if no viewer waits for it.
     pub fn handle_snapshot(&mut self, kind: SnapshotKind, snapshot: Snapshot) {
-        if self.snapshots.making.is_some_and(|(made, _)| made == kind) {
-            self.snapshots.making = None;
-        }
+        // A late one may be from before every resize.
+        let made = self.snapshots.making.take_if(|(made, _)| made.kind == kind);
+        let shared = made.map_or(Shared { kind, resizes: 0 }, |(made, _)| made);
         let waits = |viewer: &Viewer| viewer.wanted_snapshot().is_some_and(|(_, wanted)| wanted == kind);
         let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
         let most = viewers.filter(|viewer| waits(viewer)).map(priority).max();
@@ -139,7 +148,7 @@ impl Server {
             for viewer in viewers.filter(|viewer| waits(viewer)) {
                 viewer.stream.handle_snapshot(&snapshot, &self.output, self.now);
             }
-            self.snapshots.held.push((kind, Arc::downgrade(&snapshot)));
+            self.snapshots.held.push((shared, Arc::downgrade(&snapshot)));
         }
         self.make_next_snapshot();
     }
@@ -148,7 +157,8 @@ impl Server {
     pub(super) fn request_snapshot(&mut self, id: ConnId) {
         let Some(viewer) = self.conns.get_mut(&id).and_then(|conn| conn.viewer.as_mut()) else { return };
         let Some((_, kind)) = viewer.wanted_snapshot() else { return };
-        let newest = self.snapshots.of_kind(kind).max_by_key(|snapshot| snapshot.offset);
+        let shared = Shared { kind, resizes: self.resizes };
+        let newest = self.snapshots.shared(shared).max_by_key(|snapshot| snapshot.offset);
         let behind = LAG_WINDOWS * self.config.chunk as u64;
         if let Some(snapshot) = newest.filter(|snapshot| is_recent(snapshot, &self.output, behind))
             && viewer.stream.can_use(&snapshot, &self.output)
@@ -167,9 +177,9 @@ impl Server {
         let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
         let waiting = viewers.filter_map(|viewer| Some((viewer, viewer.wanted_snapshot()?)));
         let next = waiting.max_by_key(|(viewer, (since, _))| (priority(viewer), Reverse((*since, viewer.rank))));
-        self.snapshots.making = next.map(|(_, (_, kind))| (kind, self.now));
-        if let Some((kind, _)) = self.snapshots.making {
-            self.events.push_back(ServerEvent::NeedSnapshot(kind));
+        self.snapshots.making = next.map(|(_, (_, kind))| (Shared { kind, resizes: self.resizes }, self.now));
+        if let Some((made, _)) = self.snapshots.making {
+            self.events.push_back(ServerEvent::NeedSnapshot(made.kind));
         }
     }
 
