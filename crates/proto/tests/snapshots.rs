@@ -206,3 +206,19 @@ fn r25_a_snapshot_from_before_a_resize_that_was_undone_is_not_shared() {
     attach(&mut harness, 2, json!({}));
     make(&mut harness);
 }
+
+/// The viewer that it was made for has left, so that no other deadline is as early.
+#[test]
+fn r25_the_next_snapshot_is_requested_when_one_is_never_made() {
+    let mut harness = session();
+    attach(&mut harness, 1, json!({"scrollback": 1}));
+    assert_eq!(requests(&mut harness).len(), 1);
+    harness.now += Duration::from_secs(1);
+    attach(&mut harness, 2, json!({"scrollback": 2}));
+    harness.server.handle_closed(ConnId(1), harness.now);
+    assert_eq!(requests(&mut harness), []);
+    let at = harness.server.poll_timeout().unwrap();
+    assert_eq!(at, Duration::from_secs(10));
+    harness.server.handle_timeout(at);
+    assert_eq!(requests(&mut harness)[0].scrollback, 2);
+}

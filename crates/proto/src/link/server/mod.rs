@@ -278,7 +278,7 @@ impl Server {
             ];
             poll_at.into_iter().flatten().filter(|at| *at > self.now).chain(close_at.into_iter().flatten())
         });
-        deadlines.chain(self.owner.deadline(self.config.owner_grace)).min()
+        deadlines.chain(self.owner.deadline(self.config.owner_grace)).chain(self.making_deadline()).min()
     }
 
     /// The next event, oldest first.

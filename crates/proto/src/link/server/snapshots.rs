@@ -168,6 +168,13 @@ impl Server {
         self.make_next_snapshot();
     }
 
+    /// When to ask for another snapshot, unless the one that is being made is ready by then.
+    pub(super) fn making_deadline(&self) -> Option<Duration> {
+        let mut viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
+        let (_, since) = self.snapshots.making?;
+        viewers.any(|viewer| viewer.wanted_snapshot().is_some()).then_some(since + self.config.snapshot_within)
+    }
+
     /// Asks the driver for the next snapshot, if it makes none and a viewer waits.
     pub(super) fn make_next_snapshot(&mut self) {
         let within = self.config.snapshot_within;
