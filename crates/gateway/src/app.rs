@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::{Auth, Caller, LoginRate, PendingLogin, network};
 use crate::board::Board;
 use crate::descriptors;
+use crate::ended::Screens;
 use crate::environment::Environment;
 use crate::list::SharedList;
 use crate::places::{Place, Places};
@@ -26,7 +27,7 @@ use crate::refusals::Refusals;
 use crate::settings::Settings;
 use crate::turns::Turns;
 
-/// Concurrent viewers of ended sessions, each of which keeps a screen in memory. One more closes the oldest viewer of
+/// Concurrent viewers of ended sessions. Those of one session keep its screen in memory together. One more closes the oldest viewer of
 /// the caller that has the most, with 4429.
 const MAX_ARCHIVE_VIEWERS: usize = 64;
 
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) list: SharedList,
     /// Viewers of ended sessions, by the caller's id.
     pub(crate) archive_viewers: Places<String>,
+    /// What those viewers share.
+    pub(crate) screens: Screens,
     /// The soft limit on open files for sessions' programs: the gateway's own before it raised it.
     pub(crate) open_files: Option<u64>,
 }
@@ -103,6 +106,7 @@ impl App {
             turns: Turns::new(),
             list: SharedList::default(),
             archive_viewers: Places::new(MAX_ARCHIVE_VIEWERS),
+            screens: Screens::default(),
             open_files,
         })))
     }

@@ -303,7 +303,7 @@ async fn connect(app: &App, caller: &Caller, entry: Entry) -> Result<(UnixStream
     };
     archive::check(&entry)?;
     let place = app.archive_viewers.take(caller.id().to_owned());
-    Ok((ended::connect(entry, app.settings.limits.stalled_after).await?, Some(place)))
+    Ok((ended::connect(app.clone(), entry).await?, Some(place)))
 }
 
 /// Reads a session that refused a connection. An error unless the session has ended.

@@ -1,20 +1,45 @@
 //! Serves the viewers of ended sessions from the sessions' files, over a socket like that of a session process.
 
+use std::collections::HashMap;
 use std::io;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use bowline_host::archive::Archive;
+use bowline_host::archive::{Archive, SharedScreen};
 use bowline_host::registry::Entry;
+use bowline_proto::ids::SessionId;
 use bytes::BytesMut;
 use tokio::net::UnixStream;
 
+use crate::app::App;
 use crate::problem::{Problem, internal};
 use crate::relay;
 use crate::sessions::blocking;
 
+/// The last screens of ended sessions that viewers keep in memory.
+#[derive(Default)]
+pub(crate) struct Screens(Mutex<HashMap<SessionId, Arc<Mutex<SharedScreen>>>>);
+
+impl Screens {
+    fn get(&self, id: &SessionId) -> Arc<Mutex<SharedScreen>> {
+        let mut screens = lock(&self.0);
+        // One that is being read has another owner, and is not locked here.
+        screens.retain(|_, screen| Arc::strong_count(screen) > 1 || lock(screen).is_held());
+        Arc::clone(screens.entry(id.clone()).or_default())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Connects to an ended session. A viewer that acknowledges nothing for `stalled_after` is closed with 4408.
-pub(crate) async fn connect(entry: Entry, stalled_after: Duration) -> Result<UnixStream, Problem> {
-    let archive = blocking(move || Ok(Archive::open(&entry, stalled_after)?)).await?;
+pub(crate) async fn connect(app: App, entry: Entry) -> Result<UnixStream, Problem> {
+    let open = move || {
+        let shared = app.screens.get(&entry.info.id);
+        Ok(Archive::open(&entry, app.settings.limits.stalled_after, &mut lock(&shared))?)
+    };
+    let archive = blocking(open).await?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| internal(&error))?;
     // It ends when the other end of the socket is closed. The viewer sees an error only as the end of the connection.
     tokio::spawn(serve(archive, theirs));

@@ -2,18 +2,23 @@
 //!
 //! No emulator runs here, so that hostile output is only ever parsed in the process of the session that printed it.
 
+use std::fs;
 use std::io::{self, Read as _, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use bowline_proto::Offset;
 use bowline_proto::close;
 use bowline_proto::config::{SNAPSHOT_RETRIES, ServerConfig};
 use bowline_proto::frame::Frame;
+use bowline_proto::ids::Epoch;
 use bowline_proto::link::{ConnId, Server, ServerEvent, Snapshot, Transmit};
 use bowline_proto::message::{Scope, ServerMessage};
 use bowline_proto::session::TerminalInfo;
 use bowline_proto::size::Size;
+use bytes::Bytes;
 
 use crate::files;
 use crate::history::History;
@@ -134,7 +139,7 @@ pub fn check(entry: &Entry) -> Result<&TerminalInfo, ArchiveError> {
 
 /// Serves one viewer over `stream`, as the session process would, until the connection ends.
 pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> {
-    let (mut archive, origin) = (Archive::open(entry, Duration::MAX)?, Instant::now());
+    let (mut archive, origin) = (Archive::open(entry, Duration::MAX, &mut SharedScreen::default())?, Instant::now());
     let (mut chunk, mut frames) = (vec![0; 16 << 10], Vec::new());
     loop {
         loop {
@@ -161,6 +166,56 @@ pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> 
     }
 }
 
+/// The last screen of a session, which all its viewers keep in memory together while there are any.
+#[derive(Debug, Default)]
+pub struct SharedScreen(Weak<LastScreen>);
+
+impl SharedScreen {
+    pub fn is_held(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    fn read(&mut self, dir: &SessionDir) -> Result<Arc<LastScreen>, ArchiveError> {
+        // Before the file is read, so that a change meanwhile is noticed the next time.
+        let version = fs::symlink_metadata(dir.screen()).ok().map(|file| (file.ino(), file.ctime(), file.ctime_nsec()));
+        if let Some(screen) = self.0.upgrade().filter(|screen| version.is_some() && screen.version == version) {
+            return Ok(screen);
+        }
+        let screen = Arc::new(LastScreen { version, ..read_screen(dir)?.into() });
+        self.0 = Arc::downgrade(&screen);
+        Ok(screen)
+    }
+}
+
+/// The last saved screen, as far as viewers get it. A snapshot of it copies no bytes.
+#[derive(Debug)]
+struct LastScreen {
+    /// The inode of the file, and when that was last changed.
+    version: Option<(u64, i64, i64)>,
+    offset: Offset,
+    epoch: Epoch,
+    size: Size,
+    all: Bytes,
+    screen: Bytes,
+}
+
+impl From<SavedScreen> for LastScreen {
+    fn from(saved: SavedScreen) -> LastScreen {
+        let SavedScreen { offset, epoch, size, all, screen, .. } = saved;
+        LastScreen { version: None, offset, epoch, size, all: all.into(), screen: screen.into() }
+    }
+}
+
+impl LastScreen {
+    fn snapshot(&self, scope: Scope) -> Snapshot {
+        let bytes = match scope {
+            Scope::All => &self.all,
+            Scope::Screen => &self.screen,
+        };
+        Snapshot { offset: self.offset, size: self.size, pieces: vec![bytes.clone()] }
+    }
+}
+
 /// An ended session and its one viewer. It only reads the session's files; [`serve`] and the gateway do the waiting.
 ///
 /// Times are counted from when it was opened.
@@ -168,7 +223,7 @@ pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> 
 pub struct Archive {
     link: Server,
     log: Log,
-    screen: SavedScreen,
+    screen: Arc<LastScreen>,
     /// Tells the viewer what is missing, once it is attached.
     notice: Option<String>,
     received: Vec<u8>,
@@ -185,9 +240,9 @@ const CONN: ConnId = ConnId(0);
 impl Archive {
     /// Opens the session's files. A viewer that acknowledges nothing for `stalled_after`, although there is more for
     /// it, is closed with 4408.
-    pub fn open(entry: &Entry, stalled_after: Duration) -> Result<Archive, ArchiveError> {
+    pub fn open(entry: &Entry, stalled_after: Duration, shared: &mut SharedScreen) -> Result<Archive, ArchiveError> {
         let terminal = check(entry)?;
-        let LastRun { history, log, screen, start, end, notice } = last_run(entry, terminal.size)?;
+        let LastRun { history, log, screen, start, end, notice } = last_run(entry, terminal.size, shared)?;
         let mut link = Server::new(ServerConfig::new(entry.info.epoch.clone(), terminal.size), entry.info.clone());
         for (at, size) in history.resizes.iter().filter(|(at, _)| *at <= end) {
             link.handle_resized(*at, *size);
@@ -258,7 +313,7 @@ impl Archive {
         let mut given = false;
         while let Some(event) = self.link.poll_event() {
             if let ServerEvent::NeedSnapshot(kind) = event {
-                self.link.handle_snapshot(kind, snapshot(&self.screen, kind.scope));
+                self.link.handle_snapshot(kind, self.screen.snapshot(kind.scope));
                 given = true;
             }
         }
@@ -280,7 +335,7 @@ impl Archive {
 struct LastRun {
     history: History,
     log: Log,
-    screen: SavedScreen,
+    screen: Arc<LastScreen>,
     /// The range of the run's output in the log.
     start: Offset,
     end: Offset,
@@ -289,14 +344,14 @@ struct LastRun {
 }
 
 /// Reads the last run. A file that is missing or damaged is replaced by an empty one, and reported in the notice.
-fn last_run(entry: &Entry, size: Size) -> Result<LastRun, ArchiveError> {
+fn last_run(entry: &Entry, size: Size, shared: &mut SharedScreen) -> Result<LastRun, ArchiveError> {
     let dir = &entry.dir;
     let history = if_whole(History::read(&dir.events()))?.unwrap_or_default();
     let started = history.summary.started.as_ref();
     // Without events, the whole log is treated as one run.
     let run_start = started.map_or(0, |started| started.offset);
-    let is_of_run = |saved: &SavedScreen| started.is_none_or(|started| saved.epoch == started.epoch);
-    let screen = match read_screen(dir) {
+    let is_of_run = |screen: &Arc<LastScreen>| started.is_none_or(|started| screen.epoch == started.epoch);
+    let screen = match shared.read(dir) {
         Ok(screen) => Some(screen).filter(is_of_run),
         Err(ArchiveError::NoScreen) => None,
         Err(error) => return Err(error),
@@ -321,7 +376,7 @@ fn last_run(entry: &Entry, size: Size) -> Result<LastRun, ArchiveError> {
     let notice = notice.map(str::to_owned);
     Ok(match screen {
         None => {
-            let screen = SavedScreen::blank(&entry.info.epoch, start, size);
+            let screen = Arc::new(SavedScreen::blank(&entry.info.epoch, start, size).into());
             LastRun { screen, history, log, start, end, notice }
         }
         // The log file could not be written at the end, so its newest bytes were lost with the process.
@@ -332,12 +387,4 @@ fn last_run(entry: &Entry, size: Size) -> Result<LastRun, ArchiveError> {
         // If the log no longer reaches back to this screen, the link reports the bytes in between as missed.
         Some(screen) => LastRun { screen, history, log, start, end, notice },
     })
-}
-
-fn snapshot(saved: &SavedScreen, scope: Scope) -> Snapshot {
-    let bytes = match scope {
-        Scope::All => saved.all.clone(),
-        Scope::Screen => saved.screen.clone(),
-    };
-    Snapshot { offset: saved.offset, size: saved.size, pieces: vec![bytes.into()] }
 }

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use bowline_host::archive::Archive;
+use bowline_host::archive::{Archive, SharedScreen};
 use bowline_host::home::Home;
 use bowline_host::registry;
+use bowline_host::saved::SavedScreen;
 use bowline_proto::frame;
 use serde_json::{Value, json};
 
 use super::gateway::{World, wait_until};
+use super::hostile::memory;
 use super::refusals::{hello, until_type};
 use super::viewer::{End, Viewer, contains};
 use super::ws::{self, Message, Ws};
@@ -94,7 +96,7 @@ fn r52_an_archive_waits_for_a_slow_viewer_and_not_for_a_stalled_one() {
     let home = Home::new(world.state(), world.path().join("r")).unwrap();
     let entry = registry::find(&home, &id).unwrap();
     let (limit, second) = (Duration::from_secs(45), Duration::from_secs(1));
-    let mut archive = Archive::open(&entry, limit).unwrap();
+    let mut archive = Archive::open(&entry, limit, &mut SharedScreen::default()).unwrap();
     let text = |text: &str| {
         let mut wire = Vec::new();
         frame::put_text(&mut wire, text);
@@ -128,4 +130,26 @@ fn r52_an_archive_waits_for_a_slow_viewer_and_not_for_a_stalled_one() {
         assert!(archive.handle_bytes(&text(r#"{"type":"ping","n":1}"#), now));
     }
     assert!(contains(&frames, r#""code":4408"#), "{}", String::from_utf8_lossy(&frames));
+}
+
+/// Each of them used to keep a copy of the screen, and another one while it did not read.
+#[test]
+fn r52_stalled_viewers_of_an_ended_session_share_its_last_screen() {
+    let world = World::new();
+    let id = ended(&world);
+    let file = world.session_dir(&id).join("screen");
+    let mut screen = SavedScreen::decode(&std::fs::read(&file).unwrap()).unwrap();
+    screen.all = vec![b' '; 4 << 20];
+    std::fs::write(&file, screen.encode()).unwrap();
+    let attach = |client| {
+        let path = format!("/v1/sessions/{id}/attach");
+        let mut ws = ws::open(world.address, &path, &[("Authorization", &world.bearer())]).unwrap().open();
+        ws.send_text(&hello(client, 1, &json!({}))).unwrap();
+        until_type(&mut ws, "attached");
+        ws
+    };
+    let before = memory(world.gateway_pid());
+    let crowd: Vec<Ws> = (0..60).map(attach).collect();
+    let grown = memory(world.gateway_pid()).saturating_sub(before) >> 20;
+    assert!(grown < 120, "{} viewers take {grown} MiB", crowd.len());
 }
