@@ -217,3 +217,19 @@ fn r52_a_snapshot_does_not_repeat_long_links_without_end() {
     let len = screen.snapshot(Scope::All, usize::MAX).len();
     assert!((1 << 20..limits::PAINTED_LINKS_MAX + 500_000).contains(&len), "{len}");
 }
+
+#[test]
+fn r52_the_links_of_the_scrollback_and_the_screen_have_one_limit() {
+    let mut screen = Screen::new(Size::new(500, 20).unwrap(), 20);
+    for _ in 0..2 {
+        screen.advance(&b"\n".repeat(20));
+        for (first, name) in [(1, "a"), (2, "b")] {
+            screen.advance(format!("\x1b]8;;https://example.org/{}\x1b\\", name.repeat(1900)).as_bytes());
+            for row in 1..=20 {
+                screen.advance(format!("\x1b[{row};{first}H{}", "x\x1b[C".repeat(250)).as_bytes());
+            }
+        }
+    }
+    let len = screen.snapshot(Scope::All, usize::MAX).len();
+    assert!((1 << 20..limits::PAINTED_LINKS_MAX + 500_000).contains(&len), "{len}");
+}

@@ -25,7 +25,7 @@ pub(super) struct Painter {
     pub(super) out: Vec<u8>,
     pieces: Vec<Bytes>,
     /// Bytes of links so far.
-    links: usize,
+    pub(super) links: usize,
     /// The charset that was last designated for each slot.
     pub(super) charsets: [char; 4],
     pen: Pen,

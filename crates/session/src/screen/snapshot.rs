@@ -158,6 +158,7 @@ fn paint_history(painter: &mut Painter, grid: &Grid<Cell>, scrollback: usize) {
         }
         starts.push(start);
     }
+    painter.links += rows.links;
     let mut end = rows.out.len();
     for start in starts.iter().rev() {
         painter.out.extend_from_slice(&rows.out[*start..end]);
