@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
 use crate::app::{App, StreamSlot};
-use crate::auth::{Caller, PendingLogin, network};
+use crate::auth::{Caller, PendingLogin, site};
 use crate::context::RequestContext;
 use crate::extract::Key;
 use crate::guard::{self, Identity};
@@ -138,7 +138,7 @@ async fn authorize(app: &App, caller: Caller, id: &str) -> Result<Admission, Pro
 
 /// Serves an attachment until it ends.
 async fn serve(app: App, mut socket: Socket, admission: Admission, source: Source) {
-    let place = admission.needs_key().then(|| app.without_key.take(network(source.client)));
+    let place = admission.needs_key().then(|| app.without_key.take(site(source.client)));
     let attachment = tokio::select! {
         attachment = receive_hello(&app, &mut socket, admission, source.client, place.as_ref()) => attachment,
         () = places::displaced(place.as_ref()) => Err(Problem::without_key_displaced().into()),

@@ -12,6 +12,12 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub(crate) struct Places<K>(Arc<Mutex<Occupants<K>>>);
 
+impl<K> Clone for Places<K> {
+    fn clone(&self) -> Places<K> {
+        Places(self.0.clone())
+    }
+}
+
 #[derive(Debug)]
 struct Occupants<K> {
     max: usize,
@@ -28,7 +34,12 @@ impl<K: Hash + Eq + Clone> Places<K> {
 
     /// Takes a place, always successfully.
     pub(crate) fn take(&self, owner: K) -> Place<K> {
-        let displaced = CancellationToken::new();
+        self.take_with(owner, CancellationToken::new())
+    }
+
+    /// Like [`Places::take`]; `displaced` is cancelled when a newcomer takes the place. So a connection that takes one
+    /// place after another can wait for all of them.
+    pub(crate) fn take_with(&self, owner: K, displaced: CancellationToken) -> Place<K> {
         let mut occupants = self.lock();
         occupants.last += 1;
         let id = occupants.last;
@@ -37,7 +48,7 @@ impl<K: Hash + Eq + Clone> Places<K> {
         if occupants.count > occupants.max {
             occupants.displace();
         }
-        Place { places: Places(self.0.clone()), owner, id, displaced }
+        Place { places: self.clone(), owner, id, displaced }
     }
 
     fn lock(&self) -> MutexGuard<'_, Occupants<K>> {

@@ -2,7 +2,7 @@
 
 use bowline_proto::problem::Code;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +23,10 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::app::App;
-use crate::auth::network;
+use crate::auth::site;
 use crate::context::SocketAddrs;
-use crate::heads::{ConnectionHeads, Heads, MAX_HEAD};
+use crate::heads::{ConnectionHeads, MAX_HEAD, MAX_HEADS};
+use crate::places::Places;
 use crate::problem::Problem;
 use crate::refusals::Source;
 use crate::tls::Tls;
@@ -41,7 +42,7 @@ const OVER_LIMIT: &str = "the gateway has too many open sockets; try again later
 pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Option<Tls>) {
     let slots = Arc::new(Semaphore::new(app.settings.limits.sockets));
     let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
-    let heads = Arc::new(Heads::default());
+    let heads = Places::new(MAX_HEADS);
     let sockets = TaskTracker::new();
     loop {
         let (stream, peer) = tokio::select! {
@@ -141,12 +142,12 @@ async fn serve(
     router: Router,
     tls: Option<Tls>,
     slot: SocketSlot,
-    heads: Arc<Heads>,
+    heads: Places<IpAddr>,
 ) {
     let _ = stream.set_nodelay(true);
     let Ok(local) = stream.local_addr() else { return };
     let addrs = SocketAddrs { peer, local };
-    let heads = ConnectionHeads::begin(heads, network(peer.ip()));
+    let heads = ConnectionHeads::begin(heads, site(peer.ip()));
     let serve = async {
         match tls {
             None => serve_http(app, stream, addrs, router, slot, &heads).await,

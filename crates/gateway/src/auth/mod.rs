@@ -24,7 +24,7 @@ mod tests;
 pub use caller::{Caller, Maker, PendingLogin};
 pub use error::{AuthError, LoginError};
 pub use rate::LoginRate;
-pub(crate) use rate::network;
+pub(crate) use rate::{network, site};
 pub use records::{CODE_TTL, LOGIN_IDLE};
 pub use ticket::TICKET_TTL;
 

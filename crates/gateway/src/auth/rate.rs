@@ -25,8 +25,19 @@ impl LoginRate {
 /// The key for rate limits: an IPv4 address, or the /64 network of an IPv6 address, because one host usually has a
 /// whole /64.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
+    prefix(address, 64)
+}
+
+/// The owner of places: an IPv4 address, or the /48 network of an IPv6 address, because one customer can have a whole
+/// /48. Whoever shares it is not refused, but shares its places.
+pub(crate) fn site(address: IpAddr) -> IpAddr {
+    prefix(address, 48)
+}
+
+/// An IPv4 address, or the first bits of an IPv6 address.
+fn prefix(address: IpAddr, bits: u32) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !(u128::MAX >> bits)).into(),
         v4 => v4,
     }
 }
@@ -60,5 +71,12 @@ mod tests {
         assert_eq!(rate.count(address("2001:db8::1"), now), Ok(()));
         assert!(rate.count(address("2001:db8::ffff:2"), now).is_err());
         assert_eq!(rate.count(address("2001:db8:0:1::1"), now), Ok(()));
+    }
+
+    #[test]
+    fn r52_an_ipv6_site_owns_its_places_together() {
+        assert_eq!(site(address("2001:db8:1:2::3")), site(address("2001:db8:1:ffff::4")));
+        assert_ne!(site(address("2001:db8:1::1")), site(address("2001:db8:2::1")));
+        assert_eq!(site(address("::ffff:192.0.2.1")), address("192.0.2.1"));
     }
 }

@@ -14,7 +14,7 @@ use tokio_websockets::{Error, Message};
 
 use super::{Admission, Subscriber};
 use crate::app::App;
-use crate::auth::network;
+use crate::auth::site;
 use crate::board::EncodedMessage;
 use crate::places::{self, Place};
 use crate::problem::Problem;
@@ -43,7 +43,7 @@ impl From<Problem> for Ending {
 /// Serves a stream until it ends.
 pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission, source: Source) {
     let needs_key = matches!(admission, Admission::NeedsKey(..));
-    let place = needs_key.then(|| app.without_key.take(network(source.client)));
+    let place = needs_key.then(|| app.without_key.take(site(source.client)));
     let subscriber = tokio::select! {
         subscriber = receive_hello(&app, &mut socket, admission, source.client, place.as_ref()) => subscriber,
         () = places::displaced(place.as_ref()) => Err(Problem::without_key_displaced().into()),
