@@ -1,9 +1,13 @@
 //! Connections whose next request head is not complete. Anybody can open one without a login, and each has a buffer,
 //! so their number is limited.
 
+use std::io::{self, IoSlice};
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 use crate::places::{Place, Places};
@@ -18,9 +22,19 @@ pub(crate) const MAX_HEAD: usize = 64 << 10;
 pub(crate) struct ConnectionHeads {
     places: Places<IpAddr>,
     address: IpAddr,
-    /// The place of the head that is unfinished now.
-    unfinished: Mutex<Option<Place<IpAddr>>>,
+    state: Mutex<State>,
     close: CancellationToken,
+}
+
+enum State {
+    /// The next head is not complete.
+    Unfinished(#[expect(dead_code, reason = "held until drop, never read")] Place<IpAddr>),
+    /// A request is being answered.
+    Answering,
+    /// The whole response is queued, but the client may take long to receive it.
+    Sending,
+    /// There is no next head.
+    Ended,
 }
 
 impl ConnectionHeads {
@@ -28,13 +42,18 @@ impl ConnectionHeads {
     pub(crate) fn begin(places: Places<IpAddr>, address: IpAddr) -> Arc<ConnectionHeads> {
         let close = CancellationToken::new();
         let first = places.take_with(address, close.clone());
-        Arc::new(ConnectionHeads { places, address, unfinished: Mutex::new(Some(first)), close })
+        Arc::new(ConnectionHeads { places, address, state: Mutex::new(State::Unfinished(first)), close })
     }
 
-    /// The head is complete. The next one begins when the returned value is dropped.
+    /// The head is complete. The next one begins once the returned value is dropped and the response is sent.
     pub(crate) fn complete(self: &Arc<Self>) -> CompleteHead {
-        self.unfinished().take();
+        *self.state() = State::Answering;
         CompleteHead(self.clone())
+    }
+
+    /// Nothing more is read as HTTP, although the stream may live on as a WebSocket.
+    pub(crate) fn end(&self) {
+        *self.state() = State::Ended;
     }
 
     /// Waits until the connection has to make room for another one.
@@ -42,8 +61,16 @@ impl ConnectionHeads {
         self.close.cancelled().await;
     }
 
-    fn unfinished(&self) -> MutexGuard<'_, Option<Place<IpAddr>>> {
-        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The response is sent, or the client has begun its next request without waiting for it.
+    fn begin_next(&self) {
+        let mut state = self.state();
+        if matches!(*state, State::Sending) {
+            *state = State::Unfinished(self.places.take_with(self.address, self.close.clone()));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -52,8 +79,58 @@ pub(crate) struct CompleteHead(Arc<ConnectionHeads>);
 
 impl Drop for CompleteHead {
     fn drop(&mut self) {
-        let next = self.0.places.take_with(self.0.address, self.0.close.clone());
-        *self.0.unfinished() = Some(next);
+        let mut state = self.0.state();
+        if matches!(*state, State::Answering) {
+            *state = State::Sending;
+        }
+    }
+}
+
+/// The stream of a connection. It notices when a response is sent.
+pub(crate) struct HeadStream<S> {
+    stream: S,
+    heads: Arc<ConnectionHeads>,
+}
+
+impl<S> HeadStream<S> {
+    pub(crate) fn new(stream: S, heads: Arc<ConnectionHeads>) -> HeadStream<S> {
+        HeadStream { stream, heads }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for HeadStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        self.heads.begin_next();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for HeadStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.heads.begin_next();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 
@@ -83,8 +160,10 @@ mod tests {
         let request = busy.complete();
         let crowd = || (0..MAX_HEADS).map(|_| ConnectionHeads::begin(places.clone(), address(0)));
         drop(crowd().collect::<Vec<_>>());
-        assert!(!busy.close.is_cancelled());
         drop(request);
+        drop(crowd().collect::<Vec<_>>());
+        assert!(!busy.close.is_cancelled(), "the client may not have received the response yet");
+        busy.begin_next();
         let _crowd: Vec<_> = crowd().collect();
         assert!(busy.close.is_cancelled(), "the head of its next request is unfinished");
     }

@@ -25,7 +25,7 @@ use tower::ServiceExt;
 use crate::app::App;
 use crate::auth::site;
 use crate::context::SocketAddrs;
-use crate::heads::{ConnectionHeads, MAX_HEAD, MAX_HEADS};
+use crate::heads::{ConnectionHeads, HeadStream, MAX_HEAD, MAX_HEADS};
 use crate::places::Places;
 use crate::problem::Problem;
 use crate::refusals::Source;
@@ -162,6 +162,7 @@ async fn serve(
         () = serve => {}
         () = heads.crowded_out() => tracing::debug!(%peer, "closed a connection without a complete request for others"),
     }
+    heads.end();
 }
 
 /// Serves HTTP on one socket. A client that accepts no data for too long is cut off.
@@ -177,14 +178,14 @@ async fn serve_http<S>(
 {
     let mut stream = TimeoutWriter::new(stream);
     stream.set_timeout(Some(app.settings.limits.stalled_after));
-    let stream = Box::pin(stream);
+    let stream = HeadStream::new(Box::pin(stream), heads.clone());
     let base = app.settings.base_path.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(addrs);
         request.extensions_mut().insert(slot.clone());
         strip_base_path(&base, &mut request);
         let (head, response) = (heads.complete(), router.clone().oneshot(request.map(Body::new)));
-        // Held until the whole response is sent.
+        // Held until the whole response is queued.
         let hold = move |body: Body| {
             body.map_frame(move |frame| {
                 let _ = &head;
@@ -234,5 +235,45 @@ fn strip_base_path(base: &str, request: &mut Request<Incoming>) {
     }
     if bare {
         request.extensions_mut().insert(MissingSlash);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    /// The client is slow, and shares its address with strangers.
+    #[tokio::test]
+    async fn r52_a_response_that_is_being_sent_is_not_crowded_out() {
+        // More than the sockets hold, so most of it waits in the gateway until the client reads.
+        const LEN: usize = 32 << 20;
+        let temp = tempfile::tempdir().unwrap();
+        let app = testing::app(temp.path(), |_| {});
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, peer) = listener.accept().await.unwrap();
+        let (heads, router) = (Places::new(MAX_HEADS), Router::new().fallback(async || vec![0; LEN]));
+        let slot = SocketSlot(Arc::new(Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap()));
+        let own_heads = heads.clone();
+        let serving = tokio::spawn(async move { serve(&app, stream, peer, router, None, slot, own_heads).await });
+        client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        client.read_exact(&mut [0]).await.unwrap();
+        let crowd = || {
+            let heads = (0..MAX_HEADS).map(|_| ConnectionHeads::begin(heads.clone(), site(peer.ip())));
+            heads.collect::<Vec<_>>()
+        };
+        drop(crowd());
+        let (mut read, mut piece) = (1, vec![0; 1 << 20]);
+        while read < LEN {
+            let more = client.read(&mut piece).await.unwrap();
+            assert_ne!(more, 0, "the response ends after {read} bytes");
+            read += more;
+        }
+        // The rest is the length of the head. Until it is read, the response is not sent.
+        while !serving.is_finished() {
+            let _crowd = crowd();
+            let _ = client.read(&mut piece).await;
+        }
     }
 }
