@@ -121,7 +121,10 @@ async fn admit(app: &App, parts: &Parts, upgrade: &Upgrade, id: String) -> Resul
     upgrade.check_version()?;
     match guard::identify(app, parts)? {
         Identity::Caller(caller) => authorize(app, caller, &id).await,
-        Identity::Pending(login) => Ok(Admission::NeedsKey { login, id }),
+        Identity::Pending(login) => {
+            upgrade.keep_socket();
+            Ok(Admission::NeedsKey { login, id })
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::auth::{Caller, PendingLogin, TOKEN_PREFIX};
 use crate::context::{RequestContext, SocketAddrs};
 use crate::problem::Problem;
 use crate::refusals::Source;
+use crate::server::SocketSlot;
 use crate::ws;
 
 /// The header with a browser login's key, which the page keeps in its origin's storage.
@@ -66,7 +67,11 @@ pub(crate) enum Identity {
 
 /// Identifies the caller. A failure counts against the address that it came from, so above a rate it is 429.
 pub(crate) fn identify(app: &App, parts: &Parts) -> Result<Identity, Problem> {
-    find_identity(app, parts).map_err(|problem| refuse_stranger(app, parts, problem))
+    let identity = find_identity(app, parts).map_err(|problem| refuse_stranger(app, parts, problem))?;
+    if let Identity::Caller(_) = identity {
+        parts.extensions.get::<SocketSlot>().into_iter().for_each(SocketSlot::keep);
+    }
+    Ok(identity)
 }
 
 fn refuse_stranger(app: &App, parts: &Parts, problem: Problem) -> Problem {

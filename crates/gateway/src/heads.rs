@@ -12,8 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::places::{Place, Places};
 
-/// Unfinished heads; one more closes the oldest of the address that has the most. Each takes up to [`MAX_HEAD`] and
-/// some 16 KiB.
+/// Unfinished heads; one more closes the oldest of the address that has the most. Each takes up to 100 KiB.
 pub(crate) const MAX_HEADS: usize = 512;
 /// The longest head, in bytes; a longer one gets 431.
 pub(crate) const MAX_HEAD: usize = 64 << 10;
@@ -38,9 +37,9 @@ enum State {
 }
 
 impl ConnectionHeads {
-    /// Begins the first head. `address` stands for all that own their places together.
-    pub(crate) fn begin(places: Places<IpAddr>, address: IpAddr) -> Arc<ConnectionHeads> {
-        let close = CancellationToken::new();
+    /// Begins the first head. `address` stands for all that own their places together; `close` is cancelled when the
+    /// connection has to make room for another one.
+    pub(crate) fn begin(places: Places<IpAddr>, address: IpAddr, close: CancellationToken) -> Arc<ConnectionHeads> {
         let first = places.take_with(address, close.clone());
         Arc::new(ConnectionHeads { places, address, state: Mutex::new(State::Unfinished(first)), close })
     }
@@ -54,11 +53,6 @@ impl ConnectionHeads {
     /// Nothing more is read as HTTP, although the stream may live on as a WebSocket.
     pub(crate) fn end(&self) {
         *self.state() = State::Ended;
-    }
-
-    /// Waits until the connection has to make room for another one.
-    pub(crate) async fn crowded_out(&self) {
-        self.close.cancelled().await;
     }
 
     /// The response is sent, or the client has begun its next request without waiting for it.
@@ -145,7 +139,7 @@ mod tests {
     #[test]
     fn r52_an_address_crowds_out_only_its_own_heads() {
         let places = Places::new(MAX_HEADS);
-        let begin = |n| ConnectionHeads::begin(places.clone(), address(n));
+        let begin = |n| ConnectionHeads::begin(places.clone(), address(n), CancellationToken::new());
         let owner = begin(0);
         let crowd: Vec<_> = (0..2 * MAX_HEADS as u32).map(|n| begin(1 + n % 5)).collect();
         let closed = crowd.iter().filter(|connection| connection.close.is_cancelled()).count();
@@ -156,9 +150,10 @@ mod tests {
     #[test]
     fn r52_a_request_that_is_answered_is_not_crowded_out() {
         let places = Places::new(MAX_HEADS);
-        let busy = ConnectionHeads::begin(places.clone(), address(0));
+        let begin = || ConnectionHeads::begin(places.clone(), address(0), CancellationToken::new());
+        let busy = begin();
         let request = busy.complete();
-        let crowd = || (0..MAX_HEADS).map(|_| ConnectionHeads::begin(places.clone(), address(0)));
+        let crowd = || (0..MAX_HEADS).map(|_| begin());
         drop(crowd().collect::<Vec<_>>());
         drop(request);
         drop(crowd().collect::<Vec<_>>());

@@ -51,6 +51,11 @@ impl<K: Hash + Eq + Clone> Places<K> {
         Place { places: self.clone(), owner, id, displaced }
     }
 
+    /// Displaces an occupant as a newcomer would. Returns `false` if there is none.
+    pub(crate) fn displace(&self) -> bool {
+        self.lock().displace()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Occupants<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -59,12 +64,11 @@ impl<K: Hash + Eq + Clone> Places<K> {
 impl<K: Hash + Eq + Clone> Occupants<K> {
     /// Displaces the oldest occupant of the owner that has the most places; of several such owners, the one that has
     /// an occupant for longest.
-    fn displace(&mut self) {
+    fn displace(&mut self) -> bool {
         let most = self.by_owner.iter().max_by_key(|(_, own)| (own.len(), own.keys().next().copied().map(Reverse)));
         let oldest = most.and_then(|(owner, own)| Some((owner.clone(), *own.keys().next()?)));
-        if let Some((owner, id)) = oldest {
-            self.remove(&owner, id).inspect(CancellationToken::cancel);
-        }
+        let displaced = oldest.and_then(|(owner, id)| self.remove(&owner, id));
+        displaced.inspect(CancellationToken::cancel).is_some()
     }
 
     /// Returns `None` if the occupant was displaced before.

@@ -4,7 +4,7 @@ use bowline_proto::problem::Code;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutWriter;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
@@ -26,7 +27,7 @@ use crate::app::App;
 use crate::auth::site;
 use crate::context::SocketAddrs;
 use crate::heads::{ConnectionHeads, HeadStream, MAX_HEAD, MAX_HEADS};
-use crate::places::Places;
+use crate::places::{Place, Places};
 use crate::problem::Problem;
 use crate::refusals::Source;
 use crate::tls::Tls;
@@ -40,7 +41,7 @@ const OVER_LIMIT: &str = "the gateway has too many open sockets; try again later
 
 /// Accepts connections until the gateway stops, then waits for open ones to finish, up to the limit `drain`.
 pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Option<Tls>) {
-    let slots = Arc::new(Semaphore::new(app.settings.limits.sockets));
+    let slots = SocketSlots::new(app.settings.limits.sockets);
     let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
     let heads = Places::new(MAX_HEADS);
     let sockets = TaskTracker::new();
@@ -55,7 +56,7 @@ pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Op
             },
             () = app.stop.cancelled() => break,
         };
-        let Ok(slot) = slots.clone().try_acquire_owned() else {
+        let Some(slot) = slots.take(peer).await else {
             let source = Source { client: peer.ip().to_canonical(), path: String::new() };
             app.refusals.report(&source, &Problem::new(Code::TooMany, OVER_LIMIT));
             // A client that expects TLS could not read the response.
@@ -69,14 +70,8 @@ pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Op
             }
             continue;
         };
-        let slot = SocketSlot(Arc::new(slot));
         let (app, router, tls, heads) = (app.clone(), router.clone(), tls.clone(), heads.clone());
-        sockets.spawn(async move {
-            // Boxed: a socket takes little memory until its first byte arrives.
-            if sent_something(&app, &stream).await {
-                Box::pin(serve(&app, stream, peer, router, tls, slot, heads)).await;
-            }
-        });
+        sockets.spawn(async move { serve(&app, stream, peer, router, tls, slot, heads).await });
     }
     drop(listener);
     sockets.close();
@@ -123,9 +118,55 @@ fn over_limit_response() -> String {
     )
 }
 
+/// Counts sockets. Those of strangers make room for others.
+struct SocketSlots {
+    all: Arc<Semaphore>,
+    /// Sockets without an authenticated request.
+    strangers: Places<IpAddr>,
+}
+
+impl SocketSlots {
+    fn new(max: usize) -> SocketSlots {
+        SocketSlots { all: Arc::new(Semaphore::new(max)), strangers: Places::new(max) }
+    }
+
+    /// Counts one more socket. Over the limit, it closes the oldest stranger of the address that has the most; `None`
+    /// if there are no strangers.
+    async fn take(&self, peer: SocketAddr) -> Option<SocketSlot> {
+        let permit = match self.all.clone().try_acquire_owned() {
+            Ok(permit) => permit,
+            // What is displaced is closed at once.
+            Err(_) if self.strangers.displace() => self.all.clone().acquire_owned().await.ok()?,
+            Err(_) => return None,
+        };
+        let displaced = CancellationToken::new();
+        let stranger = Mutex::new(Some(self.strangers.take_with(site(peer.ip()), displaced.clone())));
+        Some(SocketSlot(Arc::new(Slot { _permit: permit, stranger, displaced })))
+    }
+}
+
 /// One socket in the count. It is held until the socket closes, because a WebSocket outlives its request.
 #[derive(Clone)]
-pub(crate) struct SocketSlot(#[expect(dead_code, reason = "held until drop, never read")] Arc<OwnedSemaphorePermit>);
+pub(crate) struct SocketSlot(Arc<Slot>);
+
+struct Slot {
+    _permit: OwnedSemaphorePermit,
+    /// The place among the strangers.
+    stranger: Mutex<Option<Place<IpAddr>>>,
+    displaced: CancellationToken,
+}
+
+impl SocketSlot {
+    /// The socket no longer makes room for others.
+    pub(crate) fn keep(&self) {
+        self.0.stranger.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Waits until the socket has to make room for another one.
+    pub(crate) async fn displaced(&self) {
+        self.0.displaced.cancelled().await;
+    }
+}
 
 /// Waits for the first byte on a socket.
 async fn sent_something(app: &App, stream: &TcpStream) -> bool {
@@ -135,7 +176,30 @@ async fn sent_something(app: &App, stream: &TcpStream) -> bool {
     }
 }
 
+/// Serves one socket until it closes or has to make room for another one.
 async fn serve(
+    app: &App,
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    tls: Option<Tls>,
+    slot: SocketSlot,
+    heads: Places<IpAddr>,
+) {
+    let displaced = slot.clone();
+    let serve = async {
+        // Boxed: a socket takes little memory until its first byte arrives.
+        if sent_something(app, &stream).await {
+            Box::pin(serve_connection(app, stream, peer, router, tls, slot, heads)).await;
+        }
+    };
+    tokio::select! {
+        () = serve => {}
+        () = displaced.displaced() => tracing::debug!(%peer, "closed a connection to make room for others"),
+    }
+}
+
+async fn serve_connection(
     app: &App,
     stream: TcpStream,
     peer: SocketAddr,
@@ -147,20 +211,14 @@ async fn serve(
     let _ = stream.set_nodelay(true);
     let Ok(local) = stream.local_addr() else { return };
     let addrs = SocketAddrs { peer, local };
-    let heads = ConnectionHeads::begin(heads, site(peer.ip()));
-    let serve = async {
-        match tls {
-            None => serve_http(app, stream, addrs, router, slot, &heads).await,
-            Some(tls) => match tokio::time::timeout(app.settings.limits.head_within, tls.accept(stream)).await {
-                Ok(Ok(stream)) => serve_http(app, stream, addrs, router, slot, &heads).await,
-                Ok(Err(error)) => tracing::debug!(%error, %peer, "the TLS handshake failed"),
-                Err(_) => tracing::debug!(%peer, "the TLS handshake timed out"),
-            },
-        }
-    };
-    tokio::select! {
-        () = serve => {}
-        () = heads.crowded_out() => tracing::debug!(%peer, "closed a connection without a complete request for others"),
+    let heads = ConnectionHeads::begin(heads, site(peer.ip()), slot.0.displaced.clone());
+    match tls {
+        None => serve_http(app, stream, addrs, router, slot, &heads).await,
+        Some(tls) => match tokio::time::timeout(app.settings.limits.head_within, tls.accept(stream)).await {
+            Ok(Ok(stream)) => serve_http(app, stream, addrs, router, slot, &heads).await,
+            Ok(Err(error)) => tracing::debug!(%error, %peer, "the TLS handshake failed"),
+            Err(_) => tracing::debug!(%peer, "the TLS handshake timed out"),
+        },
     }
     heads.end();
 }
@@ -254,14 +312,14 @@ mod tests {
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, peer) = listener.accept().await.unwrap();
         let (heads, router) = (Places::new(MAX_HEADS), Router::new().fallback(async || vec![0; LEN]));
-        let slot = SocketSlot(Arc::new(Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap()));
+        let slot = SocketSlots::new(1).take(peer).await.unwrap();
         let own_heads = heads.clone();
         let serving = tokio::spawn(async move { serve(&app, stream, peer, router, None, slot, own_heads).await });
         client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         client.read_exact(&mut [0]).await.unwrap();
         let crowd = || {
-            let heads = (0..MAX_HEADS).map(|_| ConnectionHeads::begin(heads.clone(), site(peer.ip())));
-            heads.collect::<Vec<_>>()
+            let begin = || ConnectionHeads::begin(heads.clone(), site(peer.ip()), CancellationToken::new());
+            (0..MAX_HEADS).map(|_| begin()).collect::<Vec<_>>()
         };
         drop(crowd());
         let (mut read, mut piece) = (1, vec![0; 1 << 20]);

@@ -96,8 +96,9 @@ pub struct SessionDefaults {
 /// Limits per caller and for the whole gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Open sockets, at most three eighths of the open-file limit. One more gets 503 `too_many` and is closed;
-    /// with TLS, or when 64 sockets are already being refused, it is closed without a response.
+    /// Open sockets, at most three eighths of the open-file limit. One more closes the oldest without an authenticated
+    /// request, of the address that has the most. If there is none, it gets 503 `too_many` and is closed; with TLS, or
+    /// when 64 sockets are already being refused, it is closed without a response.
     pub sockets: usize,
     /// Attachments and event streams of all callers; one more gets 4429 / 429 `too_many`.
     pub streams: usize,

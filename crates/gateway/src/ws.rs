@@ -66,7 +66,7 @@ impl Upgrade {
         let protocol = protocol.and_then(|protocol| HeaderValue::from_str(protocol).ok());
         let upgrade =
             parts.extensions.remove::<OnUpgrade>().ok_or_else(|| wrong("this connection cannot be upgraded"))?;
-        let slot = parts.extensions.remove::<SocketSlot>();
+        let slot = parts.extensions.get::<SocketSlot>().cloned();
         Ok(Upgrade { upgrade, accept, protocol, slot })
     }
 
@@ -78,6 +78,11 @@ impl Upgrade {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The WebSocket is limited otherwise, so its socket makes room for nobody.
+    pub(crate) fn keep_socket(&self) {
+        self.slot.iter().for_each(SocketSlot::keep);
     }
 
     /// Accepts the handshake, and runs `then` with the open socket once the response is sent.
@@ -92,8 +97,16 @@ impl Upgrade {
             let limits = Limits::default().max_payload_len(Some(max_message));
             let config = Config::default().flush_threshold(usize::MAX).frame_size(usize::MAX);
             let io = TokioIo::new(upgraded);
-            then(ServerBuilder::new().limits(limits).config(config).serve(io)).await;
-            drop(slot);
+            let displaced = async {
+                match &slot {
+                    Some(slot) => slot.displaced().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = then(ServerBuilder::new().limits(limits).config(config).serve(io)) => {}
+                () = displaced => {}
+            }
         });
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;

@@ -109,7 +109,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "gateway.limits.sockets",
         "",
-        "open sockets, at most three eighths of the open-file limit; one more gets 503 `too_many` and is closed (with TLS, or past 64 at a time, it is closed without a response)",
+        "open sockets, at most three eighths of the open-file limit; one more closes the oldest without an authenticated request, of the address that has the most. If there is none, it gets 503 `too_many` and is closed (with TLS, or past 64 at a time, it is closed without a response)",
     ),
     key(
         "gateway.limits.streams",

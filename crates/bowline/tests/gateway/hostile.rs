@@ -270,10 +270,25 @@ fn r52_two_thousand_idle_connections_do_not_affect_others() {
     neighbour.check(&world);
 }
 
+/// Opens a socket that makes room for no other, because its request is authenticated.
+fn subscribe(world: &World) -> TcpStream {
+    let request =
+        format!("GET /v1/events HTTP/1.1\r\nHost: {}\r\nAuthorization: {}\r\n\r\n", world.address, world.bearer());
+    // Earlier sockets may not be closed yet.
+    wait_until("a subscriber is accepted", || {
+        let mut stream = TcpStream::connect(world.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).ok()?;
+        answer.ends_with(b" 200").then_some(stream)
+    })
+}
+
 #[test]
 fn r52_the_number_of_sockets_is_limited() {
     let world = World::with(&[], "[gateway.limits]\nsockets = 20\n");
-    let idle: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(world.address).unwrap()).collect();
+    let subscribers: Vec<TcpStream> = (0..20).map(|_| subscribe(&world)).collect();
     let refused = wait_until("a socket is refused", || {
         let mut stream = TcpStream::connect(world.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -283,7 +298,7 @@ fn r52_the_number_of_sockets_is_limited() {
     });
     check_problem(&refused, 503, "too_many");
     assert!(refused.header("retry-after").is_some());
-    drop(idle);
+    drop(subscribers);
     wait_until("sockets are accepted again", || {
         let health = http::request(world.address, "GET", "/healthz", &[], b"");
         health.ok().filter(|health| health.status == 200)
@@ -296,6 +311,7 @@ fn r52_the_number_of_refused_sockets_is_limited_too() {
     let world = World::with(&[], "[gateway.limits]\nsockets = 20\n");
     let files = || std::fs::read_dir(format!("/proc/{}/fd", world.gateway_pid())).unwrap().count();
     let before = files();
+    let _subscribers: Vec<TcpStream> = (0..20).map(|_| subscribe(&world)).collect();
     // These never close, so the gateway waits for each of them as long as it may.
     let _crowd: Vec<TcpStream> = (0..800).map(|_| TcpStream::connect(world.address).unwrap()).collect();
     let most = (0..200).map(|_| files()).max().unwrap();

@@ -1,5 +1,8 @@
 //! Strangers without credentials who flood the gateway from the owner's own address: the owner still gets in.
 
+use std::io::Write;
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
 use super::gateway::{World, wait_until};
@@ -136,4 +139,25 @@ fn r49_a_caller_that_attaches_too_often_does_not_keep_others_out() {
     assert!([200, 429].contains(&events.status), "both kinds of streams share the rate, which fills again");
     assert_eq!(world.call_as(&reader["Bearer ".len()..], "GET", "/v1/sessions", &Value::Null).status, 200);
     check_owner(&world, &id, &world.login_code());
+}
+
+/// Sockets that send nothing, and requests whose body never comes.
+#[test]
+fn r52_strangers_cannot_take_every_socket() {
+    let world = World::with(&[], "[gateway.limits]\nsockets = 20\n");
+    let id = world.shell("exec cat");
+    let mut viewer = attached(&world, &id, false, &hello(3, 1, &json!({})));
+    let login = format!("POST /v1/login HTTP/1.1\r\nHost: {}\r\nContent-Length: 10\r\n\r\n", world.address);
+    for begun in ["", &login] {
+        let flood = (0..60).map(|_| {
+            let mut stream = TcpStream::connect(world.address).unwrap();
+            // The gateway may have closed it already.
+            let _ = stream.write_all(begun.as_bytes());
+            stream
+        });
+        let _flood: Vec<TcpStream> = flood.collect();
+        check_owner(&world, &id, &world.login_code());
+    }
+    viewer.send_text(r#"{"type":"ping","n":1}"#).unwrap();
+    until_type(&mut viewer, "pong");
 }

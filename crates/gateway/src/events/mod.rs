@@ -83,7 +83,10 @@ async fn admit_socket(app: &App, parts: &Parts, upgrade: &Upgrade) -> Result<Adm
     let (identity, request) = (guard::identify(app, parts)?, StreamRequest::for_socket(parts));
     match identity {
         Identity::Caller(caller) => Ok(Admission::Admitted(Box::new(Subscriber::open(app, caller, request).await?))),
-        Identity::Pending(login) => Ok(Admission::NeedsKey(login, request)),
+        Identity::Pending(login) => {
+            upgrade.keep_socket();
+            Ok(Admission::NeedsKey(login, request))
+        }
     }
 }
 
