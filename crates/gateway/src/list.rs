@@ -5,8 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -17,11 +17,15 @@ use bowline_host::registry;
 use bowline_proto::api::SessionList;
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::SessionId;
+use bowline_proto::problem::Code;
 use bowline_proto::session::{SessionInfo, State as SessionState};
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
 use futures_util::stream::{self, StreamExt};
 use http::header;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::app::App;
 use crate::control::{self, REQUEST_TIMEOUT};
@@ -31,6 +35,8 @@ use crate::sessions::blocking;
 
 /// How many sessions are described concurrently; the others wait.
 const MAX_CONCURRENT: usize = 128;
+/// How long a call waits for its list. After that it gets 503 `unreachable`.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Lists all sessions, oldest first.
 #[utoipa::path(
@@ -39,6 +45,7 @@ const MAX_CONCURRENT: usize = 128;
         (status = 200, body = SessionList),
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: the scope `read` is required"),
+        (status = 503, description = "`unreachable`: the sessions cannot be read right now"),
     )
 )]
 pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Response, Problem> {
@@ -51,21 +58,20 @@ pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Response, 
     Ok((headers, Body::from_stream(stream::iter(json(list)).map(Ok::<_, Infallible>))).into_response())
 }
 
-/// The newest list.
+/// The list of sessions as it is read and shared. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct SharedList(Arc<Lists>);
+
 #[derive(Default)]
-pub(crate) struct SharedList {
-    /// Counts the calls.
-    calls: AtomicU64,
-    latest: Mutex<Latest>,
+struct Lists {
+    /// The read that has not begun yet. Calls share it, and its error too.
+    next: std::sync::Mutex<Option<Read>>,
+    /// The newest list. Locked while the next one is read.
+    latest: Mutex<Arc<List>>,
     silent: Arc<SilentSessions>,
 }
 
-#[derive(Default)]
-struct Latest {
-    /// The calls that came before this list was begun. A later call may know of a newer session.
-    calls: u64,
-    list: Arc<List>,
-}
+type Read = Shared<BoxFuture<'static, Result<Arc<List>, Problem>>>;
 
 /// All sessions, oldest first.
 #[derive(Default)]
@@ -81,15 +87,30 @@ struct Listed {
 impl SharedList {
     /// A list that was begun after this call. Calls that come while another list is read share the next one.
     pub(crate) async fn get(&self, home: &Home) -> Result<Arc<List>, Problem> {
-        let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        let mut latest = self.latest.lock().await;
-        if call < latest.calls {
-            return Ok(latest.list.clone());
-        }
-        let calls = self.calls.load(Ordering::Relaxed);
-        let list = Arc::new(List::new(describe_all(home, &self.silent).await?, &latest.list)?);
-        *latest = Latest { calls, list: list.clone() };
-        Ok(list)
+        let read = self.next().get_or_insert_with(|| self.read(home.clone())).clone();
+        let slow = |_| {
+            let detail = "the sessions cannot be read in time; try again in a few seconds";
+            Err(Problem::new(Code::Unreachable, detail).retry_after(5))
+        };
+        timeout(LIST_TIMEOUT, read).await.unwrap_or_else(slow)
+    }
+
+    /// Reads a list in the background, after the one that is being read now. It goes on if its callers hang up, so
+    /// that they cannot start many reads.
+    fn read(&self, home: Home) -> Read {
+        let list = self.clone();
+        let read = tokio::spawn(async move {
+            let mut latest = list.0.latest.lock().await;
+            // A later call may know of a newer session.
+            list.next().take();
+            *latest = Arc::new(List::new(describe_all(&home, &list.0.silent).await?, &latest)?);
+            Ok(latest.clone())
+        });
+        read.map(|read| read.unwrap_or_else(|error| Err(internal(&error)))).boxed().shared()
+    }
+
+    fn next(&self) -> MutexGuard<'_, Option<Read>> {
+        self.0.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -226,11 +247,40 @@ mod tests {
     async fn r52_calls_that_come_while_a_list_is_read_share_the_next_one() {
         let temp = tempfile::tempdir().unwrap();
         let (home, list) = (testing::home(temp.path()), SharedList::default());
-        let reading = list.latest.lock().await;
+        let reading = list.0.latest.lock().await;
         let (first, second, ()) = tokio::join!(list.get(&home), list.get(&home), async { drop(reading) });
         let (first, second) = (first.ok().unwrap(), second.ok().unwrap());
         assert!(Arc::ptr_eq(&first, &second));
         let later = list.get(&home).await.ok().unwrap();
         assert!(!Arc::ptr_eq(&first, &later), "a session may have been started since");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn r52_a_list_that_hangs_delays_no_call_for_long() {
+        let temp = tempfile::tempdir().unwrap();
+        let (home, list) = (testing::home(temp.path()), SharedList::default());
+        let _hanging = list.0.latest.lock().await;
+        let begun = tokio::time::Instant::now();
+        for refused in futures_util::future::join_all((0..3).map(|_| list.get(&home))).await {
+            assert_eq!(refused.err().map(|refused| refused.code()), Some(Code::Unreachable));
+        }
+        assert_eq!(begun.elapsed().as_secs(), LIST_TIMEOUT.as_secs(), "the calls wait at the same time");
+    }
+
+    #[tokio::test]
+    async fn r52_callers_that_hang_up_do_not_start_more_reads() {
+        let temp = tempfile::tempdir().unwrap();
+        let (home, list) = (testing::home(temp.path()), SharedList::default());
+        let reading = list.0.latest.lock().await;
+        let before = reading.clone();
+        for _ in 0..3 {
+            assert!(futures_util::poll!(Box::pin(list.get(&home))).is_pending());
+            tokio::task::yield_now().await;
+        }
+        drop(reading);
+        let read = list.0.latest.lock().await.clone();
+        assert!(!Arc::ptr_eq(&read, &before), "the read goes on without a caller");
+        tokio::task::yield_now().await;
+        assert!(Arc::ptr_eq(&read, &*list.0.latest.lock().await), "and no other one waits");
     }
 }

@@ -108,6 +108,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
     responses(
         (status = 200, content_type = "text/plain", body = String),
         (status = 401, description = "`not_authenticated`"),
+        (status = 503, description = "`unreachable`: the sessions cannot be read right now"),
     )
 )]
 pub(crate) async fn show_metrics(
