@@ -132,7 +132,7 @@ async fn authorize(app: &App, caller: Caller, id: &str) -> Result<Admission, Pro
     app.check_attach_rate(&caller)?;
     let caller = guard::allow(caller, TokenScope::Read)?;
     let slot = app.reserve_stream(&caller)?;
-    let entry = find(app, id).await?;
+    let entry = find(app, &caller, id).await?;
     if !entry.is_local {
         return Err(control::wrong_machine(&entry));
     }

@@ -64,7 +64,7 @@ pub(crate) async fn log(
     Key(id): Key,
     Query(range): Query<LogQuery>,
 ) -> Result<Response, Problem> {
-    let entry = find(&app, &id).await?;
+    let entry = find(&app, &caller, &id).await?;
     let (log, start, end) = LogSource::open(entry).await?;
     let (from, to) = (range.from.unwrap_or(start), range.to.unwrap_or(end).min(end));
     if from < start || from > end || to < from {
@@ -222,11 +222,11 @@ fn text() -> ScreenFormat {
 )]
 pub(crate) async fn screen(
     State(app): State<App>,
-    _: Reader,
+    Reader(caller): Reader,
     Key(id): Key,
     Query(query): Query<ScreenQuery>,
 ) -> Result<Response, Problem> {
-    let entry = find(&app, &id).await?;
+    let entry = find(&app, &caller, &id).await?;
     let request = Request::Screen { format: query.format, scrollback: query.scrollback };
     // For a session on another machine, only the last screen in its files is available.
     let reply = if entry.is_local { control::request_running(&entry, &request).await? } else { None };

@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use utoipa::IntoParams;
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::changes;
 use crate::control;
 use crate::extract::{Json, Key, OptionalJson, Query};
@@ -26,7 +27,7 @@ use crate::guard::{Reader, Writer};
 use crate::problem::{Problem, internal};
 
 /// Concurrent work on files; more waits. Less than the runtime's 512 threads, so that starts always find one.
-const MAX_FILE_WORK: usize = 128;
+pub(crate) const MAX_FILE_WORK: usize = 128;
 /// How long a call waits to work on files. After that it gets 503 `unreachable`.
 const FILE_WORK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -60,14 +61,17 @@ pub(crate) async fn on_thread<T: Send + 'static>(
 }
 
 /// Finds a session by id or name.
-pub(crate) async fn find(app: &App, key: &str) -> Result<Entry, Problem> {
-    Ok(try_find(app, key).await??)
+pub(crate) async fn find(app: &App, caller: &Caller, key: &str) -> Result<Entry, Problem> {
+    Ok(try_find(app, caller, key).await??)
 }
 
 /// Like [`find`], but returns the registry's error for the caller to inspect.
-async fn try_find(app: &App, key: &str) -> Result<Result<Entry, RegistryError>, Problem> {
+async fn try_find(app: &App, caller: &Caller, key: &str) -> Result<Result<Entry, RegistryError>, Problem> {
+    let turn = app.turns.search(caller).await?;
     let (home, key) = (app.home.clone(), key.to_owned());
     blocking(move || {
+        // Held until the search is done, even if the caller hangs up.
+        let _turn = turn;
         if key.parse::<SessionId>().is_err() && key.parse::<SessionName>().is_err() {
             return Err(Problem::new(Code::BadName, format!("{key:?} is not a valid session id or name")));
         }
@@ -89,12 +93,12 @@ async fn try_find(app: &App, key: &str) -> Result<Result<Entry, RegistryError>, 
         (status = 503, description = "`unreachable`: the session's files cannot be read right now; it may still exist"),
     )
 )]
-pub(crate) async fn get(State(app): State<App>, _: Reader, Key(id): Key) -> Result<Response, Problem> {
-    describe(&app, &id).await
+pub(crate) async fn get(State(app): State<App>, Reader(caller): Reader, Key(id): Key) -> Result<Response, Problem> {
+    describe(&app, &caller, &id).await
 }
 
-async fn describe(app: &App, id: &str) -> Result<Response, Problem> {
-    Ok(Json(control::describe(find(app, id).await?).await).into_response())
+async fn describe(app: &App, caller: &Caller, id: &str) -> Result<Response, Problem> {
+    Ok(Json(control::describe(find(app, caller, id).await?).await).into_response())
 }
 
 /// Renames a session, or sets its TTL: how long it keeps running without a viewer.
@@ -120,11 +124,11 @@ pub(crate) async fn change(
 ) -> Result<Response, Problem> {
     let name = change.name.map(|name| name.parse::<SessionName>());
     let name = name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
-    let entry = find(&app, &id).await?;
+    let entry = find(&app, &caller, &id).await?;
     let id = entry.info.id.clone();
     match (name, change.detached_ttl) {
         (Some(name), ttl) => {
-            changes::rename(&app, caller, entry, name, ttl).await?;
+            changes::rename(&app, caller.clone(), entry, name, ttl).await?;
         }
         (None, Some(_)) => {
             caller.check()?;
@@ -137,7 +141,7 @@ pub(crate) async fn change(
         }
         (None, None) => {}
     }
-    describe(&app, id.as_str()).await
+    describe(&app, &caller, id.as_str()).await
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -170,7 +174,7 @@ pub(crate) async fn end(
     Query(query): Query<EndQuery>,
 ) -> Result<Response, Problem> {
     let grace = query.grace.map_or(remove::DEFAULT_GRACE, Duration::from_secs);
-    match try_find(&app, &id).await? {
+    match try_find(&app, &caller, &id).await? {
         // A session with damaged files has ended; its files can be removed without being parsed.
         Err(RegistryError::Damaged { dir, .. }) if !query.keep => {
             let forget = move || {
@@ -206,7 +210,7 @@ pub(crate) async fn restart(
     Key(id): Key,
     OptionalJson(restart): OptionalJson<Restart>,
 ) -> Result<Response, Problem> {
-    let entry = find(&app, &id).await?;
+    let entry = find(&app, &caller, &id).await?;
     let session = app.turns.change(&ChangeKey::Session(entry.info.id.clone())).await?;
     let name = match entry.meta.name.clone() {
         Some(name) => Some(app.turns.change(&ChangeKey::Name(name)).await?),
@@ -247,7 +251,7 @@ pub(crate) async fn command(
     Key(id): Key,
     Json(command): Json<NewCommand>,
 ) -> Result<Response, Problem> {
-    let entry = find(&app, &id).await?;
+    let entry = find(&app, &caller, &id).await?;
     caller.check()?;
     let request = Request::Command { id: command.id, command: command.command };
     match control::request_running(&entry, &request).await? {

@@ -14,7 +14,9 @@ use bowline_proto::problem::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use crate::auth::Caller;
 use crate::problem::{Problem, internal};
+use crate::sessions::MAX_FILE_WORK;
 
 /// Concurrent starts and restarts; more wait. Each takes a thread until its session process has reported.
 const MAX_STARTS: usize = 64;
@@ -22,6 +24,9 @@ const MAX_STARTS: usize = 64;
 const MAX_ENDS: usize = 256;
 /// Concurrent changes of tokens, logins and codes; more wait. Each may wait for another process on a thread.
 const MAX_AUTH_CHANGES: usize = 16;
+/// Concurrent searches for sessions for one caller; more wait. A search by name reads every session, so without this
+/// limit one caller could take all work on files.
+pub(crate) const MAX_SEARCHES: usize = MAX_FILE_WORK / 4;
 /// How long a call waits for a turn. After that it gets 503 `unreachable`.
 const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -30,7 +35,7 @@ pub(crate) struct Turns {
     starts: Arc<Semaphore>,
     ends: Arc<Semaphore>,
     auth_changes: Arc<Semaphore>,
-    /// Turns of one session or name; an entry is dead once nobody has or awaits one.
+    /// Turns of one session, name or caller; an entry is dead once nobody has or awaits one.
     keyed: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
@@ -51,6 +56,12 @@ impl Turns {
     /// A turn to start or restart a session.
     pub(crate) async fn start(&self) -> Result<Turn, Problem> {
         take(self.starts.clone(), TURN_TIMEOUT).await?.ok_or_else(|| busy("sessions are being started"))
+    }
+
+    /// A turn of this caller to search for a session.
+    pub(crate) async fn search(&self, caller: &Caller) -> Result<Turn, Problem> {
+        let turns = self.keyed(format!("the searches of {}", caller.id()), MAX_SEARCHES);
+        take(turns, TURN_TIMEOUT).await?.ok_or_else(|| busy("requests of this token or login search for sessions"))
     }
 
     /// A turn to change tokens, logins or codes.

@@ -107,7 +107,7 @@ impl Subscriber {
         let caller = guard::allow(caller, TokenScope::Read)?;
         let request = request?;
         let slot = app.reserve_stream(&caller)?;
-        let (client, cursors) = (request.client, request.watch.resolve(app).await?);
+        let (client, cursors) = (request.client, request.watch.resolve(app, &caller).await?);
         let (changes, counted) = (app.board.subscribe(), metrics::OpenStream::events());
         Ok(Subscriber { caller, client, cursors, changes, _slot: slot, _counted: counted })
     }

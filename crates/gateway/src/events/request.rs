@@ -10,6 +10,7 @@ use bowline_proto::ids::{ClientId, Epoch, SessionId, SessionName};
 use http::request::Parts;
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::guard::query_value;
 use crate::problem::{Problem, internal};
 use crate::sessions;
@@ -86,12 +87,12 @@ impl WatchList {
     }
 
     /// Resolves names to ids. A key with the form of an id is taken as one, whether or not that session exists.
-    pub(super) async fn resolve(self, app: &App) -> Result<WatchCursors, Problem> {
+    pub(super) async fn resolve(self, app: &App, caller: &Caller) -> Result<WatchCursors, Problem> {
         let mut positions = BTreeMap::new();
         for (key, position) in self.0 {
             let id = match as_id(&key) {
                 Some(id) => id,
-                None => sessions::find(app, key.as_str()).await?.info.id,
+                None => sessions::find(app, caller, key.as_str()).await?.info.id,
             };
             positions.insert(id, position);
         }

@@ -1,4 +1,4 @@
-//! Calls of a caller that is revoked while they wait for a turn.
+//! Calls of a caller that is revoked while they wait for a turn, and searches by name.
 
 use bowline_host::events::Event;
 use bowline_host::history::History;
@@ -13,6 +13,7 @@ use serde_json::{from_value, json};
 
 use super::*;
 use crate::auth::Caller;
+use crate::turns::MAX_SEARCHES;
 use crate::{create, testing};
 
 /// A lost session.
@@ -73,5 +74,22 @@ async fn r48_a_call_of_a_revoked_caller_changes_no_session() {
     let left: Vec<_> =
         std::fs::read_dir(app.home.sessions()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
-    assert_eq!(find(&app, "old").await.ok().unwrap().info.id, id);
+    let reader = Caller::user("reader", TokenScope::Read);
+    assert_eq!(find(&app, &reader, "old").await.ok().unwrap().info.id, id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn r52_searches_of_one_caller_leave_work_on_files_for_others() {
+    let temp = tempfile::tempdir().unwrap();
+    let app = testing::app(temp.path(), |_| {});
+    let [busy, other] = ["busy", "other"].map(|name| Caller::user(name, TokenScope::Read));
+    let mut turns = Vec::new();
+    for _ in 0..MAX_SEARCHES {
+        turns.push(app.turns.search(&busy).await.ok().unwrap());
+    }
+    let code = async |caller| find(&app, caller, "build").await.err().map(|refused| refused.code());
+    assert_eq!(code(&busy).await, Some(Code::Unreachable));
+    assert_eq!(code(&other).await, Some(Code::UnknownSession));
+    drop(turns);
+    assert_eq!(code(&busy).await, Some(Code::UnknownSession));
 }
