@@ -23,6 +23,7 @@ use crate::list::SharedList;
 use crate::places::{Place, Places};
 use crate::problem::Problem;
 use crate::rate::Rate;
+use crate::ready::Readiness;
 use crate::refusals::Refusals;
 use crate::settings::Settings;
 use crate::turns::Turns;
@@ -60,6 +61,7 @@ pub(crate) struct Shared {
     pub(crate) without_key: Places<IpAddr>,
     pub(crate) turns: Turns,
     pub(crate) list: SharedList,
+    pub(crate) readiness: Readiness,
     /// Viewers of ended sessions, by the caller's id.
     pub(crate) archive_viewers: Places<String>,
     /// What those viewers share.
@@ -105,6 +107,7 @@ impl App {
             failure_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
             turns: Turns::new(),
             list: SharedList::default(),
+            readiness: Readiness::default(),
             archive_viewers: Places::new(MAX_ARCHIVE_VIEWERS),
             screens: Screens::default(),
             open_files,

@@ -6,7 +6,7 @@
 //!
 //! - `server`, `heads`, `tls`: sockets, and the limits before a request is read;
 //! - `context`, `guard`, [`auth`]: where the request comes from, who calls, and with which scope;
-//! - `router`, `extract`, [`problem`], `refusals`: routes, parsing of requests, error responses and their log;
+//! - `router`, `ready`, `extract`, [`problem`], `refusals`: routes, parsing of requests, error responses and their log;
 //! - `sessions`, `list`, `create`, `history`: session endpoints, logs and screens;
 //! - `changes`, `turns`: renaming and ending sessions; which changes run, and which wait;
 //! - `ws`, `attach`, `relay`, `ended`: WebSockets, and relaying between one and a session, or its files;
@@ -46,6 +46,7 @@ mod places;
 pub mod problem;
 mod prune;
 mod rate;
+mod ready;
 mod refusals;
 mod relay;
 mod router;

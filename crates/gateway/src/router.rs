@@ -83,21 +83,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
     if app.stop.is_cancelled() {
         return Err(Problem::new(Code::Unreachable, "the gateway is stopping"));
     }
-    let home = app.home.clone();
-    sessions::blocking(move || {
-        // This endpoint needs no login, so the reason and the path are only logged.
-        home.ensure().map_err(|error| {
-            tracing::error!(%error, "the state directory is not usable");
-            Problem::new(Code::Unreachable, "the state directory is not usable; see the gateway's log")
-        })?;
-        home.check_writable().map_err(|error| {
-            tracing::error!(%error, "the state directory cannot be written");
-            let detail =
-                "the state directory cannot be written, so sessions can be used but not started; see the gateway's log";
-            Problem::new(Code::Unreachable, detail)
-        })
-    })
-    .await?;
+    app.readiness.check(&app.home).await?;
     Ok(healthy().await)
 }
 

@@ -7,7 +7,7 @@ use http::{Method, Request, StatusCode};
 use serde_json::Value;
 
 use super::*;
-use crate::testing;
+use crate::{ready, testing};
 
 const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
@@ -22,7 +22,7 @@ async fn text(response: Response) -> String {
     String::from_utf8(body.to_vec()).unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn r52_readyz_reports_an_unusable_state_directory_without_its_path() {
     let temp = tempfile::tempdir().unwrap();
     let app = testing::app(temp.path(), |_| {});
@@ -30,15 +30,54 @@ async fn r52_readyz_reports_an_unusable_state_directory_without_its_path() {
     assert_eq!(call(&router, Method::GET, "/readyz").await.status(), StatusCode::OK);
     std::fs::remove_dir_all(temp.path().join("s")).unwrap();
     std::fs::write(temp.path().join("s"), "not a directory").unwrap();
+    assert_eq!(call(&router, Method::GET, "/readyz").await.status(), StatusCode::OK, "a check is used for a while");
+    tokio::time::advance(ready::MAX_AGE).await;
     let refused = call(&router, Method::GET, "/readyz").await;
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     let body = text(refused).await;
     assert!(body.contains("\"unreachable\"") && !body.contains(temp.path().to_str().unwrap()), "{body}");
     std::fs::remove_file(temp.path().join("s")).unwrap();
+    tokio::time::advance(ready::MAX_AGE).await;
     assert_eq!(call(&router, Method::GET, "/readyz").await.status(), StatusCode::OK);
     app.stop.cancel();
     assert_eq!(call(&router, Method::GET, "/readyz").await.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(call(&router, Method::GET, "/healthz").await.status(), StatusCode::OK, "healthz answers until the end");
+}
+
+/// Counts what is logged.
+#[derive(Clone, Default)]
+struct Log(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target().ends_with("::ready")
+    }
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn r52_a_stranger_cannot_fill_the_log_with_readyz() {
+    let temp = tempfile::tempdir().unwrap();
+    let app = testing::app(temp.path(), |_| {});
+    let router = router(app, metrics::install().unwrap());
+    let log = Log::default();
+    let _logging = tracing::subscriber::set_default(log.clone());
+    std::fs::remove_dir_all(temp.path().join("s")).unwrap();
+    std::fs::write(temp.path().join("s"), "not a directory").unwrap();
+    for _ in 0..5 {
+        assert_eq!(call(&router, Method::GET, "/readyz").await.status(), StatusCode::SERVICE_UNAVAILABLE);
+        tokio::time::advance(ready::MAX_AGE).await;
+    }
+    assert_eq!(log.0.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
