@@ -114,6 +114,7 @@ async fn describe(app: &App, caller: &Caller, id: &str) -> Result<Response, Prob
         (status = 409, description = "`name_taken`"),
         (status = 410, description = "`session_gone`: the session has ended, so its TTL cannot be set"),
         (status = 503, description = "`unreachable`: the session process does not answer"),
+        (status = 507, description = "`no_space`"),
     )
 )]
 pub(crate) async fn change(
@@ -200,6 +201,7 @@ pub(crate) async fn end(
         (status = 404, description = "`unknown_session`"),
         (status = 409, description = "`name_taken`: another running session has its name"),
         (status = 422, description = "`bad_cwd`, `no_program`"),
+        (status = 426, description = "`no_version`: this version cannot run a session of that kind"),
         (status = 503, description = "`unreachable`: the session process did not start"),
         (status = 507, description = "`no_space`"),
     )

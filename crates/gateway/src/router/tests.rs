@@ -134,6 +134,13 @@ fn every_path_describes_its_errors_and_credentials() {
 }
 
 #[test]
+fn changes_and_restarts_describe_their_rare_refusals() {
+    let paths = &crate::openapi::document()["paths"];
+    assert!(paths["/v1/sessions/{id}"]["patch"]["responses"]["507"].is_object());
+    assert!(paths["/v1/sessions/{id}/restart"]["post"]["responses"]["426"].is_object());
+}
+
+#[test]
 fn every_reference_resolves() {
     fn check(document: &Value, part: &Value) {
         match part {
