@@ -1,5 +1,5 @@
-//! The state that all handlers share. It holds nothing about any session: that is in the session's files and
-//! process.
+//! The state that all handlers share. What it holds about sessions, such as the latest list, only saves work: the truth
+//! is in their files and processes.
 
 use bowline_proto::api::TokenScope;
 use bowline_proto::problem::Code;
