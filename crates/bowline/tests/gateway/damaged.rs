@@ -161,6 +161,38 @@ fn r52_a_running_session_with_damaged_files_is_served_by_its_process() {
     }
 }
 
+/// Only the file says what an ended session was: without it, the session would be in no list, and soon be removed.
+#[test]
+fn r52_a_running_session_puts_its_description_back() {
+    let world = World::new();
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    for damage in ["removed", "garbage", "of another session", "a directory"] {
+        let id = world.shell("read go; echo $go");
+        let path = world.session_dir(&id).join("meta.json");
+        let whole = read(&path);
+        match damage {
+            "garbage" => fs::write(&path, "{").unwrap(),
+            "of another session" => fs::write(&path, whole.replace(&id, "k3v9x0q2m7aa")).unwrap(),
+            _ => fs::remove_file(&path).unwrap(),
+        }
+        match damage {
+            "removed" => wait_until("it is put back at once", || (read(&path) == whole).then_some(())),
+            "a directory" => drop(fs::create_dir_all(path.join("full"))),
+            _ => {}
+        }
+        let mut viewer = Viewer::new(world.address, &world.token, &id, 1);
+        viewer.dial(PATIENCE).unwrap();
+        viewer.type_in("bye\n");
+        viewer.until_output("bye\r\nbye");
+        drop(viewer);
+        wait_until("it exits", || (!Lock::is_held(&world.session_dir(&id).join("lock"))).then_some(()));
+        let session = list(&world).into_iter().find(|session| session["id"] == *id);
+        assert_eq!(session.unwrap()["state"], "exited", "{damage}");
+        assert_eq!(read(&path), whole, "{damage}");
+        assert_eq!(restart(&world, &id)["state"], "running", "{damage}");
+    }
+}
+
 /// Without its lock, a running session must not count as lost: a second process could be started beside it.
 #[test]
 fn r52_a_running_session_without_its_lock_is_still_running() {

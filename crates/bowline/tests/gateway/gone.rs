@@ -118,8 +118,8 @@ fn r1_a_running_session_with_a_damaged_file_is_not_gone() {
     for file in ["meta.json", "events.jsonl"] {
         let path = world.session_dir(&id).join(file);
         let content = std::fs::read(&path).unwrap();
+        signal(pid, Signal::STOP); // or it would put the file back
         std::fs::write(&path, "{").unwrap();
-        signal(pid, Signal::STOP);
         for key in [&id, "whole"] {
             let refused = world.call("GET", &format!("/v1/sessions/{key}"), &Value::Null);
             check_problem(&refused, 503, "unreachable");
@@ -134,6 +134,7 @@ fn r1_a_running_session_with_a_damaged_file_is_not_gone() {
     // An ended session with a damaged `meta.json` has no name any more. Its id is still known.
     let meta = world.session_dir(&id).join("meta.json");
     let content = std::fs::read(&meta).unwrap();
+    signal(pid, Signal::STOP);
     std::fs::write(&meta, "{").unwrap();
     signal(pid, Signal::KILL);
     wait_until("its lock is free", || {
@@ -151,9 +152,9 @@ fn r31_an_ended_session_with_a_damaged_description_can_be_forgotten() {
     let ids = [(), (), ()].map(|()| world.shell("cat"));
     for id in &ids {
         let pid = world.session_pid(id);
-        std::fs::write(world.session_dir(id).join("meta.json"), "{").unwrap();
         signal(pid, Signal::KILL);
         wait_until("it has ended", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+        std::fs::write(world.session_dir(id).join("meta.json"), "{").unwrap();
     }
     let [by_api, by_cli, by_remote_cli] = &ids;
     let path = format!("/v1/sessions/{by_api}");

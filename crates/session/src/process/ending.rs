@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bowline_host::alive::replace_lock;
+use bowline_host::meta::Meta;
 use bowline_host::remove::DEFAULT_GRACE;
 use bowline_proto::session::{ExitStatus, State};
 use rustix::process::{Signal, WaitOptions};
@@ -16,7 +17,7 @@ use crate::process_tree;
 
 /// How long viewers may take to read the rest after the program's exit.
 const SERVE_AFTER_EXIT: Duration = Duration::from_secs(60);
-/// How often to check whether the socket and the lock still exist, if no watcher reports it.
+/// How often to check whether the socket, the lock and `meta.json` still exist, if no watcher reports it.
 const PATH_CHECK: Duration = Duration::from_secs(10);
 /// How often to check, while the session is being ended, whether all of its processes have exited.
 const END_CHECK: Duration = Duration::from_millis(20);
@@ -45,8 +46,8 @@ impl Session {
         self.check_paths(Instant::now());
     }
 
-    /// Binds the socket again, and takes the lock again, if their files were removed; existing connections are not
-    /// affected. If that fails, or without a watcher, they are checked again later.
+    /// Binds the socket again, takes the lock again, and writes `meta.json` again, if their files were removed; existing
+    /// connections are not affected. If that fails, or without a watcher, they are checked again later.
     fn check_paths(&mut self, now: Instant) {
         let is_serving = matches!(self.phase, Phase::Serving { .. }); // `accept_pending` may have removed the socket
         let mut restored = is_serving || self.rebind_socket().is_ok();
@@ -56,7 +57,19 @@ impl Session {
                 Ok(None) | Err(_) => restored = false,
             }
         }
-        self.path_check = (!restored || self.watcher.is_none()).then(|| now + PATH_CHECK);
+        // A failed write removes its temporary file, which the watcher reports: it must not be tried again at once.
+        let later = self.path_check.filter(|at| now < *at);
+        restored &= later.is_none() && self.restore_meta().is_ok();
+        self.path_check = (!restored || self.watcher.is_none()).then(|| later.unwrap_or(now + PATH_CHECK));
+    }
+
+    /// Writes `meta.json` again if it is missing or damaged: after the exit, only the file says what the session was.
+    fn restore_meta(&self) -> io::Result<()> {
+        let path = self.core.dir.meta();
+        match Meta::read(&path) {
+            Ok(meta) if meta.id == self.core.meta.id => Ok(()),
+            Ok(_) | Err(_) => self.core.meta.write(&path),
+        }
     }
 
     fn rebind_socket(&mut self) -> io::Result<()> {
@@ -155,6 +168,7 @@ impl Session {
         self.core.info.exit = Some(status.clone());
         self.core.info_changed = true;
         self.body.finish(&mut self.core, status, now);
+        let _ = self.restore_meta(); // on a full disk, what `finish` freed makes room for it
         self.phase = Phase::Serving { until: now + SERVE_AFTER_EXIT };
     }
 

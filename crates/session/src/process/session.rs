@@ -60,7 +60,7 @@ pub(super) struct Session {
     pub(super) socket: Socket,
     pub(super) signals: UnixStream,
     pub(super) terminate: Arc<AtomicBool>,
-    /// Reports when the socket or the lock is removed. `None` if the user's inotify limit is reached.
+    /// Reports when the socket, the lock or `meta.json` is removed. `None` if the user's inotify limit is reached.
     pub(super) watcher: Option<Watcher>,
     /// When to check whether they still exist, if no watcher reports it.
     pub(super) path_check: Option<Instant>,
