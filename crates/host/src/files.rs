@@ -61,10 +61,19 @@ pub fn code(error: &io::Error) -> Code {
     }
 }
 
-/// Moves what is at a path out of the way, to the same path with `.damaged` appended. Replaces what was moved there
-/// earlier.
+/// The most files that [`set_aside`] keeps of one path. Of more, each replaces the one before.
+const MAX_ASIDE: usize = 4;
+
+/// Moves what is at a path out of the way, to the same path with `.damaged` appended, or `.damaged2` and so on if there
+/// is one already: the first may be the one that the user needs.
 pub fn set_aside(path: &Path) -> io::Result<()> {
-    let aside = with_suffix(path, ".damaged");
+    let mut aside = with_suffix(path, ".damaged");
+    for n in 2..=MAX_ASIDE {
+        if fs::symlink_metadata(&aside).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            break;
+        }
+        aside = with_suffix(path, &format!(".damaged{n}"));
+    }
     let removed = match fs::symlink_metadata(&aside) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(&aside),
         Ok(_) => fs::remove_file(&aside),
@@ -158,6 +167,20 @@ mod tests {
             let opened = open_with(&path(name), options.read(true).append(true).create(true));
             assert!(opened.is_err_and(|error| is_damage(&error)), "{name}, for writing");
         }
+    }
+
+    #[test]
+    fn what_was_set_aside_first_is_kept() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("log");
+        for n in 1..=6 {
+            fs::write(&path, n.to_string()).unwrap();
+            set_aside(&path).unwrap();
+        }
+        let kept =
+            ["", "2", "3", "4"].map(|n| fs::read_to_string(temp.path().join(format!("log.damaged{n}"))).unwrap());
+        assert_eq!(kept, ["1", "2", "3", "6"]);
+        assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 4, "they are bounded");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! that a killed process leaves a log that is consistent up to its header. The ring is [`SLACK`] longer than the log's
 //! size: bytes written but not yet in the header only overwrite bytes that were already trimmed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -67,11 +67,17 @@ impl Log {
     pub fn create(path: &Path, size: u64, base: Offset) -> io::Result<Log> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         let log = Log { store: RwLock::new(Store::File(file)), base, ring: size + SLACK, end: AtomicU64::new(base) };
-        log.with_file(|file| {
+        let written = log.with_file(|file| {
             reserve(file, PAGE + log.ring)?;
             file.write_all_at(&log.header(), 0)
-        })?;
-        Ok(log)
+        });
+        match written {
+            Ok(()) => Ok(log),
+            Err(error) => {
+                let _ = fs::remove_file(path); // without its header, it would be found as a damaged log
+                Err(error)
+            }
+        }
     }
 
     /// Opens an existing log for appending, or only for reading if it is not writable.
@@ -310,6 +316,15 @@ mod tests {
         let oldest = 6 * SLACK - MIN_SIZE;
         assert_eq!(log.read(oldest - 1, &mut buf).unwrap(), ReadOutcome::Trimmed { oldest });
         assert_eq!(log.read(oldest, &mut buf).unwrap(), ReadOutcome::Data(8));
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_created_leaves_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        // No file can have this size, so reserving it fails, as it does on a full disk.
+        assert!(Log::create(&path, 1 << 63, 0).is_err());
+        assert!(!path.exists());
     }
 
     proptest! {
