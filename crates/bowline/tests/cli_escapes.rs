@@ -6,7 +6,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
@@ -206,14 +206,24 @@ fn hostile_sessions_files_and_variables_get_no_escape_sequence_to_the_terminal()
     expect_none(verbs.iter().filter_map(|verb| hostile_output(world.bowline(verb))));
 }
 
+/// A process that also ends if the test fails.
+struct KillOnDrop(Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn the_log_of_the_gateway_shows_a_hostile_path_on_one_line() {
     let world = World::new();
     let (state, log) = (world.path().join(HOSTILE), world.path().join("log"));
     let mut gateway = world.bowline(&["serve", "--listen", "127.0.0.1:0"]);
     gateway.env("BOWLINE_STATE_DIR", &state).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut gateway = gateway.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
-    let mut lines = BufReader::new(gateway.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut gateway = KillOnDrop(gateway.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap());
+    let mut lines = BufReader::new(gateway.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let url = lines.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned)).unwrap();
     lines.find(|line| line.contains("Ctrl-C stops the gateway")).unwrap();
     std::fs::write(state.join("auth.json"), "damaged").unwrap();
@@ -221,8 +231,7 @@ fn the_log_of_the_gateway_shows_a_hostile_path_on_one_line() {
     world.bowline(&["--server", &url, "ls"]).env("BOWLINE_TOKEN", "bwl_token").output().unwrap();
     let logged = || std::fs::read_to_string(&log).unwrap();
     wait_until("the error is logged", || logged().contains("auth.json"));
-    gateway.kill().unwrap();
-    gateway.wait().unwrap();
+    drop(gateway);
     assert!(logged().contains("\\u001b]0;pwned\\u0007"), "{:?}", logged());
     assert!(!logged().contains(is_hostile) && !logged().contains("\nhint: pwned"), "{:?}", logged());
     assert!(logged().lines().all(|line| line.contains("ERROR") || line.contains("WARN")), "{:?}", logged());

@@ -6,6 +6,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use serde_json::Value;
 
 use super::damaged::make_fifo;
@@ -73,25 +75,30 @@ impl Damage {
                 let file = fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
                 return file.set_len(1 << 40).unwrap();
             }
-            Damage::Remove | Damage::Directory | Damage::Fifo | Damage::Device => {
+            Damage::Remove => return drop(fs::remove_file(path)),
+            Damage::Directory | Damage::Fifo | Damage::Device => {
                 // The process of a living session may put back what is removed, so it is replaced in one step.
                 let new = path.with_extension("damage");
                 match self {
                     Damage::Fifo => make_fifo(&new),
                     Damage::Device => symlink("/dev/zero", &new).unwrap(),
-                    _ => return remove(path, matches!(self, Damage::Directory)),
+                    _ => fs::create_dir_all(new.join("full")).unwrap(),
                 }
-                return fs::rename(&new, path).unwrap();
+                return replace(path, &new);
             }
         }
         fs::write(path, content).unwrap();
     }
 }
 
-fn remove(path: &Path, replace: bool) {
-    let _ = fs::remove_file(path);
-    if replace {
-        let _ = fs::create_dir_all(path.join("full"));
+/// Puts `new` in the place of `path`, in one step. A plain rename does not put a directory in the place of a file.
+fn replace(path: &Path, new: &Path) {
+    match renameat_with(CWD, new, CWD, path, RenameFlags::EXCHANGE) {
+        Err(Errno::NOENT) => fs::rename(new, path).unwrap(),
+        exchanged => {
+            exchanged.unwrap();
+            fs::remove_file(new).unwrap();
+        }
     }
 }
 

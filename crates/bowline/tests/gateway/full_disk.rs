@@ -18,13 +18,16 @@ const READ_ONLY: &str = "exec unshare --user --map-root-user --mount sh -c '
 /// Runs a session on a small disk, fills the disk, and prints the screen that the session leaves.
 const EXIT_ON_FULL_DISK: &str = r#"
     mount -t tmpfs -o size=12m none "$BOWLINE_STATE_DIR" || exit 77
+    # Only from here can the session be found, so it is ended here, also if this hangs and is stopped.
+    trap "\"$0\" kill --all --grace 0s > /dev/null 2>&1" EXIT
+    trap "exit 124" TERM
     id=$("$0" new --detach -- sh -c "echo first; read go; echo the last line")
-    until "$0" screen "$id" | grep -q first; do :; done
+    until "$0" screen "$id" | grep -q first; do sleep .05; done
     cat /dev/zero > "$BOWLINE_STATE_DIR/fill" 2> /dev/null
     "$0" send "$id" --enter go
-    until "$0" ls | grep -q exited; do :; done
+    until "$0" ls | grep -q exited; do sleep .05; done
     "$0" kill --keep "$id" > /dev/null
-    exec "$0" screen "$id"
+    "$0" screen "$id"
 "#;
 
 #[test]
@@ -86,7 +89,8 @@ fn r52_a_gateway_starts_on_a_read_only_disk_and_serves_what_exists() {
 fn r22_a_session_that_exits_on_a_full_disk_leaves_its_last_screen() {
     let mut world = World::new();
     world.kill_gateway();
-    world.wrapper = Some(format!("exec unshare --user --map-root-user --mount sh -c '{EXIT_ON_FULL_DISK}' \"$0\""));
+    world.wrapper =
+        Some(format!("exec timeout 120 unshare --user --map-root-user --mount sh -c '{EXIT_ON_FULL_DISK}' \"$0\""));
     let shown = world.wrapped(&[]).output().unwrap();
     let stderr = String::from_utf8_lossy(&shown.stderr);
     if shown.status.code() == Some(77) || stderr.contains("unshare failed") {
