@@ -6,6 +6,7 @@ use std::io;
 
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::session::{Kind, SessionInfo, State, TerminalInfo};
+use rustix::process::Pid;
 
 use crate::alive::is_alive;
 use crate::archive;
@@ -239,6 +240,11 @@ fn read_files(dir: &SessionDir) -> io::Result<Option<Entry>> {
             RunStart { epoch, offset: 0, pid: 0, version: String::new() }
         }
     };
+    // The exit of an earlier run says nothing about a process that was started after it.
+    let recorded = Pid::from_raw(started.pid.cast_signed());
+    if is_local && summary.exit.is_some() && control::listener(dir).is_some_and(|pid| Some(pid) != recorded) {
+        return Err(damage("events.jsonl lacks the start of the running process"));
+    }
     let terminal = meta
         .terminal
         .as_ref()

@@ -193,6 +193,30 @@ fn r52_a_running_session_puts_its_description_back() {
     }
 }
 
+/// A restart would end the program that is running.
+#[test]
+fn r52_a_running_session_whose_start_is_lost_from_its_journal_is_not_restarted() {
+    let world = World::new();
+    let id = ended(&world, "test ! -e again || exec cat");
+    fs::write(world.path().join("again"), "").unwrap();
+    assert_eq!(restart(&world, &id)["state"], "running");
+    let (pid, events) = (world.session_pid(&id), world.session_dir(&id).join("events.jsonl"));
+    let text = fs::read_to_string(&events).unwrap();
+    let start = text.rfind("\"started\"").unwrap();
+    let mut garbage = text.into_bytes();
+    garbage[start] = b'#';
+    fs::write(&events, garbage).unwrap();
+    let _ = fs::remove_file(world.session_dir(&id).join("head"));
+    let session = list(&world).remove(0);
+    assert_eq!(session["state"], "running");
+    assert_eq!(restart(&world, &id)["epoch"], session["epoch"], "it is not started twice");
+    assert!(Path::new(&format!("/proc/{pid}")).exists());
+    let mut viewer = Viewer::new(world.address, &world.token, &id, 1);
+    viewer.dial(PATIENCE).unwrap();
+    viewer.type_in("still there\n");
+    viewer.until_output("still there\r\nstill there");
+}
+
 /// Without its lock, a running session must not count as lost: a second process could be started beside it.
 #[test]
 fn r52_a_running_session_without_its_lock_is_still_running() {
