@@ -60,6 +60,7 @@ pub(crate) async fn create(
     (spec.id, spec.request) = (Some(id.clone()), Some(digest));
     let turn = app.turns.create(&id, EARLIER_START_TIMEOUT).await?.ok_or_else(still_starting)?;
     if let Some(earlier) = find_earlier(&app, &id).await? {
+        earlier.check_meta()?;
         if earlier.meta.request != spec.request {
             return Err(Problem::new(Code::IdReused, "this Idempotency-Key was already used for a different request"));
         }

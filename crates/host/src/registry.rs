@@ -25,6 +25,9 @@ use crate::timestamp::timestamp_of;
 pub struct Entry {
     pub dir: SessionDir,
     pub meta: Meta,
+    /// Whether `meta` is what `meta.json` says. If that is damaged, `meta` is only what the process reports, and lacks
+    /// the environment.
+    pub meta_is_whole: bool,
     pub info: SessionInfo,
     /// The session belongs to this machine. Those of other machines are listed but never changed.
     pub is_local: bool,
@@ -39,6 +42,14 @@ pub enum RegistryError {
     Damaged { dir: SessionDir, source: io::Error },
     #[error("cannot read the sessions in {path}: {source}")]
     Io { path: std::path::PathBuf, source: io::Error },
+}
+
+impl Entry {
+    /// Checks that `meta` is what `meta.json` says.
+    pub fn check_meta(&self) -> Result<(), RegistryError> {
+        let damaged = || RegistryError::Io { path: self.dir.meta(), source: damage("it is missing or damaged") };
+        if self.meta_is_whole { Ok(()) } else { Err(damaged()) }
+    }
 }
 
 /// Lists all sessions, oldest first. Running ones are asked for what their files do not contain, such as the number of
@@ -173,12 +184,13 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
 fn ask_process(dir: &SessionDir) -> Option<Entry> {
     let info = Control::status(dir, STATUS_TIMEOUT).ok().filter(|info| info.id == *dir.id())?;
     let meta = Meta::read(&dir.meta()).ok().filter(|meta| meta.id == *dir.id());
+    let meta_is_whole = meta.is_some();
     let meta = meta.unwrap_or_else(|| meta_of_running(&info));
-    Some(Entry { dir: dir.clone(), meta, info, is_local: true })
+    Some(Entry { dir: dir.clone(), meta, meta_is_whole, info, is_local: true })
 }
 
-/// What a process reports of its `meta.json`, where that is missing or damaged. It lacks the environment, but a
-/// running session is not restarted.
+/// What a process reports of its `meta.json`, where that is missing or damaged. It lacks the environment, so no session
+/// may be restarted with it.
 fn meta_of_running(info: &SessionInfo) -> Meta {
     let terminal = info.terminal.as_ref().map(|terminal| TerminalMeta {
         argv: terminal.argv.iter().map(|arg| arg.as_str().into()).collect(),
@@ -277,7 +289,7 @@ fn read_files(dir: &SessionDir) -> io::Result<Option<Entry>> {
         truncated: false,
         terminal,
     };
-    Ok(Some(Entry { dir: dir.clone(), meta, info, is_local }))
+    Ok(Some(Entry { dir: dir.clone(), meta, meta_is_whole: true, info, is_local }))
 }
 
 /// A missing file is `None`; any other error is returned.

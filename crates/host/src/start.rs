@@ -182,6 +182,9 @@ pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention
     if let Some(name) = &meta.name
         && let Some(holder) = registry::running_holder(home, name)?
     {
+        if if_exists == IfExists::Return {
+            holder.check_meta()?;
+        }
         match if_exists {
             IfExists::Return if runs_same(&holder.meta, &meta) => {
                 return Ok(StartOutcome { entry: holder, existed: true });
@@ -242,6 +245,7 @@ pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&E
     if stale || entry.info.state == State::Running {
         return Ok(entry);
     }
+    entry.check_meta()?;
     if entry.meta.kind != Kind::Terminal {
         return Err(StartError::Kind);
     }

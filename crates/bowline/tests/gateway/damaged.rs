@@ -2,14 +2,17 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use bowline_host::lock::Lock;
 use rustix::fs::{CWD, FileType, Mode};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::gateway::{PATIENCE, World, signal, wait_until};
+use super::http;
+use super::refusals::check_problem;
 use super::viewer::{End, Viewer, contains};
 
 /// Makes a FIFO, which would block a careless reader forever.
@@ -215,6 +218,37 @@ fn r52_a_running_session_whose_start_is_lost_from_its_journal_is_not_restarted()
     viewer.dial(PATIENCE).unwrap();
     viewer.type_in("still there\n");
     viewer.until_output("still there\r\nstill there");
+}
+
+/// What the process reports lacks the environment and the request, so it cannot stand in for the file.
+#[test]
+fn r52_a_session_is_not_restarted_without_its_description() {
+    let world = World::new();
+    let create = || {
+        let body = json!({"kind": "terminal", "argv": ["sh", "-c", "read go"], "name": "one", "if_exists": "return"});
+        let headers = [("Idempotency-Key", "one"), ("Authorization", &format!("Bearer {}", world.token))];
+        http::request(world.address, "POST", "/v1/sessions", &headers, body.to_string().as_bytes()).unwrap()
+    };
+    let id = create().json()["id"].as_str().unwrap().to_owned();
+    let dir = world.session_dir(&id);
+    // The process cannot put the file back.
+    fs::create_dir_all(dir.join("meta.json.new/full")).unwrap();
+    let whole = fs::read(dir.join("meta.json")).unwrap();
+    fs::write(dir.join("meta.json"), "{").unwrap();
+    check_problem(&create(), 503, "unreachable");
+    let new = json!({"kind": "terminal", "argv": ["sh", "-c", "read go"], "name": "one", "if_exists": "return"});
+    check_problem(&world.call("POST", "/v1/sessions", &new), 503, "unreachable");
+    // After the exit, its process serves as long as there is someone to serve.
+    let _idle = UnixStream::connect(dir.join("sock")).unwrap();
+    let command = json!({"id": "go", "command": {"type": "input", "text": "go\n"}});
+    assert_eq!(world.call("POST", &format!("/v1/sessions/{id}/commands"), &command).status, 202);
+    wait_until("it exits", || get(&world, &id, "").1.contains("\"exited\"").then_some(()));
+    let refused = world.call("POST", &format!("/v1/sessions/{id}/restart"), &Value::Null);
+    check_problem(&refused, 503, "unreachable");
+    fs::write(dir.join("meta.json"), whole).unwrap();
+    fs::remove_dir_all(dir.join("meta.json.new")).unwrap();
+    assert_eq!(create().json()["id"], *id);
+    assert_eq!(restart(&world, &id)["state"], "running");
 }
 
 /// Without its lock, a running session must not count as lost: a second process could be started beside it.
