@@ -236,6 +236,8 @@ fn r52_a_session_is_not_restarted_without_its_description() {
     let whole = fs::read(dir.join("meta.json")).unwrap();
     fs::write(dir.join("meta.json"), "{").unwrap();
     check_problem(&create(), 503, "unreachable");
+    let name = json!({"name": "two"});
+    check_problem(&world.call("PATCH", &format!("/v1/sessions/{id}"), &name), 503, "unreachable");
     let new = json!({"kind": "terminal", "argv": ["sh", "-c", "read go"], "name": "one", "if_exists": "return"});
     check_problem(&world.call("POST", "/v1/sessions", &new), 503, "unreachable");
     // After the exit, its process serves as long as there is someone to serve.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bowline_host::files;
 use bowline_host::remove::{DEFAULT_GRACE, MAX_GRACE};
 use bowline_host::start::MAX_TTL;
 use bowline_proto::control::{Reply, Request};
@@ -88,7 +89,7 @@ impl Session {
         meta.name = name.or(meta.name);
         meta.detached_ttl = detached_ttl.unwrap_or(meta.detached_ttl);
         if let Err(why) = meta.write(&core.dir.meta()) {
-            return error(Code::NoSpace, &format!("cannot write the change to meta.json: {why}"));
+            return error(files::code(&why), &format!("cannot write the change to meta.json: {why}"));
         }
         core.info.name.clone_from(&meta.name);
         core.meta = meta;

@@ -2,6 +2,7 @@
 
 use bowline_host::digest::fnv1a;
 use bowline_host::events::Event;
+use bowline_host::files;
 use bowline_host::log::ReadOutcome;
 use bowline_host::signal;
 use bowline_proto::Offset;
@@ -132,7 +133,7 @@ impl Terminal {
 
     fn record_command(&mut self, core: &mut Core, id: &str, digest: u64) -> Result<u64, Refusal> {
         let event = Event::Command { id: id.to_owned(), digest };
-        let refuse = |why| Refusal { code: Code::NoSpace, message: format!("cannot record the command: {why}") };
+        let refuse = |why| Refusal { code: files::code(&why), message: format!("cannot record the command: {why}") };
         let seq = self.try_record(core, event).map_err(refuse)?;
         // Once recorded the command must run: after a refusal the client would repeat it, and get `duplicate`.
         if let Err(error) = core.journal.sync() {
