@@ -93,10 +93,12 @@ impl LogFile {
 /// Opens the log, and checks that it does not claim more than was recorded at the session's exit.
 pub fn open_log(dir: &SessionDir, summary: &Summary) -> io::Result<Log> {
     let log = Log::open(&dir.log())?;
-    match &summary.exit {
-        Some((_, end)) if log.end() > *end => Err(files::damage("the log is longer than its session's output")),
-        _ => Ok(log),
+    let is_too_long = |summary: &Summary| summary.exit.as_ref().is_some_and(|(_, end)| log.end() > *end);
+    // If the session was restarted after `summary` was read, the log may have grown since.
+    if is_too_long(summary) && Summary::read(dir).map_or(true, |now| is_too_long(&now)) {
+        return Err(files::damage("the log is longer than its session's output"));
     }
+    Ok(log)
 }
 
 /// Reads the last saved screen.
@@ -387,4 +389,41 @@ fn last_run(entry: &Entry, size: Size, shared: &mut SharedScreen) -> Result<Last
         // If the log no longer reaches back to this screen, the link reports the bytes in between as missed.
         Some(screen) => LastRun { screen, history, log, start, end, notice },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_proto::ids::{Epoch, SessionId};
+
+    use super::*;
+    use crate::events::Event;
+    use crate::home::Home;
+    use crate::log::MIN_SIZE;
+
+    #[test]
+    fn r21_a_log_that_a_restart_makes_longer_is_not_damaged() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        home.ensure().unwrap();
+        let dir = home.session(&SessionId::from_random([0; 12]));
+        std::fs::create_dir(dir.path()).unwrap();
+        let log = Log::create(&dir.log(), MIN_SIZE, 0).unwrap();
+        let (mut journal, mut history) = History::open(&dir.events()).unwrap();
+        let mut record = |event| history.record(&mut journal, event).unwrap();
+        let started = |n| Event::Started {
+            epoch: Epoch::from_random([n; 4]),
+            offset: log.end(),
+            size: Some(Size::default()),
+            pid: 1,
+            version: "0.1.0".into(),
+        };
+        record(started(1));
+        record(Event::Exit { code: Some(0), signal: None, offset: 0 });
+        let before = Summary::read(&dir).unwrap();
+        assert!(open_log(&dir, &before).is_ok());
+        log.append(b"more than was recorded").unwrap();
+        assert!(open_log(&dir, &before).is_err_and(|error| files::is_damage(&error)));
+        record(started(2));
+        assert!(open_log(&dir, &before).is_ok(), "it is of the next run");
+    }
 }
