@@ -109,11 +109,13 @@ impl Log {
 
     /// Releases disk space that was never used.
     pub fn shrink(&self) -> io::Result<()> {
-        let end = self.end();
-        if end >= self.ring {
-            return Ok(());
-        }
-        self.with_file(|file| file.set_len(PAGE + end))
+        self.with_file(|file| file.set_len(PAGE + self.used(self.end())))
+    }
+
+    /// The length of the part of the ring that a log with this end has written to.
+    fn used(&self, end: Offset) -> u64 {
+        let has_wrapped = end / self.ring > self.base / self.ring;
+        if has_wrapped { self.ring } else { end % self.ring }
     }
 
     /// The offset of the oldest byte.
@@ -204,7 +206,7 @@ impl Log {
 
     /// Checks that the file can hold a log that ends here.
     fn check_end(&self, file: &File, end: Offset) -> io::Result<()> {
-        let used = PAGE + end.min(self.ring);
+        let used = PAGE + self.used(end);
         let fits = (used..=PAGE + self.ring).contains(&file.metadata()?.len());
         match fits && (self.base..=MAX_OFFSET).contains(&end) {
             true => Ok(()),
@@ -316,6 +318,25 @@ mod tests {
         let oldest = 6 * SLACK - MIN_SIZE;
         assert_eq!(log.read(oldest - 1, &mut buf).unwrap(), ReadOutcome::Trimmed { oldest });
         assert_eq!(log.read(oldest, &mut buf).unwrap(), ReadOutcome::Data(8));
+    }
+
+    /// A log that replaces a damaged one begins where that ended.
+    #[test]
+    fn a_log_that_begins_late_releases_what_it_does_not_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let base = 10 * (MIN_SIZE + SLACK) + 5;
+        let log = Log::create(&path, MIN_SIZE, base).unwrap();
+        log.append(b"output").unwrap();
+        log.shrink().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), PAGE + 5 + 6);
+        let again = Log::open(&path).unwrap();
+        assert_eq!(((again.start(), again.end()), read_all(&again)), ((base, base + 6), b"output".to_vec()));
+        again.reserve().unwrap();
+        (0..6).for_each(|_| again.append(&[7; SLACK as usize]).unwrap());
+        again.shrink().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), PAGE + MIN_SIZE + SLACK, "it has wrapped");
+        assert!(Log::open(&path).is_ok());
     }
 
     #[test]
