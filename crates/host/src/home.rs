@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bowline_proto::ids::SessionId;
 use bowline_proto::problem::Code;
-use rustix::fs::{Access, access, statvfs};
+use rustix::fs::{Access, StatVfs, access, statvfs};
 
 use crate::files;
 
@@ -106,9 +106,7 @@ impl Home {
             let io = |source: io::Error| HomeError::Io { path: path.clone(), source };
             access(&path, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| io(errno.into()))?;
             let disk = statvfs(&path).map_err(|errno| io(errno.into()))?;
-            // File systems without a fixed number of inodes report 0 of 0.
-            let has_inodes = disk.f_files == 0 || disk.f_favail > 0;
-            if disk.f_bavail.saturating_mul(disk.f_frsize) < MIN_FREE || !has_inodes {
+            if !has_space(&disk) {
                 return Err(io(io::ErrorKind::StorageFull.into()));
             }
         }
@@ -131,6 +129,12 @@ impl Home {
         }
         Err(HomeError::Io { path: direct, source: io::Error::from(io::ErrorKind::InvalidFilename) })
     }
+}
+
+/// Whether files can be created. A file system without a fixed size, or number of inodes, reports 0 of 0.
+fn has_space(disk: &StatVfs) -> bool {
+    let has_blocks = disk.f_blocks == 0 || disk.f_bavail.saturating_mul(disk.f_frsize) >= MIN_FREE;
+    has_blocks && (disk.f_files == 0 || disk.f_favail > 0)
 }
 
 /// The paths of one session.
@@ -231,6 +235,13 @@ mod tests {
         home.ensure().unwrap();
         assert_eq!(fs::metadata(home.sessions()).unwrap().mode() & 0o777, 0o700);
         assert_eq!(fs::metadata(home.state()).unwrap().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_file_system_that_reports_no_size_is_not_full() {
+        let disk = statvfs("/proc").unwrap();
+        assert_eq!((disk.f_blocks, disk.f_bavail), (0, 0));
+        assert!(has_space(&disk));
     }
 
     #[test]
