@@ -363,12 +363,12 @@ impl Worker {
     }
 
     fn save(&mut self) {
-        if !std::mem::replace(&mut self.dirty, false) {
+        if !self.dirty {
             return;
         }
         // If the disk is full the file is not written, and the next save tries again. After the exit, readers
         // notice that the file is older than the exit.
-        let _ = write_whole(&self.file, &self.screen.save(&self.epoch, self.offset).encode());
+        self.dirty = write_whole(&self.file, &self.screen.save(&self.epoch, self.offset).encode()).is_err();
         self.last_save = Some(Instant::now());
     }
 
@@ -397,4 +397,27 @@ fn parse_colour(text: &str) -> Option<Rgb> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_that_could_not_be_written_is_written_later() {
+        let temp = tempfile::tempdir().unwrap();
+        let log = Arc::new(Log::create(&temp.path().join("log"), bowline_host::log::MIN_SIZE, 0).unwrap());
+        let file = temp.path().join("missing").join("screen");
+        let epoch = Epoch::from_random([0; 4]);
+        let emulator = Emulator::start(log.clone(), epoch, Size::default(), 0, file.clone()).unwrap();
+        log.append(b"output").unwrap();
+        emulator.advance(log.end());
+        emulator.flush(); // it cannot be written
+        std::fs::create_dir(temp.path().join("missing")).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !file.exists() {
+            assert!(Instant::now() < deadline, "it is not written, although it can be");
+            std::thread::yield_now();
+        }
+    }
 }
