@@ -30,7 +30,8 @@ impl Socket {
         Ok(Socket { listener: listen(&path, &dir.sock())?, path, dir_path: dir.sock() })
     }
 
-    /// Binds the socket again if one of its paths was removed or replaced. Returns whether it did.
+    /// Binds the socket again if one of its paths is no longer a socket. Another one in its place, such as a proxy's, is
+    /// left alone. Returns whether it did.
     pub(super) fn rebind(&mut self) -> io::Result<bool> {
         let is_socket = |path: &Path| fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
         if is_socket(&self.path) && is_socket(&self.dir_path) {
