@@ -280,7 +280,7 @@ impl Archive {
         true
     }
 
-    /// Appends frames for the viewer, about [`BATCH`] bytes at a time; none if there is nothing to send now. Returns
+    /// Appends frames for the viewer, about 64 KiB at a time; none if there is nothing to send now. Returns
     /// whether these are the last. Call it again once they are written.
     pub fn poll_frames(&mut self, frames: &mut Vec<u8>, now: Duration) -> bool {
         if std::mem::take(&mut self.sent_data) {
