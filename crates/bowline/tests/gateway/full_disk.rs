@@ -39,13 +39,7 @@ fn r52_a_gateway_starts_on_a_full_disk_and_serves_what_exists() {
     world.wrapper = Some(FULL.into());
     world.start_gateway();
     check_served(&world, &sessions);
-    for (path, body) in [
-        ("/v1/sessions", json!({"kind": "terminal", "argv": ["cat"]})),
-        ("/v1/tokens", json!({"name": "another", "scope": "read"})),
-        ("/v1/codes", json!({})),
-    ] {
-        check_problem(&world.call("POST", path, &body), 507, "no_space");
-    }
+    check_writes_refused(&world, 507, "no_space");
     // Once there is space again, everything works, and the gateway has written what it could not before.
     let pid = Pid::from_raw(world.gateway_pid().cast_signed());
     prlimit(pid, Resource::Fsize, Rlimit { current: None, maximum: None }).unwrap();
@@ -66,13 +60,7 @@ fn r52_a_gateway_starts_on_a_read_only_disk_and_serves_what_exists() {
     }
     world.start_gateway();
     check_served(&world, &sessions);
-    for (path, body) in [
-        ("/v1/sessions", json!({"kind": "terminal", "argv": ["cat"]})),
-        ("/v1/tokens", json!({"name": "another", "scope": "read"})),
-        ("/v1/codes", json!({})),
-    ] {
-        check_problem(&world.call("POST", path, &body), 503, "unreachable");
-    }
+    check_writes_refused(&world, 503, "unreachable");
     let ready = http::request(world.address, "GET", "/readyz", &[], b"").unwrap();
     check_problem(&ready, 503, "unreachable");
     assert!(ready.text().contains("cannot be written"), "{}", ready.text());
@@ -108,6 +96,18 @@ fn skip(why: &str) {
 struct Sessions {
     running: String,
     ended: String,
+}
+
+/// Checks that calls which have to write a file are refused.
+#[track_caller]
+fn check_writes_refused(world: &World, status: u16, code: &str) {
+    for (path, body) in [
+        ("/v1/sessions", json!({"kind": "terminal", "argv": ["cat"]})),
+        ("/v1/tokens", json!({"name": "another", "scope": "read"})),
+        ("/v1/codes", json!({})),
+    ] {
+        check_problem(&world.call("POST", path, &body), status, code);
+    }
 }
 
 fn start_sessions(world: &World) -> Sessions {
