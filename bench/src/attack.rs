@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How long a client holds a connection on which it does not read.
 const HOLD: Duration = Duration::from_secs(5);
 
-/// Who attacks.
+/// The rights of the hostile clients.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub(crate) enum Class {
     Stranger,

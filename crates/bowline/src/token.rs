@@ -32,7 +32,8 @@ Examples:
   bowline token revoke k3v9x0q2m7aa                                   also closes its connections
   bowline token revoke --with-made k3v9x0q2m7aa                       and revokes the tokens that were made with it
 
-Whoever can type into a session can run `bowline token create` there, so a leaked token of scope write may have made others. \
+A client that can type into a session can run `bowline token create` there, so a leaked token with the scope write may have \
+made others. \
 The column MADE BY of `bowline token ls` shows which token or login made each, where that is known.
 
 A token is printed once, when it is created; only a hash of it is stored. With --server, the tokens are those of that machine, \

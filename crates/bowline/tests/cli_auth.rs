@@ -86,7 +86,7 @@ fn r48_a_token_that_a_session_made_is_revoked_with_the_token_that_made_the_sessi
     let works = || World::remote(gateway.url(), &stolen).run(&["ls"]).status.success();
     let hint = stderr(&world.run(&["token", "revoke", id]));
     assert!(hint.contains(&stolen[4..16]) && hint.contains(&format!("revoke --with-made {id}")), "{hint}");
-    assert!(works(), "nobody asked for more");
+    assert!(works(), "only the token itself was to be revoked");
     let owner = World::remote(gateway.url(), world.ok(&["token", "create", "-n", "o", "--scope", "admin"]).trim());
     let printed = owner.ok(&["token", "revoke", "--with-made", id]);
     assert!(printed.contains(&format!("revoked {}\n", &stolen[4..16])), "{printed}");
@@ -125,7 +125,7 @@ fn r48_a_token_that_a_session_made_after_its_maker_was_gone_is_revoked_with_the_
     assert!(printed.contains(&format!("revoked {}\n", &stolen[4..16])), "{printed}");
 }
 
-/// Whoever holds a leaked token can fill the disk, but not keep the token from being revoked.
+/// An attacker with a leaked token can fill the disk, but not keep the token from being revoked.
 #[test]
 fn r52_a_token_is_revoked_on_a_full_disk_by_a_gateway_and_by_the_command_line() {
     use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};

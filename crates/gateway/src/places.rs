@@ -1,5 +1,5 @@
 //! A bounded number of places that are shared fairly: when all are taken, a newcomer displaces the oldest occupant of
-//! the owner that has the most. So nobody can keep others out by taking many places.
+//! the owner that has the most. So taking many places does not keep others out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

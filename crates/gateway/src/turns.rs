@@ -1,7 +1,7 @@
 //! Turns: which changes of a session, or starts under a name, run now. The others wait without a thread.
 //!
 //! A change may take as long as a session process is stuck. It holds its turn until it is done, even if its client
-//! hangs up, and a session or name has only a few, so a stuck session delays nobody but its own callers.
+//! hangs up, and a session or name has only a few, so a stuck session delays only its own callers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -35,7 +35,7 @@ pub(crate) struct Turns {
     starts: Arc<Semaphore>,
     ends: Arc<Semaphore>,
     auth_changes: Arc<Semaphore>,
-    /// Turns of one session, name or caller; an entry is dead once nobody has or awaits one.
+    /// Turns of one session, name or caller; an entry is dead once no call has or awaits one.
     keyed: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 

@@ -80,7 +80,7 @@ impl Upgrade {
         }
     }
 
-    /// The WebSocket is limited otherwise, so its socket makes room for nobody.
+    /// WebSockets have limits of their own, so this socket is never closed to make room.
     pub(crate) fn keep_socket(&self) {
         self.slot.iter().for_each(SocketSlot::keep);
     }

@@ -1,7 +1,7 @@
 //! Whether a session's process is running: it holds the session's lock, and listens at its socket.
 //!
 //! Either one proves it. The lock file may have been removed, or replaced, under a running process, which puts it back
-//! as soon as it notices. So whoever takes the lock from outside also has to check the socket.
+//! as soon as it notices. So another process that takes the lock also has to check the socket.
 
 use std::io;
 

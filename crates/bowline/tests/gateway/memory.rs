@@ -1,4 +1,4 @@
-//! What clients can make the gateway hold: long descriptions, lists that nobody reads, and unfinished request heads.
+//! What clients can make the gateway hold: long descriptions, lists that are not read, and unfinished request heads.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -102,7 +102,7 @@ fn r52_restarts_that_wait_do_not_keep_threads() {
     let world = World::new();
     let other = world.shell("exec cat");
     let id = world.shell("exit 3");
-    // Its process seems to run on: its lock is held, and nobody answers.
+    // Its process seems to be running: its lock is held, but nothing answers.
     let lock = wait_until("the session has ended", || Lock::take(&world.session_dir(&id).join("lock")).unwrap());
     call_and_hang_up(&world, "POST", &format!("/v1/sessions/{id}/restart"), &Value::Null);
     check_others(&world, &other);

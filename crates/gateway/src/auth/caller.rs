@@ -132,7 +132,7 @@ impl PendingLogin {
 
     /// The caller, if this is the key of a login that is still valid.
     pub fn with_key(&self, key: &str) -> Option<Caller> {
-        // Hashed once, not for each login: whoever has the cookies can send any key.
+        // Hashed once, not for each login: an attacker with the cookies can send any key.
         let sent = Digest::of_sent(key)?;
         let (id, _) = self.logins.iter().find(|(_, digest)| digest.equals(&sent))?;
         self.auth.login_caller(id)

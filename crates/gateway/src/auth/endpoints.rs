@@ -255,7 +255,8 @@ pub(crate) async fn issue_ticket(
     Ok(Json(app.auth.issue_ticket(&caller)?).into_response())
 }
 
-/// Records what was revoked. Only this waits for a turn: whoever holds a leaked token can keep all turns taken.
+/// Records what was revoked. Only this waits for a turn, because an attacker with a leaked token can take
+/// all turns.
 async fn record_revocations(app: &App) -> Result<(), Problem> {
     let turn = app.turns.auth_change().await;
     let turn = turn.map_err(|busy| not_recorded(busy.code(), "", busy.loggable_detail()))?;

@@ -182,7 +182,7 @@ async fn r49_a_wrong_code_does_not_wait_for_the_lock() {
     assert!(refused.is(401, "not_authenticated"), "{}", refused.body);
 }
 
-/// Whoever holds a leaked token can keep all turns taken.
+/// An attacker with a leaked token can take all turns.
 #[tokio::test(start_paused = true)]
 async fn r49_a_flood_of_changes_delays_neither_a_revocation_nor_the_refusal_of_a_wrong_code() {
     let gateway = TestGateway::new(|_| {});

@@ -29,7 +29,7 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
 }
 
 /// The owner of places: an IPv4 address, or the /48 network of an IPv6 address, because one customer can have a whole
-/// /48. Whoever shares it is not refused, but shares its places.
+/// /48. Clients that share it are not refused, but share its places.
 pub(crate) fn site(address: IpAddr) -> IpAddr {
     prefix(address, 48)
 }

@@ -1,6 +1,6 @@
 //! `auth.revoked`: the ids of tokens and logins that are revoked although `auth.json` still lists them.
 //!
-//! Whoever holds a leaked token can fill the disk, and replacing `auth.json` needs space. This file has all of its
+//! An attacker with a leaked token can fill the disk, and replacing `auth.json` needs space. This file has all of its
 //! space from the start and is overwritten in place. It has a slot of one line for every possible token and login.
 //! An id stays in it until `auth.json` has been written without it.
 

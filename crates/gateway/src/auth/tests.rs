@@ -111,7 +111,7 @@ fn r48_a_login_needs_its_cookie_and_its_own_key() {
     assert!(pending.with_key(one.key.reveal()).is_none(), "revoked after the cookie and before the key");
 }
 
-/// Whoever has a cookie can repeat it, and send any key.
+/// An attacker with a cookie can repeat it, and send any key.
 #[test]
 fn r49_a_cookie_without_its_key_causes_little_hashing() {
     let world = World::new();
@@ -127,7 +127,7 @@ fn r49_a_cookie_without_its_key_causes_little_hashing() {
         Ok::<_, AuthError>(())
     })
     .unwrap();
-    // Only whoever hashes them finds that they are right.
+    // They are right, but too long to be hashed.
     assert!(cookie(&auth, login.cookie.reveal()).unwrap().with_key(&long).is_none());
     assert!(auth.check_code(&long).is_err());
 }

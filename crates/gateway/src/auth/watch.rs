@@ -101,8 +101,8 @@ async fn changed(watcher: &AsyncWatcher) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a change can be one of the files. Whoever waits for a lock in the same directory opens and closes it many
-/// times a second.
+/// Whether a change can be one of the files. A process that waits for a lock in the same directory opens and closes
+/// it many times a second.
 fn concerns(changes: &Changes) -> bool {
     let named = changes.entries.iter().any(|(_, name)| name == "auth.json" || name == "auth.revoked");
     named || changes.overflow || !changes.ended.is_empty()

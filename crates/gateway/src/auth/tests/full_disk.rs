@@ -1,4 +1,4 @@
-//! Revoking while `auth.json` cannot be written. Whoever holds a leaked token can fill the disk.
+//! Revoking while `auth.json` cannot be written. An attacker with a leaked token can fill the disk.
 
 use std::path::PathBuf;
 

@@ -37,7 +37,7 @@ fn r48_what_was_made_under_a_token_is_known_and_can_be_revoked_with_it() {
     assert_eq!(ids(&auth.made_under(&leaked.id)), expected);
 
     assert!(auth.revoke(&leaked.id).unwrap());
-    assert!(auth.bearer(one.token.reveal()).is_some(), "nobody asked for more");
+    assert!(auth.bearer(one.token.reveal()).is_some(), "only the token itself was to be revoked");
     assert_eq!(ids(&auth.made_under(&leaked.id)), expected, "although the token itself is gone");
     let revoked = world.open().revoke_with_made(&leaked.id).unwrap();
     assert_eq!(revoked.iter().map(String::as_str).collect::<BTreeSet<_>>(), expected);
