@@ -11,6 +11,7 @@ use bowline_proto::session::{ExitStatus, State};
 use rustix::process::{Signal, WaitOptions};
 
 use super::conn::{Conn, Role};
+use super::end_checks::EndChecks;
 use super::poll::Interest;
 use super::session::{LISTENER, Phase, Session};
 use crate::process_tree;
@@ -19,8 +20,9 @@ use crate::process_tree;
 const SERVE_AFTER_EXIT: Duration = Duration::from_secs(60);
 /// How often to check whether the socket, the lock and `meta.json` still exist, if no watcher reports it.
 const PATH_CHECK: Duration = Duration::from_secs(10);
-/// How often to check, while the session is being ended, whether all of its processes have exited.
-const END_CHECK: Duration = Duration::from_millis(20);
+
+/// How often to check, once all processes have exited, whether all of their output was read.
+const DRAIN_CHECK: Duration = Duration::from_millis(20);
 
 impl Session {
     pub(super) fn handle_signals(&mut self) {
@@ -36,6 +38,9 @@ impl Session {
     pub(super) fn reap(&mut self) {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             self.body.handle_reaped(&mut self.core, pid, status);
+            if let Phase::Ending(checks) = &mut self.phase {
+                checks.handle_reaped(Instant::now());
+            }
         }
     }
 
@@ -87,7 +92,7 @@ impl Session {
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let phase = match self.phase {
             Phase::Running => None,
-            Phase::Ending { .. } => Some(Instant::now() + END_CHECK),
+            Phase::Ending(checks) => Some(checks.next().unwrap_or_else(|| Instant::now() + DRAIN_CHECK)),
             Phase::Serving { until } => Some(until),
         };
         let times = [phase, self.body.poll_timeout(&self.core), self.serve_due, self.path_check, self.ttl_deadline()];
@@ -113,7 +118,14 @@ impl Session {
             self.check_paths(now);
         }
         let may_finish = match self.phase {
-            Phase::Ending { kill_at } => self.continue_ending(now >= kill_at),
+            Phase::Ending(checks) if checks.next().is_some_and(|at| now < at) => false,
+            Phase::Ending(mut checks) if checks.next().is_some() => {
+                let all_exited = self.continue_ending(checks.kills(now));
+                checks.handle_checked(now, all_exited);
+                self.phase = Phase::Ending(checks);
+                all_exited
+            }
+            Phase::Ending(_) => true,
             Phase::Running | Phase::Serving { .. } => true,
         };
         if may_finish {
@@ -125,15 +137,14 @@ impl Session {
     pub(super) fn end(&mut self, grace: Duration) {
         match self.phase {
             Phase::Running => {
-                self.phase = Phase::Ending { kill_at: Instant::now() + grace };
+                let now = Instant::now();
+                self.phase = Phase::Ending(EndChecks::new(now, now + grace));
                 for member in process_tree::members(self.body.program()).unwrap_or_default() {
                     member.signal(Signal::HUP);
                     member.signal(Signal::CONT); // a stopped process would not handle SIGHUP
                 }
             }
-            Phase::Ending { kill_at } => {
-                self.phase = Phase::Ending { kill_at: kill_at.min(Instant::now() + grace) };
-            }
+            Phase::Ending(ref mut checks) => checks.kill_by(Instant::now() + grace),
             // The program has ended already: stop serving its viewers.
             Phase::Serving { .. } => self.phase = Phase::Serving { until: Instant::now() },
         }
@@ -158,7 +169,7 @@ impl Session {
     /// Records the exit once the program was reaped and all of its output was read.
     fn finish_if_done(&mut self, now: Instant) {
         // Another user's program may still run and then cannot be reaped; its session ends anyway.
-        let ending = matches!(self.phase, Phase::Ending { .. });
+        let ending = matches!(self.phase, Phase::Ending(_));
         let status = self.body.exit_status().cloned().or_else(|| ending.then(ExitStatus::default));
         let Some(status) = status else { return };
         if matches!(self.phase, Phase::Serving { .. }) || !self.body.is_drained(now) {

@@ -7,6 +7,7 @@
 mod body;
 mod conn;
 mod core;
+mod end_checks;
 mod ending;
 mod poll;
 mod requests;

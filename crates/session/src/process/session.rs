@@ -24,6 +24,7 @@ use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 use super::body::{Body, BodyEvent};
 use super::conn::Conn;
 use super::core::Core;
+use super::end_checks::EndChecks;
 use super::poll::{Interest, Poll, Ready};
 use super::socket::Socket;
 
@@ -80,10 +81,8 @@ pub(super) struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Running,
-    /// The program and its process tree got SIGHUP; what is left at `kill_at` gets SIGKILL.
-    Ending {
-        kill_at: Instant,
-    },
+    /// The program and its process tree got SIGHUP; what is left after the grace period gets SIGKILL.
+    Ending(EndChecks),
     /// The program has ended; viewers may read the rest until this time.
     Serving {
         until: Instant,
