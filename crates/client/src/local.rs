@@ -36,7 +36,8 @@ impl LocalDialer {
     }
 
     fn screen(&self) -> Option<Value> {
-        Control::screen(&self.dir, ScreenFormat::Json, 0, SCREEN_TIMEOUT).ok()
+        let screen = Control::screen(&self.dir, ScreenFormat::Json, 0, SCREEN_TIMEOUT).ok()?;
+        serde_json::from_str(&screen).ok()
     }
 }
 
@@ -84,7 +85,7 @@ impl Dialer for LocalDialer {
     fn last_screen(&mut self) -> Option<Value> {
         // The process writes its screen to the file before it reports the exit. While it runs, request its screen
         // instead, because the file may be old if the disk is full.
-        self.screen().or_else(|| Some(archive::last_screen(&self.dir).ok()?.json))
+        self.screen().or_else(|| serde_json::from_str(&archive::last_screen(&self.dir).ok()?.json).ok())
     }
 }
 

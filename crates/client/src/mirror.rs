@@ -109,12 +109,16 @@ mod tests {
         Size::new(cols, rows).unwrap()
     }
 
+    fn json(screen: &mut Screen) -> Value {
+        serde_json::from_str(&screen.json(0)).unwrap()
+    }
+
     /// The rows of a window that mirrors a session after `output`.
     fn mirrored(output: &str, session: Size, window: Size) -> Vec<String> {
         let (mut source, mut mirror, mut out) = (Screen::new(session, 100), Screen::new(window, 100), Vec::new());
         source.advance(output.as_bytes());
         mirror.advance(b"\x1b[3;4r\x1b[?6htext that was there before");
-        paint(&source.json(0), "[line]", window, &mut out);
+        paint(&json(&mut source), "[line]", window, &mut out);
         mirror.advance(&out);
         let mut rows: Vec<String> = mirror.text(0).lines().map(str::to_owned).collect();
         rows.resize(usize::from(window.rows()), String::new());
@@ -154,9 +158,9 @@ mod tests {
     fn colours_and_cursor_are_kept() {
         let (mut source, mut mirror, mut out) = (Screen::new(size(10, 2), 0), Screen::new(size(12, 4), 0), Vec::new());
         source.advance(b"\x1b[1;31mred\x1b[48;2;1;2;3mrgb\x1b[m\r\nx");
-        paint(&source.json(0), "", size(12, 4), &mut out);
+        paint(&json(&mut source), "", size(12, 4), &mut out);
         mirror.advance(&out);
-        let (source, mirror) = (source.json(0), mirror.json(0));
+        let (source, mirror) = (json(&mut source), json(&mut mirror));
         assert_eq!(source["lines"][0]["spans"], mirror["lines"][0]["spans"]);
         assert_eq!(source["cursor"], mirror["cursor"]);
     }

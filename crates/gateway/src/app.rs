@@ -25,6 +25,7 @@ use crate::problem::Problem;
 use crate::rate::Rate;
 use crate::ready::Readiness;
 use crate::refusals::Refusals;
+use crate::screen::MAX_SCREENS;
 use crate::settings::Settings;
 use crate::turns::Turns;
 
@@ -66,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) archive_viewers: Places<String>,
     /// What those viewers share.
     pub(crate) screens: Screens,
+    /// Screens on their way to callers, by the caller's id.
+    pub(crate) screen_places: Places<String>,
     /// The soft limit on open files for sessions' programs: the gateway's own before it raised it.
     pub(crate) open_files: Option<u64>,
 }
@@ -110,6 +113,7 @@ impl App {
             readiness: Readiness::default(),
             archive_viewers: Places::new(MAX_ARCHIVE_VIEWERS),
             screens: Screens::default(),
+            screen_places: Places::new(MAX_SCREENS),
             open_files,
         })))
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bowline_host::control::{self, ControlError, STATUS_TIMEOUT};
 use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
-use bowline_proto::control::{Reply, Request};
+use bowline_proto::control::{Reply, Request, ScreenFormat};
 use bowline_proto::session::{SessionInfo, State};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -38,11 +38,16 @@ impl ControlConnection {
 
     /// Waits for the next reply. A refusal is returned as an error.
     pub(crate) async fn reply(&mut self) -> Result<Reply, ControlError> {
+        control::parse_reply(&self.text().await?)
+    }
+
+    /// Waits for the text of the next reply.
+    async fn text(&mut self) -> Result<String, ControlError> {
         loop {
-            if let Some(reply) = control::take_reply(&mut self.buf)? {
+            if let Some(text) = control::take_text(&mut self.buf)? {
                 // A connection that follows a session stays open for long, and later replies are small.
                 self.buf.shrink_to(512);
-                return Ok(reply);
+                return Ok(text);
             }
             self.stream.readable().await.map_err(ControlError::Unreachable)?;
             match self.stream.read_buf(&mut self.buf).await {
@@ -63,24 +68,40 @@ pub(crate) fn connect(dir: &SessionDir) -> io::Result<UnixStream> {
 
 /// Sends one request and waits for its reply.
 pub(crate) async fn request(dir: &SessionDir, request: &Request, timeout: Duration) -> Result<Reply, ControlError> {
+    control::parse_reply(&request_text(dir, request, timeout).await?)
+}
+
+/// Sends one request and waits for the text of its reply.
+async fn request_text(dir: &SessionDir, request: &Request, timeout: Duration) -> Result<String, ControlError> {
     let exchange = async {
         let mut connection = ControlConnection::connect(dir)?;
         connection.send(request).await?;
-        connection.reply().await
+        connection.text().await
     };
     tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(ControlError::TimedOut))
 }
 
 /// Sends a request to a running session. Returns `None` if the session has ended, before or during the request.
 pub(crate) async fn request_running(entry: &Entry, request: &Request) -> Result<Option<Reply>, Problem> {
+    let text = request_running_text(entry, request).await?;
+    Ok(text.map(|text| control::parse_reply(&text)).transpose()?)
+}
+
+/// Requests the screen of a running session, as text or as the text of its JSON. Returns `None` if it has ended.
+pub(crate) async fn screen(entry: &Entry, format: ScreenFormat, scrollback: u32) -> Result<Option<String>, Problem> {
+    let text = request_running_text(entry, &Request::Screen { format, scrollback }).await?;
+    Ok(text.map(|text| control::read_screen(&text, format)).transpose()?)
+}
+
+async fn request_running_text(entry: &Entry, request: &Request) -> Result<Option<String>, Problem> {
     if !entry.is_local {
         return Err(wrong_machine(entry));
     }
     if entry.info.state != State::Running {
         return Ok(None);
     }
-    match self::request(&entry.dir, request, REQUEST_TIMEOUT).await {
-        Ok(reply) => Ok(Some(reply)),
+    match request_text(&entry.dir, request, REQUEST_TIMEOUT).await {
+        Ok(text) => Ok(Some(text)),
         Err(error @ ControlError::Unreachable(_)) => {
             let dir = entry.dir.clone();
             match blocking(move || Ok(registry::try_read(dir))).await? {

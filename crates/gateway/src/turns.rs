@@ -64,6 +64,12 @@ impl Turns {
         take(turns, TURN_TIMEOUT).await?.ok_or_else(|| busy("requests of this token or login search for sessions"))
     }
 
+    /// This caller's turn to read the file with a session's last screen, which can be large.
+    pub(crate) async fn last_screen(&self, caller: &Caller) -> Result<Turn, Problem> {
+        let turn = take(self.keyed(format!("the last screens of {}", caller.id()), 1), TURN_TIMEOUT).await?;
+        turn.ok_or_else(|| busy("requests of this token or login read screens of ended sessions"))
+    }
+
     /// A turn to change tokens, logins or codes.
     pub(crate) async fn auth_change(&self) -> Result<Turn, Problem> {
         let turn = take(self.auth_changes.clone(), TURN_TIMEOUT).await?;

@@ -5,13 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use bowline_proto::control::{Reply, Request, ScreenFormat};
+use bowline_proto::control::{self, Reply, Request, ScreenFormat};
 use bowline_proto::frame::{self, Frame};
 use bowline_proto::problem::Code;
 use bowline_proto::session::SessionInfo;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Pid;
-use serde_json::Value;
 
 use crate::home::SessionDir;
 
@@ -47,18 +46,26 @@ impl Control {
 
     /// Sends a request and waits for the reply. A reply of type `error` becomes [`ControlError::Refused`].
     pub fn request(&mut self, request: &Request, deadline: Duration) -> Result<Reply, ControlError> {
+        self.send(request, deadline)?;
+        self.next_reply()
+    }
+
+    fn send(&mut self, request: &Request, deadline: Duration) -> Result<(), ControlError> {
         let wire = encode_request(request)?;
         self.stream.set_read_timeout(Some(deadline)).map_err(ControlError::Unreachable)?;
         self.stream.set_write_timeout(Some(deadline)).map_err(ControlError::Unreachable)?;
-        self.stream.write_all(&wire).map_err(ControlError::Unreachable)?;
-        self.next_reply()
+        self.stream.write_all(&wire).map_err(ControlError::Unreachable)
     }
 
     /// Waits for one more reply, such as `status` with `follow` sends.
     pub fn next_reply(&mut self) -> Result<Reply, ControlError> {
+        parse_reply(&self.next_text()?)
+    }
+
+    fn next_text(&mut self) -> Result<String, ControlError> {
         loop {
-            if let Some(reply) = take_reply(&mut self.buf)? {
-                return Ok(reply);
+            if let Some(text) = take_text(&mut self.buf)? {
+                return Ok(text);
             }
             let mut chunk = [0; 16 << 10];
             match self.stream.read(&mut chunk) {
@@ -81,17 +88,16 @@ impl Control {
         }
     }
 
-    /// Requests the screen of a running session.
+    /// Requests the screen of a running session: as text, or as the text of its JSON.
     pub fn screen(
         dir: &SessionDir,
         format: ScreenFormat,
         scrollback: u32,
         deadline: Duration,
-    ) -> Result<Value, ControlError> {
-        match Control::connect(dir)?.request(&Request::Screen { format, scrollback }, deadline)? {
-            Reply::Screen { screen } => Ok(screen),
-            _ => Err(ControlError::Unexpected),
-        }
+    ) -> Result<String, ControlError> {
+        let mut control = Control::connect(dir)?;
+        control.send(&Request::Screen { format, scrollback }, deadline)?;
+        read_screen(&control.next_text()?, format)
     }
 }
 
@@ -103,19 +109,34 @@ pub fn encode_request(request: &Request) -> Result<Vec<u8>, ControlError> {
     Ok(wire)
 }
 
-/// Removes the first reply from the bytes read so far; `None` until it is complete. A reply of type `error` becomes
-/// [`ControlError::Refused`].
-pub fn take_reply(buf: &mut Vec<u8>) -> Result<Option<Reply>, ControlError> {
-    let (reply, used) = match Frame::decode(buf) {
-        Ok(Some((Frame::Text(text), used))) => (serde_json::from_str(text), used),
+/// Removes the text of the first reply from the bytes read so far; `None` until it is complete.
+pub fn take_text(buf: &mut Vec<u8>) -> Result<Option<String>, ControlError> {
+    let (text, used) = match Frame::decode(buf) {
+        Ok(Some((Frame::Text(text), used))) => (text.to_owned(), used),
         Ok(None) => return Ok(None),
         Ok(Some((Frame::Binary(_), _))) | Err(_) => return Err(ControlError::Unexpected),
     };
     buf.drain(..used);
-    match reply {
+    Ok(Some(text))
+}
+
+/// Parses the text of a reply. One of type `error` becomes [`ControlError::Refused`].
+pub fn parse_reply(text: &str) -> Result<Reply, ControlError> {
+    match serde_json::from_str(text) {
         Ok(Reply::Error { code, message }) => Err(ControlError::Refused { code, message }),
-        Ok(reply) => Ok(Some(reply)),
+        Ok(reply) => Ok(reply),
         Err(_) => Err(ControlError::Unexpected),
+    }
+}
+
+/// The screen in the text of a reply: as text, or as the text of its JSON.
+pub fn read_screen(reply: &str, format: ScreenFormat) -> Result<String, ControlError> {
+    let Some(screen) = control::screen_in(reply) else {
+        return parse_reply(reply).and(Err(ControlError::Unexpected));
+    };
+    match format {
+        ScreenFormat::Text | ScreenFormat::Ansi => serde_json::from_str(screen).map_err(|_| ControlError::Unexpected),
+        ScreenFormat::Json => Ok(screen.to_owned()),
     }
 }
 
@@ -176,9 +197,9 @@ mod tests {
             for part in all.chunks(read) {
                 buf.extend_from_slice(part);
                 loop {
-                    match take_reply(&mut buf) {
-                        Ok(None) => break,
-                        Ok(Some(reply)) => taken.push(format!("{reply:?}")),
+                    let Some(text) = take_text(&mut buf).unwrap() else { break };
+                    match parse_reply(&text) {
+                        Ok(reply) => taken.push(format!("{reply:?}")),
                         Err(ControlError::Refused { message, .. }) => taken.push(message),
                         Err(error) => panic!("{error}, {read} bytes at a time"),
                     }
@@ -190,11 +211,25 @@ mod tests {
     }
 
     #[test]
+    fn a_screen_is_read_in_each_format_and_a_refusal_stays_one() {
+        let read = |reply: &str, format| read_screen(reply, format).map_err(|error| error.to_string());
+        let text = control::screen_reply(r#""one\ntwo""#);
+        assert_eq!(read(&text, ScreenFormat::Text), Ok("one\ntwo".into()));
+        assert_eq!(read(&control::screen_reply("{}"), ScreenFormat::Json), Ok("{}".into()));
+        let refused = r#"{"type":"error","code":"too_large","message":"too large"}"#;
+        assert_eq!(read(refused, ScreenFormat::Json), Err("too large".into()));
+        for unexpected in [r#"{"type":"done"}"#, "", &control::screen_reply("{}")] {
+            assert_eq!(read(unexpected, ScreenFormat::Ansi), Err(ControlError::Unexpected.to_string()));
+        }
+    }
+
+    #[test]
     fn an_invalid_reply_is_an_error_at_once() {
         let mut binary = Vec::new();
         frame::put_binary(&mut binary, &Binary::Output(0, b"x"));
         for mut buf in [binary, wire(&["{}"]), wire(&["not json"]), vec![0, 0, 0, 1, 9], vec![0xff; frame::HEADER]] {
-            assert!(matches!(take_reply(&mut buf), Err(ControlError::Unexpected)), "{buf:?}");
+            let reply = take_text(&mut buf).and_then(|text| parse_reply(&text.unwrap()));
+            assert!(matches!(reply, Err(ControlError::Unexpected)), "{buf:?}");
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::Offset;
 use crate::ids::SessionName;
@@ -125,6 +126,24 @@ pub enum Reply {
     Unknown,
 }
 
+/// The text of a [`Reply::Screen`] whose screen is already JSON.
+pub fn screen_reply(screen: &str) -> String {
+    format!(r#"{{"type":"screen","screen":{screen}}}"#)
+}
+
+/// The screen in the text of a [`Reply::Screen`], as JSON; `None` for any other reply. It is not parsed, because a screen
+/// can consist of very many values.
+pub fn screen_in(reply: &str) -> Option<&str> {
+    #[derive(Deserialize)]
+    struct Screen<'a> {
+        r#type: &'a str,
+        #[serde(borrow)]
+        screen: &'a RawValue,
+    }
+    let reply: Screen<'_> = serde_json::from_str(reply).ok()?;
+    (reply.r#type == "screen").then(|| reply.screen.get())
+}
+
 /// Encodes bytes as text for JSON: one character per byte, U+0000 to U+00FF.
 pub fn bytes_to_text(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
@@ -138,6 +157,18 @@ pub fn text_to_bytes(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_screen_of_a_reply_is_passed_on_as_it_is() {
+        let screen = r#"{ "lines": ["\u00e9", 1.50], "title": "type" }"#;
+        let reply = screen_reply(screen);
+        let parsed = Reply::Screen { screen: serde_json::from_str(screen).unwrap() };
+        assert_eq!(serde_json::from_str::<Reply>(&reply).unwrap(), parsed);
+        assert_eq!(screen_in(&reply), Some(screen));
+        assert!(screen_in(&serde_json::to_string(&parsed).unwrap()).is_some());
+        let others = [r#"{"type":"error","code":"internal","message":"no"}"#, r#"{"type":"log","screen":1}"#, "", "[]"];
+        assert!(others.iter().all(|other| screen_in(other).is_none()));
+    }
 
     #[test]
     fn every_byte_survives_the_encoding_as_text() {

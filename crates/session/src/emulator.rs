@@ -45,10 +45,18 @@ pub fn max_lag(log: &Log) -> u64 {
 pub enum Job {
     /// Writes the screen as escape sequences, for a viewer.
     Snapshot(SnapshotKind),
-    /// Renders the screen as text, ANSI or JSON, for a control request. The `job_id` is returned with the result.
-    Render { job_id: u64, format: ScreenFormat, scrollback: u32 },
+    /// Renders the screen, for control requests.
+    Render(Rendering),
     /// Sets the colours that colour queries report.
     SetTheme(Theme),
+}
+
+/// What a rendering of the screen contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rendering {
+    pub format: ScreenFormat,
+    /// The most lines of scrollback to include.
+    pub scrollback: u32,
 }
 
 /// A result or an event from the emulator thread.
@@ -56,11 +64,9 @@ pub enum Job {
 pub enum EmulatorEvent {
     /// The result of [`Job::Snapshot`].
     Snapshot(SnapshotKind, Snapshot),
-    /// The result of [`Job::Render`].
-    Rendered {
-        job_id: u64,
-        screen: serde_json::Value,
-    },
+    /// The result of [`Job::Render`] as JSON: a string for the formats `text` and `ansi`, an object for `json`. `None` if
+    /// the emulator fails to make one.
+    Rendered(Option<String>),
     /// Replies to the program's terminal queries, to be written to the PTY.
     QueryReplies(Vec<u8>),
     Screen(ScreenEvent),
@@ -249,8 +255,10 @@ impl Worker {
                 }
                 Step::Run(job) => {
                     // A connection waits for the result: after a panic, try again on the blank screen.
-                    if !self.guarded(|worker| worker.run_job(&job)) {
-                        self.guarded(|worker| worker.run_job(&job));
+                    let ran =
+                        self.guarded(|worker| worker.run_job(&job)) || self.guarded(|worker| worker.run_job(&job));
+                    if let (false, Job::Render(_)) = (ran, &job) {
+                        self.deliver(vec![EmulatorEvent::Rendered(None)]);
                     }
                 }
                 Step::Parse(len) => self.parse(&mut buf[..len]),
@@ -346,13 +354,16 @@ impl Worker {
                 let snapshot = Snapshot { offset: self.offset, size: self.screen.size(), pieces };
                 self.deliver(vec![EmulatorEvent::Snapshot(kind, snapshot)]);
             }
-            Job::Render { job_id, format, scrollback } => {
+            Job::Render(Rendering { format, scrollback }) => {
+                let scrollback = scrollback as usize;
                 let screen = match format {
-                    ScreenFormat::Text => self.screen.text(scrollback as usize).into(),
-                    ScreenFormat::Ansi => String::from_utf8_lossy(&self.screen.ansi(scrollback as usize)).into(),
-                    ScreenFormat::Json => self.screen.json(scrollback as usize),
+                    ScreenFormat::Text => serde_json::to_string(&self.screen.text(scrollback)).ok(),
+                    ScreenFormat::Ansi => {
+                        serde_json::to_string(&String::from_utf8_lossy(&self.screen.ansi(scrollback))).ok()
+                    }
+                    ScreenFormat::Json => Some(self.screen.json(scrollback)),
                 };
-                self.deliver(vec![EmulatorEvent::Rendered { job_id, screen }]);
+                self.deliver(vec![EmulatorEvent::Rendered(screen)]);
             }
             Job::SetTheme(ref theme) => {
                 if let (Some(fg), Some(bg)) = (parse_colour(&theme.fg), parse_colour(&theme.bg)) {

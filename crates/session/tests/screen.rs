@@ -122,7 +122,8 @@ fn r30_the_screen_renders_as_text_ansi_and_json() {
     let mut screen = screen_after(size(20, 4), b"one\r\n\x1b[31mtwo\x1b[m  \r\n");
     assert_eq!(screen.text(0), "one\ntwo\n");
     assert_eq!(screen.ansi(0), b"one\n\x1b[31mtwo\x1b[m\n");
-    assert_eq!(screen.json(0)["lines"][1]["spans"][0], serde_json::json!({"col": 0, "text": "two", "fg": 1}));
+    let json: serde_json::Value = serde_json::from_str(&screen.json(0)).unwrap();
+    assert_eq!(json["lines"][1]["spans"][0], serde_json::json!({"col": 0, "text": "two", "fg": 1}));
 }
 
 fn urls(screen: &mut Screen) -> Vec<(String, bool)> {

@@ -142,10 +142,14 @@ fn install(dir: &PathBuf) {
     assert!(npm.status.success(), "npm install in {dir:?}: {}", String::from_utf8_lossy(&npm.stderr));
 }
 
+fn json_of(screen: &mut Screen, history: usize) -> Value {
+    serde_json::from_str(&screen.json(history)).unwrap()
+}
+
 fn compare(case: &mut Case, shown: &Value) -> Result<(), String> {
     let history = if case.scope == Scope::All { usize::MAX } else { 0 };
     let size = case.screen.size();
-    let ours = case.screen.json(history);
+    let ours = json_of(&mut case.screen, history);
     let alt = ours["alt"] == true;
     same("alternate screen", &shown["alt"], &ours["alt"])?;
     same_lines("shown", &shown["active"], &ours["lines"], size, case)?;
@@ -169,7 +173,7 @@ fn compare(case: &mut Case, shown: &Value) -> Result<(), String> {
     }
     if alt {
         case.screen.advance(b"\x1b[?1049l");
-        let ours = case.screen.json(history);
+        let ours = json_of(&mut case.screen, history);
         same_lines("main", &shown["normal"], &ours["lines"], size, case)?;
     }
     Ok(())

@@ -102,7 +102,7 @@ impl Host for LocalHost {
 
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String> {
         let dir = self.entry(session)?.dir;
-        let screen = match Control::screen(&dir, format, scrollback, TIMEOUT) {
+        match Control::screen(&dir, format, scrollback, TIMEOUT) {
             // Its process has ended or is about to: the last screen is in the files.
             Err(ControlError::Unreachable(_)) => {
                 if scrollback > 0 {
@@ -110,14 +110,10 @@ impl Host for LocalHost {
                         "bowline: an ended session keeps only its visible screen; `bowline log` prints older output"
                     );
                 }
-                saved_screen(&dir, format)?
+                Ok(archive::last_screen(&dir)?.into_format(format))
             }
-            other => other?,
-        };
-        Ok(match screen {
-            Value::String(text) => text,
-            json => serde_json::to_string(&json)?,
-        })
+            other => Ok(other?),
+        }
     }
 
     fn log(&self, session: &Session, _config: &Config) -> anyhow::Result<Box<dyn Log>> {
@@ -158,16 +154,6 @@ impl Host for LocalHost {
             failed: pruned.failed.into_iter().map(Into::into).collect(),
         })
     }
-}
-
-/// Reads the last screen from the files, which have no scrollback.
-fn saved_screen(dir: &SessionDir, format: ScreenFormat) -> Result<Value, ArchiveError> {
-    let saved = archive::last_screen(dir)?;
-    Ok(match format {
-        ScreenFormat::Text => saved.text.into(),
-        ScreenFormat::Ansi => saved.ansi.into(),
-        ScreenFormat::Json => saved.json,
-    })
 }
 
 /// A session's log: its file or, after the file could not be written, the memory of the session process.

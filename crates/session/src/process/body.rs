@@ -6,6 +6,7 @@
 //! a connection.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bowline_proto::control::{Reply, Request};
@@ -29,8 +30,8 @@ pub(super) enum BodyEvent {
     Viewers(u32),
     /// The next frames of this connection are its last.
     Closing { conn: u64, code: u16 },
-    /// The reply to a request for which [`Body::handle_request`] returned `None`.
-    Reply { conn: u64, reply: Reply },
+    /// The text of the reply to a request for which [`Body::handle_request`] returned `None`.
+    Reply { conn: u64, reply: Arc<str> },
 }
 
 impl Body {
@@ -62,7 +63,7 @@ impl Body {
     /// A connection was closed, or sends control requests and so is not a viewer.
     pub(super) fn handle_closed(&mut self, core: &Core, conn: ConnId) {
         let Body::Terminal(terminal) = self;
-        terminal.link.handle_closed(conn, core.now());
+        terminal.handle_closed(core, conn);
     }
 
     /// Appends frames for a viewer, until `frames` has `enough` bytes or there are no more. Returns whether

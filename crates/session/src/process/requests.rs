@@ -39,33 +39,33 @@ impl Session {
             Err(why) => Some(error(Code::BadRequest, &why.to_string())),
         };
         if let Some(reply) = reply {
-            self.send_reply(id, &reply);
+            self.send_text(id, &encode(&reply));
         }
     }
 
     /// Sends the description to every control connection that follows it. A connection that does not read
     /// is dropped; its client can reconnect.
     pub(super) fn send_status(&mut self) {
-        let reply = self.status_reply();
+        let reply = encode(&self.status_reply());
         let followers: Vec<u64> = self
             .conns
             .iter()
             .filter(|(_, conn)| conn.role == (Role::Control { follows: true }))
             .map(|(id, _)| *id)
             .collect();
-        followers.into_iter().for_each(|id| self.send_reply(id, &reply));
+        followers.into_iter().for_each(|id| self.send_text(id, &reply));
     }
 
-    /// Sends a reply, or drops the connection if it has too much unread output.
-    pub(super) fn send_reply(&mut self, id: u64, reply: &Reply) {
+    /// Sends the text of a reply, or drops the connection if it has too much unread output.
+    pub(super) fn send_text(&mut self, id: u64, text: &str) {
         let mut frames = Vec::new();
         // A huge screen can exceed the frame limit, and the client could not decode such a frame.
-        let mut text = serde_json::to_string(reply).unwrap_or_default();
         if text.len() > frame::MAX_PAYLOAD {
             let message = format!("the reply is larger than {} bytes; request less scrollback", frame::MAX_PAYLOAD);
-            text = serde_json::to_string(&error(Code::TooLarge, &message)).unwrap_or_default();
+            frame::put_text(&mut frames, &encode(&error(Code::TooLarge, &message)));
+        } else {
+            frame::put_text(&mut frames, text);
         }
-        frame::put_text(&mut frames, &text);
         let sent = self.conns.get_mut(&id).is_some_and(|conn| conn.has_room() && conn.send(&frames).is_ok());
         if !sent {
             self.drop_conn(id);
@@ -96,6 +96,11 @@ impl Session {
         core.info_changed = true;
         Reply::Done
     }
+}
+
+/// The text of a reply.
+pub(super) fn encode(reply: &Reply) -> String {
+    serde_json::to_string(reply).unwrap_or_default()
 }
 
 pub(super) fn error(code: Code, message: &str) -> Reply {

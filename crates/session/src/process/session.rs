@@ -209,7 +209,7 @@ impl Session {
                 self.set_close_deadline(conn);
             }
             BodyEvent::Closing { .. } => {}
-            BodyEvent::Reply { conn, reply } => self.send_reply(conn, &reply),
+            BodyEvent::Reply { conn, reply } => self.send_text(conn, &reply),
         }
     }
 }

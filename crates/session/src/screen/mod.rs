@@ -142,7 +142,7 @@ impl Screen {
     /// means that the next line continues this one. A span has `col`, `text`, and the attributes that differ
     /// from the default: `fg`, `bg`, `bold`, `dim`, `italic`, `blink`, `inverse`, `hidden`, `strike`,
     /// `underline`, `overline`, `underline_colour`, `link`. A colour is a palette number or `"#rrggbb"`.
-    pub fn json(&mut self, scrollback: usize) -> serde_json::Value {
+    pub fn json(&mut self, scrollback: usize) -> String {
         self.state.json(scrollback)
     }
 

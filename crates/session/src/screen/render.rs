@@ -4,7 +4,9 @@ use alacritty_terminal::grid::{Dimensions, Grid, Row};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{Color, NamedColor};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde::ser::{SerializeMap, SerializeStruct, Serializer};
+use serde_json::json;
 
 use super::limits::RENDERED_MAX;
 use super::paint::{Painter, painted_len};
@@ -46,18 +48,10 @@ impl State {
         painter.out
     }
 
-    /// `Screen::json` documents the format.
-    pub(super) fn json(&self, scrollback: usize) -> Value {
+    /// `Screen::json` documents the format. Written line by line: a tree of values would take many times the memory.
+    pub(super) fn json(&self, scrollback: usize) -> String {
         let (row, col) = self.cursor();
-        let (mut lines, mut bytes) = (Vec::new(), 0);
-        for line in shown(self.grid(), scrollback).map(line) {
-            bytes += line.to_string().len();
-            lines.push(line);
-            if bytes > RENDERED_MAX {
-                break;
-            }
-        }
-        json!({
+        let head = json!({
             "size": { "cols": self.cols(), "rows": self.rows() },
             "cursor": {
                 "col": col,
@@ -69,8 +63,22 @@ impl State {
             "title": self.title,
             "alt": self.is_alt(),
             "scrollback": self.grid().history_size().min(scrollback),
-            "lines": lines,
-        })
+        });
+        let mut json = head.to_string();
+        json.truncate(json.len() - 1);
+        json.push_str(r#","lines":["#);
+        for (n, row) in shown(self.grid(), scrollback).enumerate() {
+            if n > 0 {
+                json.push(',');
+            }
+            // Only the standard library's formatting could fail, and it does not for text.
+            json.push_str(&serde_json::to_string(&ScreenLine(row)).unwrap_or_else(|_| "null".into()));
+            if json.len() > RENDERED_MAX {
+                break;
+            }
+        }
+        json.push_str("]}");
+        json
     }
 }
 
@@ -94,70 +102,92 @@ fn is_filler(cell: &Cell) -> bool {
     cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER)
 }
 
-fn line(row: &Row<Cell>) -> Value {
-    let len = painted_len(row);
-    let mut spans: Vec<(usize, Pen, String)> = Vec::new();
-    for (col, cell) in (0..len).map(|col| (col, &row[Column(col)])) {
-        if cell.flags.contains(Flags::WIDE_CHAR_SPACER) {
-            continue;
+/// A row in the screen's JSON.
+struct ScreenLine<'a>(&'a Row<Cell>);
+
+impl Serialize for ScreenLine<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let row = self.0;
+        let len = painted_len(row);
+        let mut spans: Vec<Span> = Vec::new();
+        for (col, cell) in (0..len).map(|col| (col, &row[Column(col)])) {
+            if cell.flags.contains(Flags::WIDE_CHAR_SPACER) {
+                continue;
+            }
+            let pen = Pen::of(cell);
+            if spans.last().is_none_or(|last| last.pen != pen) {
+                spans.push(Span { col, pen, text: String::new() });
+            }
+            if let Some(Span { text, .. }) = spans.last_mut() {
+                text.push(cell.c);
+                text.extend(cell.zerowidth().unwrap_or_default());
+            }
         }
-        let pen = Pen::of(cell);
-        if spans.last().is_none_or(|(_, last, _)| *last != pen) {
-            spans.push((col, pen, String::new()));
-        }
-        if let Some((_, _, text)) = spans.last_mut() {
-            text.push(cell.c);
-            text.extend(cell.zerowidth().unwrap_or_default());
-        }
+        let mut line = serializer.serialize_struct("ScreenLine", 3)?;
+        line.serialize_field("text", row_text(row, len).trim_end())?;
+        line.serialize_field("wrapped", &row[Column(row.len() - 1)].flags.contains(Flags::WRAPLINE))?;
+        line.serialize_field("spans", &spans)?;
+        line.end()
     }
-    json!({
-        "text": row_text(row, len).trim_end(),
-        "wrapped": row[Column(row.len() - 1)].flags.contains(Flags::WRAPLINE),
-        "spans": spans.iter().map(|(col, pen, text)| span(*col, pen, text)).collect::<Vec<_>>(),
-    })
 }
 
-/// Text with the same attributes. Those that are off are left out.
-fn span(col: usize, pen: &Pen, text: &str) -> Value {
-    let mut span = Map::new();
-    span.insert("col".into(), col.into());
-    span.insert("text".into(), text.into());
-    for (key, value) in [("fg", colour(pen.fg)), ("bg", colour(pen.bg))] {
-        if let Some(value) = value {
-            span.insert(key.into(), value);
-        }
-    }
-    for (flag, _, name) in sgr::ATTRIBUTES {
-        if pen.flags.contains(flag) {
-            span.insert(name.into(), true.into());
-        }
-    }
-    let (under, over) = sgr::lines(pen.flags);
-    if let Some(name) = [None, Some("single"), Some("double"), Some("curly"), Some("dotted"), Some("dashed")]
-        .get(usize::from(under))
-        .copied()
-        .flatten()
-    {
-        span.insert("underline".into(), name.into());
-    }
-    if over {
-        span.insert("overline".into(), true.into());
-    }
-    if let Some(value) = pen.underline.and_then(colour) {
-        span.insert("underline_colour".into(), value);
-    }
-    if let Some(link) = &pen.link {
-        span.insert("link".into(), link.uri().into());
-    }
-    Value::Object(span)
+/// Text with the same attributes. Those that are off are left out of the JSON.
+struct Span {
+    col: usize,
+    pen: Pen,
+    text: String,
 }
 
-/// A number for a palette colour, `#rrggbb` for any other, `None` for the default.
-fn colour(colour: Color) -> Option<Value> {
-    match colour {
-        Color::Named(NamedColor::Foreground | NamedColor::Background) => None,
-        Color::Named(name) => Some((name as usize).into()),
-        Color::Indexed(index) => Some(index.into()),
-        Color::Spec(rgb) => Some(rgb.to_string().into()),
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Span { col, pen, text } = self;
+        let mut span = serializer.serialize_map(None)?;
+        span.serialize_entry("col", col)?;
+        span.serialize_entry("text", text)?;
+        for (key, value) in [("fg", Colour::of(pen.fg)), ("bg", Colour::of(pen.bg))] {
+            if let Some(value) = value {
+                span.serialize_entry(key, &value)?;
+            }
+        }
+        for (flag, _, name) in sgr::ATTRIBUTES {
+            if pen.flags.contains(flag) {
+                span.serialize_entry(name, &true)?;
+            }
+        }
+        let (under, over) = sgr::lines(pen.flags);
+        let style = ["", "single", "double", "curly", "dotted", "dashed"].get(usize::from(under));
+        if let Some(style) = style.filter(|style| !style.is_empty()) {
+            span.serialize_entry("underline", style)?;
+        }
+        if over {
+            span.serialize_entry("overline", &true)?;
+        }
+        if let Some(value) = pen.underline.and_then(Colour::of) {
+            span.serialize_entry("underline_colour", &value)?;
+        }
+        if let Some(link) = &pen.link {
+            span.serialize_entry("link", link.uri())?;
+        }
+        span.end()
+    }
+}
+
+/// A colour in the screen's JSON: a number for one of the palette, `#rrggbb` for any other.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Colour {
+    Palette(usize),
+    Rgb(String),
+}
+
+impl Colour {
+    /// `None` for the default colour.
+    fn of(colour: Color) -> Option<Colour> {
+        match colour {
+            Color::Named(NamedColor::Foreground | NamedColor::Background) => None,
+            Color::Named(name) => Some(Colour::Palette(name as usize)),
+            Color::Indexed(index) => Some(Colour::Palette(index.into())),
+            Color::Spec(rgb) => Some(Colour::Rgb(rgb.to_string())),
+        }
     }
 }

@@ -18,10 +18,11 @@ mod pty_io;
 mod query_replies;
 mod requests;
 mod resizes;
+mod screen_requests;
 mod start;
 mod throttle;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -43,6 +44,7 @@ use self::notices::{Notice, Notices};
 use self::pty_io::PtyWatch;
 use self::query_replies::QueryReplies;
 use self::resizes::Resizes;
+use self::screen_requests::ScreenRequests;
 pub(super) use self::start::PreparedTerminal;
 use self::throttle::Throttle;
 use super::body::BodyEvent;
@@ -77,9 +79,7 @@ pub(super) struct Terminal {
     emulator: Emulator,
     query_replies: QueryReplies,
     resizes: Resizes,
-    /// Control connections that wait for the screen, by the job_id of their job.
-    screen_requests: BTreeMap<u64, u64>,
-    next_job_id: u64,
+    screen_requests: ScreenRequests,
     notices: Notices,
     watch: PtyWatch,
     last_output: Instant,
@@ -128,8 +128,7 @@ impl Terminal {
             emulator,
             query_replies: QueryReplies::default(),
             resizes: Resizes::default(),
-            screen_requests: BTreeMap::new(),
-            next_job_id: 0,
+            screen_requests: ScreenRequests::default(),
             notices: Notices::new(now),
             watch: PtyWatch::Polled(Interest::READ),
             last_output: now,
@@ -180,6 +179,11 @@ impl Terminal {
             self.link.handle_screen(self.emulator.offset());
         }
         caught_up
+    }
+
+    pub(super) fn handle_closed(&mut self, core: &Core, conn: ConnId) {
+        self.link.handle_closed(conn, core.now());
+        self.screen_requests.forget(conn.0);
     }
 
     pub(super) fn poll_frames(&mut self, core: &mut Core, conn: ConnId, frames: &mut Vec<u8>, enough: usize) -> bool {
@@ -247,7 +251,7 @@ impl Terminal {
         for event in self.emulator.take_events() {
             match event {
                 EmulatorEvent::Snapshot(kind, snapshot) => self.link.handle_snapshot(kind, snapshot),
-                EmulatorEvent::Rendered { job_id, screen } => self.handle_rendered(job_id, screen),
+                EmulatorEvent::Rendered(screen) => self.handle_rendered(screen),
                 EmulatorEvent::QueryReplies(bytes) => self.query_replies.push(&bytes),
                 EmulatorEvent::Screen(event) => {
                     let notice = self.notices.handle(event, Instant::now());

@@ -1,5 +1,7 @@
 //! Requests that are specific to a terminal: its screen, its log, and commands (text to type, a signal to send).
 
+use std::sync::Arc;
+
 use bowline_host::digest::fnv1a;
 use bowline_host::events::Event;
 use bowline_host::files;
@@ -17,9 +19,9 @@ use serde_json::Value;
 
 use super::super::body::BodyEvent;
 use super::super::core::Core;
-use super::super::requests::error;
+use super::super::requests::{encode, error};
 use super::Terminal;
-use crate::emulator::Job;
+use crate::emulator::{Job, Rendering};
 
 /// The longest text of a command, and the most input that may be queued with it. A command over the limit
 /// is refused.
@@ -36,9 +38,8 @@ impl Terminal {
     pub(in super::super) fn handle_request(&mut self, core: &mut Core, conn: u64, request: Request) -> Option<Reply> {
         match request {
             Request::Screen { format, scrollback } => {
-                self.next_job_id += 1;
-                self.screen_requests.insert(self.next_job_id, conn);
-                self.emulator.submit(Job::Render { job_id: self.next_job_id, format, scrollback });
+                self.screen_requests.add(conn, Rendering { format, scrollback });
+                self.render_next();
                 None
             }
             Request::Log { from, max } => Some(self.read_log(core, from, max)),
@@ -53,11 +54,22 @@ impl Terminal {
         }
     }
 
-    /// Replies to a request for the screen.
-    pub(super) fn handle_rendered(&mut self, job_id: u64, screen: Value) {
-        if let Some(conn) = self.screen_requests.remove(&job_id) {
-            self.events.push_back(BodyEvent::Reply { conn, reply: Reply::Screen { screen } });
+    fn render_next(&mut self) {
+        if let Some(rendering) = self.screen_requests.start_next() {
+            self.emulator.submit(Job::Render(rendering));
         }
+    }
+
+    /// Replies to requests for the screen.
+    pub(super) fn handle_rendered(&mut self, screen: Option<String>) {
+        let reply = match screen {
+            Some(screen) => control::screen_reply(&screen),
+            None => encode(&error(Code::Internal, "the screen cannot be rendered")),
+        };
+        let reply: Arc<str> = reply.into();
+        let replies = self.screen_requests.finish().into_iter();
+        self.events.extend(replies.map(|conn| BodyEvent::Reply { conn, reply: reply.clone() }));
+        self.render_next();
     }
 
     /// Reads a part of the log. Clients cannot always read the file instead: after a write error the log is

@@ -1,4 +1,4 @@
-//! A session's output over HTTP: its log as bytes, and its screen as text, ANSI or JSON.
+//! A session's output over HTTP, as the bytes of its log.
 
 use bowline_proto::problem::{Code, Retained};
 use std::sync::Arc;
@@ -7,18 +7,17 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use bowline_host::archive::{self, ArchiveError, LogFile};
+use bowline_host::archive::{ArchiveError, LogFile};
 use bowline_host::control::ControlError;
 use bowline_host::home::SessionDir;
 use bowline_host::registry::Entry;
 use bowline_proto::Offset;
-use bowline_proto::control::{Reply, Request, ScreenFormat, text_to_bytes};
+use bowline_proto::control::{Reply, Request, text_to_bytes};
 use bowline_proto::session::State as SessionState;
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderValue, StatusCode, header};
+use http::{StatusCode, header};
 use serde::Deserialize;
-use serde_json::Value;
 use utoipa::IntoParams;
 
 use crate::app::App;
@@ -29,8 +28,9 @@ use crate::guard::Reader;
 use crate::problem::Problem;
 use crate::sessions::{blocking, find};
 
-/// Bytes of the log that are read at a time.
-const CHUNK: u64 = 256 << 10;
+/// Bytes of the log that are read at a time. A client that does not read its response keeps one or two of these in
+/// memory.
+const CHUNK: u64 = 32 << 10;
 
 #[derive(Debug, Deserialize, IntoParams)]
 pub(crate) struct LogQuery {
@@ -58,7 +58,7 @@ pub(crate) struct LogQuery {
         (status = 503, description = "`unreachable`: the session process, which holds the log in memory, does not answer"),
     )
 )]
-pub(crate) async fn log(
+pub(crate) async fn get(
     State(app): State<App>,
     Reader(caller): Reader,
     Key(id): Key,
@@ -189,74 +189,6 @@ fn chunks(
             Err(problem) => Err(problem.close().1),
         }
     })
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-pub(crate) struct ScreenQuery {
-    /// Default: `text`.
-    #[serde(default = "text")]
-    format: ScreenFormat,
-    /// How many lines above the screen to include.
-    #[serde(default)]
-    scrollback: u32,
-}
-
-fn text() -> ScreenFormat {
-    ScreenFormat::Text
-}
-
-/// Returns the session's current screen, or the last one if it has ended.
-#[utoipa::path(
-    get, path = "/v1/sessions/{id}/screen", tag = "sessions", operation_id = "get_screen",
-    params(ScreenQuery, ("id" = String, Path, description = "The session's id or name")),
-    responses(
-        (status = 200, description = "The screen", content((String = "text/plain"), (serde_json::Value = "application/json"))),
-        (status = 400, description = "`bad_request`, `bad_name`"),
-        (status = 401, description = "`not_authenticated`"),
-        (status = 403, description = "`not_allowed`: the scope `read` is required"),
-        (status = 404, description = "`unknown_session`"),
-        (status = 410, description = "`session_gone`: the session left no last screen, or it is damaged"),
-        (status = 413, description = "`too_large`: request less scrollback"),
-        (status = 503, description = "`unreachable`: the session process does not answer"),
-    )
-)]
-pub(crate) async fn screen(
-    State(app): State<App>,
-    Reader(caller): Reader,
-    Key(id): Key,
-    Query(query): Query<ScreenQuery>,
-) -> Result<Response, Problem> {
-    let entry = find(&app, &caller, &id).await?;
-    let request = Request::Screen { format: query.format, scrollback: query.scrollback };
-    // For a session on another machine, only the last screen in its files is available.
-    let reply = if entry.is_local { control::request_running(&entry, &request).await? } else { None };
-    let screen = match reply {
-        Some(Reply::Screen { screen }) => screen,
-        Some(_) => {
-            return Err(Problem::new(Code::Unreachable, ControlError::Unexpected.to_string()));
-        }
-        None => {
-            blocking(move || {
-                let saved = archive::last_screen(&entry.dir)?;
-                Ok(match query.format {
-                    ScreenFormat::Text => saved.text.into(),
-                    ScreenFormat::Ansi => saved.ansi.into(),
-                    ScreenFormat::Json => saved.json,
-                })
-            })
-            .await?
-        }
-    };
-    let (kind, body) = match screen {
-        Value::String(text) => ("text/plain; charset=utf-8", text),
-        json => ("application/json", json.to_string()),
-    };
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-    ];
-    Ok((headers, body).into_response())
 }
 
 impl From<ArchiveError> for Problem {

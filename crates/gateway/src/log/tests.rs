@@ -19,7 +19,7 @@ async fn r48_a_revoked_token_stops_a_log_download() {
     let auth = Auth::open(&home).unwrap();
     let dir = home.session(&SessionId::from_random([0; 12]));
     std::fs::create_dir(dir.path()).unwrap();
-    let (written, end) = (Log::create(&dir.log(), 4 * CHUNK, 0).unwrap(), 3 * CHUNK);
+    let (written, end) = (Log::create(&dir.log(), 1 << 20, 0).unwrap(), 3 * CHUNK);
     (0..end / 1024).for_each(|_| written.append(&[b'x'; 1024]).unwrap());
     let log = LogSource::File(Arc::new(LogFile::open(&dir).unwrap()));
 
