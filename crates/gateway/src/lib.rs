@@ -18,7 +18,7 @@
 //! - [`running`]: how other processes find the gateway;
 //! - `openapi`: the API description;
 //! - `metrics`, `rate`, `places`, [`descriptors`]: counters, and limits;
-//! - `prune`: removing old ended sessions.
+//! - `prune`, `memory`: removing old ended sessions, and giving memory back.
 //!
 //! [`settings`] has all settings and limits; `app` is the state that handlers share.
 
@@ -40,6 +40,7 @@ mod guard;
 mod heads;
 mod list;
 mod log;
+mod memory;
 mod metrics;
 mod openapi;
 mod places;
@@ -161,6 +162,7 @@ impl Gateway {
             () = async { watch.await; std::future::pending().await } => {}
             () = metrics::run_upkeep(&metrics_handle) => {}
             () = prune::run(&self.app) => {}
+            () = async { memory::run().await; std::future::pending().await } => {}
         }
         Ok(())
     }
