@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bowline_host::home::Home;
 use bowline_proto::ids::Epoch;
@@ -32,6 +32,8 @@ use crate::turns::Turns;
 /// Concurrent viewers of ended sessions. Those of one session keep its screen in memory together. One more closes the oldest viewer of
 /// the caller that has the most, with 4429.
 const MAX_ARCHIVE_VIEWERS: usize = 64;
+/// How long a request over the caller's rate waits. One that would wait longer gets 429 `too_many`.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The gateway's state; cheap to clone.
 #[derive(Clone)]
@@ -52,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) streams: TaskTracker,
     stream_counts: Mutex<StreamCounts>,
     pub(crate) refusals: Refusals,
+    /// Requests, by the caller's id.
+    request_rate: Mutex<Rate<String>>,
     /// Attempts to open a stream, by the caller's id.
     attach_rate: Mutex<Rate<String>>,
     /// Requests with bad credentials, by address.
@@ -93,6 +97,7 @@ impl App {
         let mut random = [0; 4];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         let rate = f64::from(settings.limits.attach_rate);
+        let request_rate = f64::from(settings.limits.request_rate);
         Ok(App(Arc::new(Shared {
             environment: Environment::new(),
             without_key: Places::new((settings.limits.sockets / 4).max(1)),
@@ -106,6 +111,7 @@ impl App {
             streams: TaskTracker::new(),
             stream_counts: Mutex::default(),
             refusals: Refusals::default(),
+            request_rate: Mutex::new(Rate::new(request_rate, request_rate * 10.0)),
             attach_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
             failure_rate: Mutex::new(Rate::new(rate, rate * 10.0)),
             turns: Turns::new(),
@@ -116,6 +122,28 @@ impl App {
             screen_places: Places::new(MAX_SCREENS),
             open_files,
         })))
+    }
+
+    /// Counts a request of this caller that takes as much work as `cost` usual ones, and waits until the caller's rate
+    /// allows it. So a caller that sends requests without a pause gets slower, and leaves the processors to others.
+    pub(crate) async fn pace(&self, caller: &Caller, cost: u32) -> Result<(), Problem> {
+        let turn = {
+            let mut rate = self.request_rate.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = tokio::time::Instant::now().into_std();
+            rate.take_soon(caller.id().to_owned(), f64::from(cost), REQUEST_PATIENCE, now)
+        };
+        match turn {
+            Ok(Duration::ZERO) => Ok(()),
+            Ok(wait) => {
+                tokio::time::sleep(wait).await;
+                Ok(())
+            }
+            Err(wait) => {
+                let rate = self.settings.limits.request_rate;
+                let detail = format!("more than {rate} requests per second with this token or login; try again later");
+                Err(Problem::new(Code::TooMany, detail).retry_after(wait.as_secs() + 1))
+            }
+        }
     }
 
     /// Counts an attempt of this caller to open a stream.
@@ -220,6 +248,31 @@ mod tests {
 
     use super::*;
     use crate::testing;
+
+    #[tokio::test(start_paused = true)]
+    async fn r49_a_caller_that_sends_too_many_requests_is_slowed_down_and_others_are_not() {
+        let temp = tempfile::tempdir().unwrap();
+        let app = testing::app(temp.path(), |settings| settings.limits.request_rate = 2);
+        let [busy, other] = ["busy", "other"].map(|name| {
+            let token = app.auth.create_token(name, TokenScope::Read, None).unwrap();
+            app.auth.bearer(token.token.reveal()).unwrap()
+        });
+        let begun = tokio::time::Instant::now();
+        for _ in 0..20 {
+            assert!(app.pace(&busy, 1).await.is_ok());
+        }
+        assert_eq!(begun.elapsed().as_millis(), 0, "a burst is served at once");
+        for _ in 0..6 {
+            assert!(app.pace(&busy, 1).await.is_ok());
+        }
+        assert_eq!(begun.elapsed().as_millis(), 3000, "requests one after another are slowed down, not refused");
+        let together = futures_util::future::join_all((0..5).map(|_| app.pace(&busy, 1))).await;
+        let refused: Vec<_> = together.into_iter().filter_map(Result::err).map(|refused| refused.code()).collect();
+        assert_eq!(refused, [Code::TooMany; 3], "only a second's worth may wait");
+        let begun = tokio::time::Instant::now();
+        assert!(app.pace(&other, 10).await.is_ok());
+        assert_eq!(begun.elapsed().as_millis(), 0, "each caller has a rate of its own");
+    }
 
     #[test]
     fn r49_a_browser_that_has_sent_its_key_is_not_displaced_by_those_without_one() {

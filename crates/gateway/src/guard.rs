@@ -3,6 +3,8 @@
 //! Handlers look a session up only after these checks, so a caller without access cannot learn which sessions
 //! exist.
 
+use std::time::Duration;
+
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -22,6 +24,9 @@ use crate::ws;
 
 /// The header with a browser login's key, which the page keeps in its origin's storage.
 pub(crate) const KEY_HEADER: &str = "bowline-key";
+/// How long a refusal because of too many requests is held back. A client that repeats its request at once would
+/// otherwise cost more than before the refusal.
+const TOO_MANY_DELAY: Duration = Duration::from_millis(250);
 /// The routes that accept WebSockets. A browser cannot read the status of a refused upgrade, so there it gets a
 /// close.
 const STREAM_ROUTES: [&str; 2] = ["/v1/sessions/{id}/attach", "/v1/events"];
@@ -49,6 +54,9 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         app.refusals.report(&source, &problem);
+        if problem.code() == Code::TooMany {
+            tokio::time::sleep(TOO_MANY_DELAY).await;
+        }
     }
     response
 }
@@ -168,6 +176,13 @@ pub(crate) fn caller(app: &App, parts: &Parts) -> Result<Caller, Problem> {
     }
 }
 
+/// Like [`caller`], at the caller's rate of requests.
+pub(crate) async fn paced_caller(app: &App, parts: &Parts) -> Result<Caller, Problem> {
+    let caller = caller(app, parts)?;
+    app.pace(&caller, 1).await?;
+    Ok(caller)
+}
+
 /// Checks that the caller has the needed scope.
 pub(crate) fn allow(caller: Caller, needed: TokenScope) -> Result<Caller, Problem> {
     if caller.allows(needed) {
@@ -183,7 +198,7 @@ macro_rules! extracts {
         impl FromRequestParts<App> for $name {
             type Rejection = Problem;
             async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-                allow(caller(app, parts)?, $scope).map($name)
+                allow(paced_caller(app, parts).await?, $scope).map($name)
             }
         }
     )*};

@@ -33,6 +33,18 @@ impl<K: Hash + Eq> Rate<K> {
 
     /// Takes one attempt, or returns how long to wait for the next.
     pub(crate) fn take(&mut self, key: K, now: Instant) -> Result<(), Duration> {
+        self.take_soon(key, 1.0, Duration::ZERO, now).map(drop)
+    }
+
+    /// Takes `cost` attempts if they are due within `patience`, and returns how long to wait for them. Otherwise takes
+    /// none, and returns how long it would be.
+    pub(crate) fn take_soon(
+        &mut self,
+        key: K,
+        cost: f64,
+        patience: Duration,
+        now: Instant,
+    ) -> Result<Duration, Duration> {
         let (per_second, burst) = (self.per_second, self.burst);
         if self.buckets.len() >= MAX_KEYS && !self.buckets.contains_key(&key) {
             self.prune(now);
@@ -44,11 +56,12 @@ impl<K: Hash + Eq> Rate<K> {
             self.buckets.entry(key).or_insert(full)
         };
         *bucket = Bucket { left: bucket.filled(per_second, burst, now), at: now };
-        if bucket.left >= 1.0 {
-            bucket.left -= 1.0;
-            return Ok(());
+        let wait = Duration::from_secs_f64((cost - bucket.left).max(0.0) / per_second.max(f64::MIN_POSITIVE));
+        if wait > patience {
+            return Err(wait);
         }
-        Err(Duration::from_secs_f64((1.0 - bucket.left) / per_second.max(f64::MIN_POSITIVE)))
+        bucket.left -= cost;
+        Ok(wait)
     }
 }
 
@@ -85,6 +98,18 @@ mod tests {
         assert_eq!(rate.take("b", start), Ok(()));
         assert_eq!(rate.take("a", start + Duration::from_secs(1)), Ok(()));
         assert!(rate.take("a", start + Duration::from_secs(1)).is_err());
+    }
+
+    #[test]
+    fn r49_attempts_over_the_rate_wait_for_their_turn_and_then_are_refused() {
+        let start = Instant::now();
+        let ms = Duration::from_millis;
+        let mut rate = Rate::new(10.0, 3.0);
+        let mut take = |cost, now| rate.take_soon("a", cost, ms(250), now).map_err(|wait| wait.as_millis());
+        assert_eq!([take(1.0, start), take(2.0, start)], [Ok(ms(0)); 2]);
+        assert_eq!([take(1.0, start), take(1.0, start)], [Ok(ms(100)), Ok(ms(200))]);
+        assert_eq!([take(1.0, start), take(5.0, start)], [Err(300), Err(700)], "a refused one takes nothing");
+        assert_eq!(take(1.0, start + ms(100)), Ok(ms(200)));
     }
 
     #[test]

@@ -103,7 +103,7 @@ pub(crate) async fn show_metrics(
     metrics_handle: PrometheusHandle,
 ) -> Result<Response, Problem> {
     if !app.settings.open_metrics {
-        guard::allow(guard::caller(&app, &parts)?, TokenScope::Read)?;
+        guard::allow(guard::paced_caller(&app, &parts).await?, TokenScope::Read)?;
     }
     let list = app.list.get(&app.home).await?;
     let count = |state| list.count(state);

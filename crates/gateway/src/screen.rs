@@ -30,6 +30,8 @@ use crate::sessions::{blocking, find};
 
 /// Screens that are being requested or sent. One more cuts off the oldest of the caller that has the most.
 pub(crate) const MAX_SCREENS: usize = 64;
+/// How many other requests a screen counts as, besides itself: it is rendered anew for each.
+const COST: u32 = 9;
 /// Bytes of a screen that are passed to the connection at a time. They are copied, so that what waits there does not
 /// keep the whole screen in memory.
 const PART: usize = 32 << 10;
@@ -70,6 +72,7 @@ pub(crate) async fn get(
     Key(id): Key,
     Query(query): Query<ScreenQuery>,
 ) -> Result<Response, Problem> {
+    app.pace(&caller, COST).await?;
     let entry = find(&app, &caller, &id).await?;
     let place = app.screen_places.take(caller.id().to_owned());
     let screen = tokio::select! {

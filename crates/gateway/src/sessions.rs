@@ -26,8 +26,9 @@ use crate::extract::{Json, Key, OptionalJson, Query};
 use crate::guard::{Reader, Writer};
 use crate::problem::{Problem, internal};
 
-/// Concurrent work on files; more waits. Less than the runtime's 512 threads, so that starts always find one.
-pub(crate) const MAX_FILE_WORK: usize = 128;
+/// Concurrent work on files; more waits. Far less than the runtime's 512 threads, so that starts always find one. More
+/// threads would not make the files faster, but delay everything else.
+pub(crate) const MAX_FILE_WORK: usize = 32;
 /// How long a call waits to work on files. After that it gets 503 `unreachable`.
 const FILE_WORK_TIMEOUT: Duration = Duration::from_secs(10);
 

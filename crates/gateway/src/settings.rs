@@ -104,6 +104,9 @@ pub struct Limits {
     pub streams: usize,
     /// Attachments and event streams of one token or login; one more gets 4429 / 429 `too_many`.
     pub streams_per_token: usize,
+    /// Requests per second with one token, login or proxy user, with a burst of ten seconds' worth; a screen counts as
+    /// ten. More wait for up to a second, and then get 429 `too_many`.
+    pub request_rate: u32,
     /// Attempts to open a stream per second with one token, login or proxy user, and requests with bad credentials
     /// per second from one address; both with a burst of ten seconds' worth. More get 4429 / 429 `too_many`.
     pub attach_rate: u32,
@@ -136,7 +139,8 @@ impl Default for Limits {
             sockets: 16_384,
             streams: 8192,
             streams_per_token: 4096,
-            attach_rate: 500,
+            request_rate: 200,
+            attach_rate: 200,
             login_rate: 10,
             body: 1 << 20,
             message: 256 << 10,

@@ -110,6 +110,7 @@ struct LimitsConfig {
     sockets: usize,
     streams: usize,
     streams_per_token: usize,
+    request_rate: u32,
     attach_rate: u32,
     login_rate: u32,
     #[serde(with = "units::size_text")]
@@ -244,6 +245,7 @@ fn check_limits(limits: &Limits) -> Result<(), String> {
         ("sockets", limits.sockets),
         ("streams", limits.streams),
         ("streams_per_token", limits.streams_per_token),
+        ("request_rate", limits.request_rate as usize),
         ("attach_rate", limits.attach_rate as usize),
         ("login_rate", limits.login_rate as usize),
         ("body", limits.body),

@@ -118,6 +118,11 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("gateway.limits.streams_per_token", "", "the same for one token or login; one more gets 4429 / 429 `too_many`"),
     key(
+        "gateway.limits.request_rate",
+        "",
+        "requests per second with one token, login or proxy user, with bursts of ten seconds' worth; a screen counts as ten. More wait for up to a second, and then get 429 `too_many`",
+    ),
+    key(
         "gateway.limits.attach_rate",
         "",
         "attempts to attach or to open an event stream, per second with one token, login or proxy user; also requests with bad credentials, per second from one address; both with bursts of ten seconds' worth; more get 4429 / 429 `too_many`",

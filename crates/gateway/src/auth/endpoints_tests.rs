@@ -253,6 +253,22 @@ async fn r49_bad_credentials_are_rate_limited_and_never_keep_a_caller_out() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn r49_a_refusal_because_of_too_many_requests_is_held_back() {
+    let gateway = TestGateway::new(|settings| settings.limits.attach_rate = 1);
+    let call = async || {
+        let begun = tokio::time::Instant::now();
+        let reply = gateway.call(Method::GET, "/v1/tokens", &[], Value::Null).await;
+        (reply.status.as_u16(), begun.elapsed().as_millis())
+    };
+    let mut last = call().await;
+    assert_eq!(last, (401, 0));
+    while last.0 == 401 {
+        last = call().await;
+    }
+    assert_eq!(last, (429, 250), "a client that repeats its request at once gets slower, not faster");
+}
+
 /// Each proxy in a chain appends a value; only the nearest one is trusted.
 #[tokio::test]
 async fn r50_the_last_forwarded_value_counts() {

@@ -31,9 +31,9 @@ pub const LINK_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const PAINTED_SCROLLBACK_MAX: usize = 8 * 1024 * 1024;
 /// Most bytes of OSC 8 links in a snapshot, where each change of link counts. Further text is painted without links.
 pub const PAINTED_LINKS_MAX: usize = 4 * 1024 * 1024;
-/// Most bytes of the screen as text, ANSI or JSON. Further lines are left out. As a reply of the session it would then
-/// be larger than a frame, which is refused as too large, so only the file with the last screen is ever cut.
-pub const RENDERED_MAX: usize = bowline_proto::frame::MAX_PAYLOAD;
+/// Most bytes of the screen as text, ANSI or JSON. Further lines are left out. It is more than fits into a reply of
+/// the session, which is refused as too large, so only the file with the last screen is ever cut.
+pub const RENDERED_MAX: usize = 2 * 1024 * 1024;
 /// Longest URL in the output that is reported.
 pub const URL_MAX: usize = 4 * 1024;
 /// Most URLs that are remembered as reported. A new one replaces the oldest, which may then be reported again.
