@@ -196,8 +196,7 @@ mod tests {
             let (mut buf, mut taken) = (Vec::new(), Vec::new());
             for part in all.chunks(read) {
                 buf.extend_from_slice(part);
-                loop {
-                    let Some(text) = take_text(&mut buf).unwrap() else { break };
+                while let Some(text) = take_text(&mut buf).unwrap() {
                     match parse_reply(&text) {
                         Ok(reply) => taken.push(format!("{reply:?}")),
                         Err(ControlError::Refused { message, .. }) => taken.push(message),

@@ -420,3 +420,35 @@ fn r52_absurd_requests_are_refused() {
     }
     neighbour.check(&world);
 }
+
+/// With serde_json's feature `raw_value`, which any dependency can turn on, such a string would be parsed as JSON.
+const RAW: &str = "$serde_json::private::RawValue";
+
+#[test]
+fn r52_json_inside_json_is_not_parsed() {
+    let text = format!(r#"{{"{RAW}":"[[1]]"}}"#);
+    assert!(serde_json::from_str::<Value>(&text).unwrap().is_object());
+}
+
+/// The limit on the depth of JSON counts anew in each string, so that a hello of 128 KiB could overflow the stack.
+#[test]
+fn r52_json_that_is_nested_in_strings_does_not_end_the_gateway() {
+    let world = World::new();
+    let mut neighbour = Neighbour::new(&world);
+    let id = world.shell("exec cat");
+    let hello = |nested: &str| format!(r#"{{"type":"hello","version":1,"nested":{nested}}}"#);
+    let mut nested = "1".to_owned();
+    loop {
+        // Escaped like this, a quote grows by five bytes with each level, instead of doubling.
+        let text = nested.replace('\\', "\\u005c").replace('"', "\\u0022");
+        let deeper = format!(r#"{}{{"{RAW}":"{text}"}}{}"#, "[".repeat(120), "]".repeat(120));
+        if hello(&deeper).len() > bowline_proto::config::TEXT {
+            break;
+        }
+        nested = deeper;
+    }
+    let mut ws = world.attach(&id, &[]).open();
+    ws.send_text(&hello(&nested)).unwrap();
+    check_closed(ws, &[4400], "a hello without a client");
+    neighbour.check(&world);
+}
