@@ -34,8 +34,10 @@ impl EndChecks {
 
     /// Moves the kill to an earlier time; a later one is ignored.
     pub(super) fn kill_by(&mut self, kill_at: Instant) {
-        self.kill_at = self.kill_at.min(kill_at);
-        self.next = self.next.map(|next| next.min(self.kill_at));
+        if kill_at < self.kill_at {
+            self.kill_at = kill_at;
+            self.next = self.next.map(|next| next.min(kill_at));
+        }
     }
 
     /// A process was reaped, perhaps the last one.
@@ -68,7 +70,7 @@ mod tests {
     /// The checks of a program that does not exit by itself, in milliseconds after the start.
     fn times(checks: &mut EndChecks, start: Instant, until: u64) -> Vec<u128> {
         let mut times = Vec::new();
-        while let Some(next) = checks.next().filter(|next| *next <= start + Duration::from_millis(until.into())) {
+        while let Some(next) = checks.next().filter(|next| *next <= start + Duration::from_millis(until)) {
             times.push((next - start).as_millis());
             checks.handle_checked(next, false);
         }
@@ -108,5 +110,8 @@ mod tests {
         checks.kill_by(ms(9000));
         assert_eq!(checks.next(), Some(ms(800)));
         assert!(checks.kills(ms(800)) && !checks.kills(ms(799)));
+        checks.handle_checked(ms(800), false);
+        checks.kill_by(ms(801));
+        assert_eq!(checks.next(), Some(ms(820)), "once they are killed, another request changes nothing");
     }
 }

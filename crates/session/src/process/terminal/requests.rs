@@ -38,7 +38,11 @@ impl Terminal {
     pub(in super::super) fn handle_request(&mut self, core: &mut Core, conn: u64, request: Request) -> Option<Reply> {
         match request {
             Request::Screen { format, scrollback } => {
-                self.screen_requests.add(conn, Rendering { format, scrollback });
+                // The rendering has all output from before the request.
+                self.log_latest(core);
+                // More lines than there can be make no other rendering.
+                let most = core.meta.terminal.as_ref().map_or(u32::MAX, |terminal| terminal.scrollback);
+                self.screen_requests.add(conn, Rendering { format, scrollback: scrollback.min(most) });
                 self.render_next();
                 None
             }
