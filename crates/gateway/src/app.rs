@@ -6,6 +6,7 @@ use bowline_proto::problem::Code;
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -71,6 +72,8 @@ pub(crate) struct Shared {
     pub(crate) archive_viewers: Places<String>,
     /// What those viewers share.
     pub(crate) screens: Screens,
+    /// How many sockets have been closed.
+    pub(crate) closed_sockets: AtomicU64,
     /// Screens on their way to callers, by the caller's id.
     pub(crate) screen_places: Places<String>,
     /// The soft limit on open files for sessions' programs: the gateway's own before it raised it.
@@ -119,28 +122,32 @@ impl App {
             readiness: Readiness::default(),
             archive_viewers: Places::new(MAX_ARCHIVE_VIEWERS),
             screens: Screens::default(),
+            closed_sockets: AtomicU64::new(0),
             screen_places: Places::new(MAX_SCREENS),
             open_files,
         })))
     }
 
     /// Counts a request of this caller that takes as much work as `cost` usual ones, and waits until the caller's rate
-    /// allows it. So a caller that sends requests without a pause gets slower, and leaves the processors to others.
+    /// allows it. So a caller that sends requests without a pause is slowed down, and leaves the processors to others.
     pub(crate) async fn pace(&self, caller: &Caller, cost: u32) -> Result<(), Problem> {
+        let per_second = self.settings.limits.request_rate;
+        // A single request never waits too long, however low the rate is.
+        let patience = REQUEST_PATIENCE.max(Duration::from_secs_f64(f64::from(cost) / f64::from(per_second.max(1))));
         let turn = {
             let mut rate = self.request_rate.lock().unwrap_or_else(PoisonError::into_inner);
             let now = tokio::time::Instant::now().into_std();
-            rate.take_soon(caller.id().to_owned(), f64::from(cost), REQUEST_PATIENCE, now)
+            rate.take_soon(caller.id().to_owned(), f64::from(cost), patience, now)
         };
         match turn {
             Ok(Duration::ZERO) => Ok(()),
             Ok(wait) => {
                 tokio::time::sleep(wait).await;
-                Ok(())
+                Ok(caller.check()?)
             }
             Err(wait) => {
-                let rate = self.settings.limits.request_rate;
-                let detail = format!("more than {rate} requests per second with this token or login; try again later");
+                let detail =
+                    format!("more than {per_second} requests per second with this token or login; try again later");
                 Err(Problem::new(Code::TooMany, detail).retry_after(wait.as_secs() + 1))
             }
         }

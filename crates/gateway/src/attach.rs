@@ -150,7 +150,13 @@ async fn serve(app: App, mut socket: Socket, admission: Admission, source: Sourc
     let (caller, _slot, archive_place, dir, session, hello) = match attachment {
         Ok(attachment) => attachment,
         Err(refusal) => {
-            refusal.problem.iter().for_each(|problem| app.refusals.report(&source, problem));
+            if let Some(problem) = &refusal.problem {
+                app.refusals.report(&source, problem);
+                tokio::select! {
+                    () = guard::hold_back(problem) => {}
+                    () = places::displaced(place.as_ref()) => {}
+                }
+            }
             // Sends the close in any case, but waits for its answer only while it has a place.
             return tokio::select! {
                 biased;

@@ -54,11 +54,16 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         app.refusals.report(&source, &problem);
-        if problem.code() == Code::TooMany {
-            tokio::time::sleep(TOO_MANY_DELAY).await;
-        }
+        hold_back(&problem).await;
     }
     response
+}
+
+/// Waits before a refusal because of too many requests is sent.
+pub(crate) async fn hold_back(problem: &Problem) {
+    if problem.code() == Code::TooMany {
+        tokio::time::sleep(TOO_MANY_DELAY).await;
+    }
 }
 
 /// Whether the request is for a stream. A browser cannot add headers to such a request.
@@ -160,10 +165,15 @@ fn forwarded_user(app: &App, parts: &Parts) -> Result<Option<Caller>, Problem> {
 
 /// A caller with at least the scope `read`.
 pub(crate) struct Reader(pub(crate) Caller);
+/// Like [`Reader`], but not slowed down by its rate of requests: for logging out, and for work that is counted otherwise.
+pub(crate) struct UnpacedReader(pub(crate) Caller);
 /// A caller with at least the scope `write`.
 pub(crate) struct Writer(pub(crate) Caller);
 /// A caller with the scope `admin`.
 pub(crate) struct Admin(pub(crate) Caller);
+/// Like [`Admin`], but not slowed down by its rate of requests, so that a flood with a leaked token cannot delay its
+/// revocation.
+pub(crate) struct UnpacedAdmin(pub(crate) Caller);
 
 /// Identifies the caller of a plain HTTP request.
 pub(crate) fn caller(app: &App, parts: &Parts) -> Result<Caller, Problem> {
@@ -194,16 +204,22 @@ pub(crate) fn allow(caller: Caller, needed: TokenScope) -> Result<Caller, Proble
 
 /// Makes each type an extractor for callers with a scope.
 macro_rules! extracts {
-    ($($name:ident: $scope:expr),*) => {$(
+    ($($name:ident: $scope:expr, $caller:expr;)*) => {$(
         impl FromRequestParts<App> for $name {
             type Rejection = Problem;
             async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-                allow(paced_caller(app, parts).await?, $scope).map($name)
+                allow($caller(app, parts).await?, $scope).map($name)
             }
         }
     )*};
 }
-extracts!(Reader: TokenScope::Read, Writer: TokenScope::Write, Admin: TokenScope::Admin);
+extracts! {
+    Reader: TokenScope::Read, paced_caller;
+    UnpacedReader: TokenScope::Read, async |app, parts| caller(app, parts);
+    Writer: TokenScope::Write, paced_caller;
+    Admin: TokenScope::Admin, paced_caller;
+    UnpacedAdmin: TokenScope::Admin, async |app, parts| caller(app, parts);
+}
 
 /// The values of all cookies with this name.
 fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {

@@ -162,7 +162,7 @@ impl Gateway {
             () = async { watch.await; std::future::pending().await } => {}
             () = metrics::run_upkeep(&metrics_handle) => {}
             () = prune::run(&self.app) => {}
-            () = async { memory::run().await; std::future::pending().await } => {}
+            () = async { memory::run(&self.app).await; std::future::pending().await } => {}
         }
         Ok(())
     }

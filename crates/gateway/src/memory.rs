@@ -3,13 +3,15 @@
 //! The C library returns only what is free at the end of its heaps. After hundreds of connections have come and gone,
 //! most free memory is between blocks that are in use, and would stay with the gateway for good.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::app::App;
 use crate::sessions::on_thread;
 
-/// Memory is given back while the gateway has this much more than it ever had after giving some back, in bytes.
+/// Memory is given back while the gateway has this much more than the least it ever had, in bytes.
 const MIN_GROWTH: u64 = 4 << 20;
-/// Giving back less than this was not worth it, in bytes: the rest is in use, and the next try can wait.
+/// If less than this was given back, in bytes, the rest is in use, and the next try can wait.
 const MIN_RELEASED: u64 = 1 << 20;
 /// The time until the next check.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -17,11 +19,13 @@ const PAUSE: Duration = Duration::from_secs(5);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Gives memory back from time to time, for as long as the gateway runs.
-pub(crate) async fn run() {
-    let (mut least, mut pause) = (u64::MAX, PAUSE);
+pub(crate) async fn run(app: &App) {
+    let (mut least, mut pause, mut closed) = (u64::MAX, PAUSE, 0);
     while let Some(before) = private() {
         least = least.min(before);
-        if before > least + MIN_GROWTH {
+        // Nothing is freed as long as all connections stay open.
+        let closed_before = std::mem::replace(&mut closed, app.closed_sockets.load(Ordering::Relaxed));
+        if before > least + MIN_GROWTH && closed != closed_before {
             // It takes milliseconds, and each heap is locked meanwhile.
             let after = on_thread((), || {
                 trim();

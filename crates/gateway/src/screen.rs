@@ -1,6 +1,6 @@
 //! A session's screen over HTTP, as text, ANSI or JSON.
 //!
-//! A screen can have a megabyte, and a client may never read its response. So the screens that are on their way are
+//! A screen can be a megabyte long, and a client may never read its response. So the screens that are on their way are
 //! limited, and shared fairly among callers.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,15 +23,17 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::control;
 use crate::extract::{Key, Query};
-use crate::guard::Reader;
+use crate::guard::UnpacedReader;
 use crate::places::Place;
 use crate::problem::Problem;
 use crate::sessions::{blocking, find};
 
 /// Screens that are being requested or sent. One more cuts off the oldest of the caller that has the most.
 pub(crate) const MAX_SCREENS: usize = 64;
-/// How many other requests a screen counts as, besides itself: it is rendered anew for each.
-const COST: u32 = 9;
+/// How many usual requests the visible screen counts as, in the caller's rate.
+const COST: u32 = 2;
+/// The same for a screen with lines above it, of which there can be very many.
+const SCROLLBACK_COST: u32 = 10;
 /// Bytes of a screen that are passed to the connection at a time. They are copied, so that what waits there does not
 /// keep the whole screen in memory.
 const PART: usize = 32 << 10;
@@ -68,11 +70,11 @@ fn text() -> ScreenFormat {
 )]
 pub(crate) async fn get(
     State(app): State<App>,
-    Reader(caller): Reader,
+    UnpacedReader(caller): UnpacedReader,
     Key(id): Key,
     Query(query): Query<ScreenQuery>,
 ) -> Result<Response, Problem> {
-    app.pace(&caller, COST).await?;
+    app.pace(&caller, if query.scrollback == 0 { COST } else { SCROLLBACK_COST }).await?;
     let entry = find(&app, &caller, &id).await?;
     let place = app.screen_places.take(caller.id().to_owned());
     let screen = tokio::select! {
@@ -89,7 +91,7 @@ pub(crate) async fn get(
         (header::CACHE_CONTROL, "no-store".to_owned()),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
     ];
-    Ok((headers, Body::from_stream(parts(screen, place))).into_response())
+    Ok((headers, Body::from_stream(parts(caller, screen, place))).into_response())
 }
 
 async fn read(app: &App, caller: &Caller, entry: Entry, query: &ScreenQuery) -> Result<String, Problem> {
@@ -109,18 +111,24 @@ async fn read(app: &App, caller: &Caller, entry: Entry, query: &ScreenQuery) -> 
     .await
 }
 
-/// Streams a screen in parts. If its place is taken, the screen is freed at once, and the response ends short of its
-/// `Content-Length`, which every client treats as an error.
-fn parts(screen: String, place: Place<String>) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
+/// Streams a screen in parts. If its place is taken, or the caller's token is revoked, the screen is freed at once, and
+/// the response ends short of its `Content-Length`, which every client treats as an error.
+fn parts(
+    caller: Caller,
+    screen: String,
+    place: Place<String>,
+) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
     let (len, screen) = (screen.len(), Arc::new(Mutex::new(Some(screen))));
     let (sent, kept) = (CancellationToken::new(), screen.clone());
     let guard: DropGuard = sent.clone().drop_guard();
     // A task, because a response that the client does not read is not polled.
     tokio::spawn(async move {
         tokio::select! {
-            () = place.displaced() => drop(kept.lock().unwrap_or_else(PoisonError::into_inner).take()),
-            () = sent.cancelled() => {}
+            () = place.displaced() => {}
+            () = caller.revoked() => {}
+            () = sent.cancelled() => return,
         }
+        drop(kept.lock().unwrap_or_else(PoisonError::into_inner).take());
     });
     stream::try_unfold((screen, 0, guard), move |(screen, at, guard)| async move {
         if at >= len {
@@ -131,7 +139,7 @@ fn parts(screen: String, place: Place<String>) -> impl stream::Stream<Item = Res
             let bytes = kept.as_ref().map(|kept| &kept.as_bytes()[at..len.min(at + PART)]);
             bytes.map(Bytes::copy_from_slice)
         };
-        let part = part.ok_or_else(|| too_many().close().1)?;
+        let part = part.ok_or("the screen is no longer kept for this client")?;
         let next = at + part.len();
         Ok(Some((part, (screen, next, guard))))
     })
@@ -144,28 +152,52 @@ fn too_many() -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use bowline_proto::api::TokenScope;
     use futures_util::StreamExt;
 
     use super::*;
+    use crate::auth::Auth;
     use crate::places::Places;
+    use crate::testing;
+
+    /// A caller, and the function that revokes it.
+    fn caller(temp: &std::path::Path) -> (Caller, impl FnOnce()) {
+        let auth = Auth::open(&testing::home(temp)).unwrap();
+        let token = auth.create_token("t", TokenScope::Read, None).unwrap();
+        (auth.bearer(token.token.reveal()).unwrap(), move || assert!(auth.revoke(&token.id).unwrap()))
+    }
 
     #[tokio::test]
     async fn a_screen_is_sent_whole() {
+        let temp = tempfile::tempdir().unwrap();
         let screen: String = ('a'..='z').cycle().take(3 * PART + 5).collect();
-        let sent: Vec<Bytes> =
-            parts(screen.clone(), Places::new(1).take("ann".to_owned())).map(Result::unwrap).collect().await;
+        let (caller, _) = caller(temp.path());
+        let sent = parts(caller, screen.clone(), Places::new(1).take("ann".to_owned()));
+        let sent: Vec<Bytes> = sent.map(Result::unwrap).collect().await;
         assert_eq!(sent.concat(), screen.as_bytes());
         assert_eq!(sent.len(), 4);
     }
 
     #[tokio::test]
     async fn r52_a_screen_that_nobody_reads_is_freed_for_the_next_one() {
-        let places = Places::new(1);
-        let mut unread = Box::pin(parts("x".repeat(2 * PART), places.take("eve".to_owned())));
+        let temp = tempfile::tempdir().unwrap();
+        let ((caller, _), places) = (caller(temp.path()), Places::new(1));
+        let mut unread = Box::pin(parts(caller.clone(), "x".repeat(2 * PART), places.take("eve".to_owned())));
         assert_eq!(unread.next().await.unwrap().unwrap().len(), PART);
-        let next = parts("y".repeat(PART), places.take("eve".to_owned()));
+        let next = parts(caller, "y".repeat(PART), places.take("eve".to_owned()));
         tokio::task::yield_now().await;
         assert!(unread.next().await.unwrap().is_err(), "it is not taken for a whole screen");
         assert_eq!(next.count().await, 1);
+    }
+
+    #[tokio::test]
+    async fn r48_a_revoked_token_gets_no_more_of_a_screen() {
+        let temp = tempfile::tempdir().unwrap();
+        let (caller, revoke) = caller(temp.path());
+        let mut cut = Box::pin(parts(caller, "x".repeat(2 * PART), Places::new(1).take("eve".to_owned())));
+        assert_eq!(cut.next().await.unwrap().unwrap().len(), PART);
+        revoke();
+        tokio::task::yield_now().await;
+        assert!(cut.next().await.unwrap().is_err());
     }
 }

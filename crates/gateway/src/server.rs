@@ -4,6 +4,7 @@ use bowline_proto::problem::Code;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -197,6 +198,7 @@ async fn serve(
         () = serve => {}
         () = displaced.displaced() => tracing::debug!(%peer, "closed a connection to make room for others"),
     }
+    app.closed_sockets.fetch_add(1, Ordering::Relaxed);
 }
 
 async fn serve_connection(

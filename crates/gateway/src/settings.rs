@@ -105,7 +105,7 @@ pub struct Limits {
     /// Attachments and event streams of one token or login; one more gets 4429 / 429 `too_many`.
     pub streams_per_token: usize,
     /// Requests per second with one token, login or proxy user, with a burst of ten seconds' worth; a screen counts as
-    /// ten. More wait for up to a second, and then get 429 `too_many`.
+    /// two, with scrollback as ten. More wait for up to a second, and then get 429 `too_many`.
     pub request_rate: u32,
     /// Attempts to open a stream per second with one token, login or proxy user, and requests with bad credentials
     /// per second from one address; both with a burst of ten seconds' worth. More get 4429 / 429 `too_many`.

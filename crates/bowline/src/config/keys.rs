@@ -120,7 +120,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "gateway.limits.request_rate",
         "",
-        "requests per second with one token, login or proxy user, with bursts of ten seconds' worth; a screen counts as ten. More wait for up to a second, and then get 429 `too_many`",
+        "requests per second with one token, login or proxy user, with bursts of ten seconds' worth; a screen counts as two, with scrollback as ten. More wait for up to a second, and then get 429 `too_many`",
     ),
     key(
         "gateway.limits.attach_rate",

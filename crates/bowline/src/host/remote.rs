@@ -84,6 +84,14 @@ fn retry_unless_full<T>(send: impl Fn() -> Result<T, ApiError>) -> Result<T, Api
     })?
 }
 
+/// Repeats a request while the gateway gets too many with this token; any other error is returned at once.
+fn retry_if_too_many<T>(send: impl Fn() -> Result<T, ApiError>) -> Result<T, ApiError> {
+    retry(RETRY, || match send() {
+        Err(error) if error.code() != Some(problem::Code::TooMany) => Ok(Err(error)),
+        result => result.map(Ok),
+    })?
+}
+
 fn path(session: &Session, rest: &str) -> String {
     format!("/v1/sessions/{}{rest}", session.info.id)
 }
@@ -94,7 +102,7 @@ impl Host for RemoteHost {
     }
 
     fn list(&self) -> anyhow::Result<Vec<Session>> {
-        let list: List = self.gateway.send(&ApiRequest::get("/v1/sessions"))?.json()?;
+        let list: List = retry_if_too_many(|| self.gateway.send(&ApiRequest::get("/v1/sessions")))?.json()?;
         let (sessions, unreadable) = list.readable();
         match unreadable {
             0 => {}
@@ -109,7 +117,8 @@ impl Host for RemoteHost {
         if key.parse::<SessionName>().is_err() {
             return Err(Failure::new(Code::NotFound, format!("no session is called {key:?}"), LIST_SESSIONS).into());
         }
-        Ok(self.gateway.send(&ApiRequest::get(format!("/v1/sessions/{key}")))?.json()?)
+        let request = ApiRequest::get(format!("/v1/sessions/{key}"));
+        Ok(retry_if_too_many(|| self.gateway.send(&request))?.json()?)
     }
 
     fn start(&self, verb: args::New, _config: &Config) -> anyhow::Result<Session> {
@@ -162,7 +171,8 @@ impl Host for RemoteHost {
             ScreenFormat::Json => "json",
         };
         let request = ApiRequest::get(path(session, &format!("/screen?format={format}&scrollback={scrollback}")));
-        Ok(String::from_utf8_lossy(&self.gateway.send(&request)?.bytes()?).into_owned())
+        let screen = retry_if_too_many(|| self.gateway.send(&request))?.bytes()?;
+        Ok(String::from_utf8_lossy(&screen).into_owned())
     }
 
     fn log(&self, session: &Session, config: &Config) -> anyhow::Result<Box<dyn Log>> {

@@ -19,7 +19,7 @@ use super::{AuthError, LoginError, Maker};
 use crate::app::App;
 use crate::context::RequestContext;
 use crate::extract::{Json, Key, OptionalJson, Query, SmallJson};
-use crate::guard::{Admin, Reader};
+use crate::guard::{Admin, Reader, UnpacedAdmin, UnpacedReader};
 use crate::problem::{Problem, internal, unwritable};
 use crate::router::Route;
 use crate::sessions::on_thread;
@@ -107,7 +107,7 @@ fn refuse_login(app: &App, context: &RequestContext, error: LoginError) -> Probl
 )]
 pub(crate) async fn logout(
     State(app): State<App>,
-    Reader(caller): Reader,
+    UnpacedReader(caller): UnpacedReader,
     context: RequestContext,
 ) -> Result<Response, Problem> {
     app.auth.logout_here(&caller)?;
@@ -188,7 +188,7 @@ pub(crate) struct RevokeQuery {
 )]
 pub(crate) async fn revoke_token(
     State(app): State<App>,
-    Admin(caller): Admin,
+    UnpacedAdmin(caller): UnpacedAdmin,
     Key(id): Key,
     Query(RevokeQuery { with_made }): Query<RevokeQuery>,
 ) -> Result<Response, Problem> {

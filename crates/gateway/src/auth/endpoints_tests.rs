@@ -269,6 +269,21 @@ async fn r49_a_refusal_because_of_too_many_requests_is_held_back() {
     assert_eq!(last, (429, 250), "a client that repeats its request at once gets slower, not faster");
 }
 
+#[tokio::test(start_paused = true)]
+async fn r49_a_flood_of_requests_does_not_delay_the_revocation_of_its_token() {
+    let gateway = TestGateway::new(|settings| settings.limits.request_rate = 1);
+    let (id, token) = bearer(&gateway.auth, TokenScope::Admin);
+    let headers = [("authorization", token.as_str())];
+    let list = || gateway.call(Method::GET, "/v1/tokens", &headers, Value::Null);
+    let flood = futures_util::future::join_all((0..20).map(|_| list())).await;
+    assert!(flood.iter().any(|reply| reply.is(429, "too_many")), "the rate is used up");
+    let (path, next) = (format!("/v1/tokens/{id}"), list());
+    let revoke = gateway.call(Method::DELETE, &path, &headers, Value::Null);
+    let (waiting, revoked) = tokio::join!(next, revoke);
+    assert_eq!(revoked.status, StatusCode::NO_CONTENT, "{}", revoked.body);
+    assert!(waiting.is(401, "not_authenticated"), "a request that waited meanwhile is not served: {}", waiting.body);
+}
+
 /// Each proxy in a chain appends a value; only the nearest one is trusted.
 #[tokio::test]
 async fn r50_the_last_forwarded_value_counts() {

@@ -16,6 +16,7 @@ use super::{Admission, Subscriber};
 use crate::app::App;
 use crate::auth::site;
 use crate::board::EncodedMessage;
+use crate::guard;
 use crate::places::{self, Place};
 use crate::problem::Problem;
 use crate::refusals::Source;
@@ -56,6 +57,12 @@ pub(super) async fn serve(app: App, mut socket: Socket, admission: Admission, so
         }
         Err(ending) => ending,
     };
+    if let Ending::Refused(problem) = &ending {
+        tokio::select! {
+            () = guard::hold_back(problem) => {}
+            () = places::displaced(place.as_ref()) => {}
+        }
+    }
     // Sends the close in any case, but waits for its answer only while it has a place.
     tokio::select! {
         biased;
