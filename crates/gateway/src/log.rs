@@ -32,6 +32,9 @@ use crate::sessions::{blocking, find};
 /// memory.
 const CHUNK: u64 = 32 << 10;
 
+/// How often the log is opened, if its oldest bytes are overwritten before they are read.
+const MAX_TRIES: u32 = 3;
+
 #[derive(Debug, Deserialize, IntoParams)]
 pub(crate) struct LogQuery {
     /// Offset of the first byte. Default: the oldest byte that the log retains.
@@ -65,13 +68,30 @@ pub(crate) async fn get(
     Query(range): Query<LogQuery>,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &caller, &id).await?;
-    let (log, start, end) = LogSource::open(entry).await?;
-    let (from, to) = (range.from.unwrap_or(start), range.to.unwrap_or(end).min(end));
-    if from < start || from > end || to < from {
-        let detail = format!("the log only retains bytes {start} to {end}");
-        let problem = Problem::new(Code::OutOfRange, detail).retained(Retained { from: start, to: end });
-        return Ok(([(header::CONTENT_RANGE, format!("bytes */{end}"))], problem).into_response());
-    }
+    let mut tries = 0;
+    let (log, from, to, end, first) = loop {
+        let (log, start, end) = LogSource::open(entry.clone()).await?;
+        let (from, to) = (range.from.unwrap_or(start), range.to.unwrap_or(end).min(end));
+        if from < start || from > end || to < from {
+            let detail = format!("the log only retains bytes {start} to {end}");
+            let problem = Problem::new(Code::OutOfRange, detail).retained(Retained { from: start, to: end });
+            return Ok(([(header::CONTENT_RANGE, format!("bytes */{end}"))], problem).into_response());
+        }
+        // Before the response begins, so that a log that cannot be read is an error, and not an empty response.
+        match log.read(from, to - from).await {
+            Ok(first) if first.is_empty() && to > from => return Err(ended_early(&entry)),
+            Ok(first) => break (log, from, to, end, first),
+            // The oldest bytes were overwritten meanwhile.
+            Err(problem) if problem.code() == Code::OutOfRange && range.from.is_none() => {
+                tries += 1;
+                if tries == MAX_TRIES {
+                    let detail = "the session prints too fast for its oldest output to be read; try again later";
+                    return Err(Problem::new(Code::Unreachable, detail).retry_after(1));
+                }
+            }
+            Err(problem) => return Err(problem),
+        }
+    };
     let content_range = if to > from { format!("bytes {from}-{}/{end}", to - 1) } else { format!("bytes */{end}") };
     let partial = range.from.is_some() || range.to.is_some();
     let status = if partial && to > from { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
@@ -81,7 +101,13 @@ pub(crate) async fn get(
         (header::CONTENT_RANGE, content_range),
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
-    Ok((status, headers, Body::from_stream(chunks(caller, log, from, to))).into_response())
+    Ok((status, headers, Body::from_stream(chunks(caller, log, from, to, first))).into_response())
+}
+
+/// The log has fewer bytes than its header says. A running session may be writing it again.
+fn ended_early(entry: &Entry) -> Problem {
+    let code = if entry.info.state == SessionState::Running { Code::Unreachable } else { Code::SessionGone };
+    Problem::new(code, "the session's log is damaged: it ends early")
 }
 
 /// How long to wait for the session process to say whether its log is in memory. After that the log file is read,
@@ -163,28 +189,35 @@ async fn read_memory_log(
     part.ok_or_else(|| Problem::new(Code::Unreachable, ControlError::Unexpected.to_string()))
 }
 
-/// Streams the log in chunks. If the log drops bytes of the range, or the caller's token is revoked, the response
+/// Streams the log in chunks, of which the first has been read. If the log drops bytes of the range, or the caller's token is revoked, the response
 /// ends short of its `Content-Length`, which every client treats as an error.
 fn chunks(
     caller: Caller,
     log: LogSource,
     from: Offset,
     to: Offset,
+    first: Vec<u8>,
 ) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
-    stream::try_unfold((caller, log, from), move |(caller, log, at)| async move {
+    stream::try_unfold((caller, log, from, Some(first)), move |(caller, log, at, first)| async move {
         if at >= to {
             return Ok(None);
         }
+        let read = async {
+            match first {
+                Some(first) => Ok(first),
+                None => log.read(at, to - at).await,
+            }
+        };
         let read = tokio::select! {
             biased;
             () = caller.revoked() => return Err("the token or login was revoked".to_owned()),
-            read = log.read(at, to - at) => read,
+            read = read => read,
         };
         match read {
             Ok(chunk) if chunk.is_empty() => Err("the log ended early".to_owned()),
             Ok(chunk) => {
                 let next = at + chunk.len() as u64;
-                Ok(Some((Bytes::from(chunk), (caller, log, next))))
+                Ok(Some((Bytes::from(chunk), (caller, log, next, None))))
             }
             Err(problem) => Err(problem.close().1),
         }

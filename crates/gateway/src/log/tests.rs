@@ -24,7 +24,8 @@ async fn r48_a_revoked_token_stops_a_log_download() {
     let log = LogSource::File(Arc::new(LogFile::open(&dir).unwrap()));
 
     let token = auth.create_token("t", TokenScope::Read, None).unwrap();
-    let read = |to| chunks(auth.bearer(token.token.reveal()).unwrap(), log.clone(), 0, to);
+    let first = log.read(0, CHUNK).await.ok().unwrap();
+    let read = |to| chunks(auth.bearer(token.token.reveal()).unwrap(), log.clone(), 0, to, first.clone());
     let (mut cut, mut whole) = (pin!(read(end)), pin!(read(CHUNK)));
     for reader in [&mut cut, &mut whole] {
         assert_eq!(reader.next().await.unwrap().unwrap().len() as u64, CHUNK);
