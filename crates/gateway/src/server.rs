@@ -72,7 +72,8 @@ pub(crate) async fn run(app: App, listener: TcpListener, router: Router, tls: Op
             continue;
         };
         let (app, router, tls, heads) = (app.clone(), router.clone(), tls.clone(), heads.clone());
-        sockets.spawn(async move { serve(&app, stream, peer, router, tls, slot, heads).await });
+        let connection = Connection { stream, peer, router, tls, slot, heads };
+        sockets.spawn(async move { serve(&app, connection).await });
     }
     drop(listener);
     sockets.close();
@@ -177,21 +178,23 @@ async fn sent_something(app: &App, stream: &TcpStream) -> bool {
     }
 }
 
-/// Serves one socket until it closes or has to make room for another one.
-async fn serve(
-    app: &App,
+/// An accepted socket, and what serving it needs.
+struct Connection {
     stream: TcpStream,
     peer: SocketAddr,
     router: Router,
     tls: Option<Tls>,
     slot: SocketSlot,
     heads: Places<IpAddr>,
-) {
-    let displaced = slot.clone();
+}
+
+/// Serves one socket until it closes or has to make room for another one.
+async fn serve(app: &App, connection: Connection) {
+    let (peer, displaced) = (connection.peer, connection.slot.clone());
     let serve = async {
         // Boxed: a socket takes little memory until its first byte arrives.
-        if sent_something(app, &stream).await {
-            Box::pin(serve_connection(app, stream, peer, router, tls, slot, heads)).await;
+        if sent_something(app, &connection.stream).await {
+            Box::pin(serve_connection(app, connection)).await;
         }
     };
     tokio::select! {
@@ -201,15 +204,8 @@ async fn serve(
     app.closed_sockets.fetch_add(1, Ordering::Relaxed);
 }
 
-async fn serve_connection(
-    app: &App,
-    stream: TcpStream,
-    peer: SocketAddr,
-    router: Router,
-    tls: Option<Tls>,
-    slot: SocketSlot,
-    heads: Places<IpAddr>,
-) {
+async fn serve_connection(app: &App, connection: Connection) {
+    let Connection { stream, peer, router, tls, slot, heads } = connection;
     let _ = stream.set_nodelay(true);
     let Ok(local) = stream.local_addr() else { return };
     let addrs = SocketAddrs { peer, local };
@@ -315,8 +311,8 @@ mod tests {
         let (stream, peer) = listener.accept().await.unwrap();
         let (heads, router) = (Places::new(MAX_HEADS), Router::new().fallback(async || vec![0; LEN]));
         let slot = SocketSlots::new(1).take(peer).await.unwrap();
-        let own_heads = heads.clone();
-        let serving = tokio::spawn(async move { serve(&app, stream, peer, router, None, slot, own_heads).await });
+        let connection = Connection { stream, peer, router, tls: None, slot, heads: heads.clone() };
+        let serving = tokio::spawn(async move { serve(&app, connection).await });
         client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         client.read_exact(&mut [0]).await.unwrap();
         let crowd = || {
