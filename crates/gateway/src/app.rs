@@ -132,7 +132,7 @@ impl App {
     /// allows it. So a caller that sends requests without a pause is slowed down, and leaves the processors to others.
     pub(crate) async fn pace(&self, caller: &Caller, cost: u32) -> Result<(), Problem> {
         let per_second = self.settings.limits.request_rate;
-        // A single request never waits too long, however low the rate is.
+        // However low the rate is, a single request may always wait for it.
         let patience = REQUEST_PATIENCE.max(Duration::from_secs_f64(f64::from(cost) / f64::from(per_second.max(1))));
         let turn = {
             let mut rate = self.request_rate.lock().unwrap_or_else(PoisonError::into_inner);

@@ -58,7 +58,7 @@ pub(crate) struct LogQuery {
         (status = 404, description = "`unknown_session`"),
         (status = 410, description = "`session_gone`: the log of this ended session is missing or damaged"),
         (status = 416, description = "`out_of_range`; `retained` has the range that the log retains"),
-        (status = 503, description = "`unreachable`: the session process, which holds the log in memory, does not answer"),
+        (status = 503, description = "`unreachable`: the session process, which holds the log in memory, does not answer; or the log cannot be read right now"),
     )
 )]
 pub(crate) async fn get(
@@ -104,7 +104,7 @@ pub(crate) async fn get(
     Ok((status, headers, Body::from_stream(chunks(caller, log, from, to, first))).into_response())
 }
 
-/// The log has fewer bytes than its header says. A running session may be writing it again.
+/// The error for a log that has fewer bytes than its header says. That of a running session may become whole again.
 fn ended_early(entry: &Entry) -> Problem {
     let code = if entry.info.state == SessionState::Running { Code::Unreachable } else { Code::SessionGone };
     Problem::new(code, "the session's log is damaged: it ends early")
@@ -189,8 +189,8 @@ async fn read_memory_log(
     part.ok_or_else(|| Problem::new(Code::Unreachable, ControlError::Unexpected.to_string()))
 }
 
-/// Streams the log in chunks, of which the first has been read. If the log drops bytes of the range, or the caller's token is revoked, the response
-/// ends short of its `Content-Length`, which every client treats as an error.
+/// Streams the log in chunks, of which the first has been read. If the log drops bytes of the range, or the caller's
+/// token is revoked, the response ends short of its `Content-Length`, which every client treats as an error.
 fn chunks(
     caller: Caller,
     log: LogSource,

@@ -44,8 +44,9 @@ pub(crate) async fn run(app: &App) {
 
 /// The resident memory of this process that is not backed by files, in bytes. `None` if /proc is not available.
 fn private() -> Option<u64> {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let mut pages = pages.split(' ').skip(1).map_while(|pages| pages.parse::<u64>().ok());
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    // The first field is the size of the address space.
+    let mut pages = statm.split(' ').skip(1).map_while(|field| field.parse::<u64>().ok());
     let (resident, shared) = (pages.next()?, pages.next()?);
     Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
 }

@@ -98,7 +98,7 @@ impl<K: Hash + Eq + Clone> Place<K> {
         self.displaced.cancelled().await;
     }
 
-    /// Gives the place up. Nobody displaces its occupant any more.
+    /// Gives the place up. Its occupant cannot be displaced any more.
     pub(crate) fn leave(&self) {
         self.places.lock().remove(&self.owner, self.id);
     }

@@ -132,6 +132,6 @@ mod tests {
         drop(kept);
         assert!(turns.change(&stuck).await.is_ok());
         assert!(turns.change(&last).await.is_ok());
-        assert_eq!(turns.keyed.lock().unwrap().len(), 1, "turns that nobody has are forgotten");
+        assert_eq!(turns.keyed.lock().unwrap().len(), 1, "turns that no call has or awaits are forgotten");
     }
 }

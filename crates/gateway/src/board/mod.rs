@@ -54,7 +54,7 @@ struct Shared {
 #[derive(Default)]
 struct BoardState {
     sessions: BTreeMap<SessionId, ShownSession>,
-    /// The whole board as a message; `None` until somebody needs it.
+    /// The whole board as a message; `None` until a subscriber needs it.
     board: Option<EncodedMessage>,
     /// Sessions that have not been read yet; `None` until the sessions have been listed.
     unread: Option<HashSet<SessionId>>,
@@ -64,7 +64,7 @@ struct BoardState {
 
 struct ShownSession {
     info: SessionInfo,
-    /// The session as a message; `None` until somebody needs it.
+    /// The session as a message; `None` until a subscriber needs it.
     message: Option<EncodedMessage>,
 }
 
