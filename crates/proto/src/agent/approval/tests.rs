@@ -1,0 +1,285 @@
+//! Explores approvals in all orders of inputs, and checks that each has exactly one outcome.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use super::*;
+use crate::agent::event::CommandSource;
+use crate::agent::fold::Fold;
+use crate::journal::Record;
+
+const DEPTH: usize = 10;
+const MOST: usize = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    RequestOfFirstRun,
+    RequestOfSecondRun,
+    ApproveFirst,
+    DenyLast,
+    /// A second answer to an approval that was answered.
+    AnswerAgain,
+    WithdrawLast,
+    AbortFirstRun,
+    EndFirstRun,
+    /// The run ends, and the agent still waits for answers.
+    EndFirstRunAwaiting,
+    Exit,
+    EndSession,
+}
+
+const INPUTS: [Input; 11] = [
+    Input::RequestOfFirstRun,
+    Input::RequestOfSecondRun,
+    Input::ApproveFirst,
+    Input::DenyLast,
+    Input::AnswerAgain,
+    Input::WithdrawLast,
+    Input::AbortFirstRun,
+    Input::EndFirstRun,
+    Input::EndFirstRunAwaiting,
+    Input::Exit,
+    Input::EndSession,
+];
+
+fn approval(run: u64) -> Approval {
+    let options = json!([
+        {"id": "once", "kind": "allow_once", "label": "Yes"}, {"id": "always", "kind": "allow_always", "label": "Always"},
+        {"id": "no", "kind": "reject_once", "label": "No"}, {"id": "odd", "kind": "from_the_future", "label": "?"},
+    ]);
+    let approval = json!({
+        "id": "a0", "run": format!("r{run}"), "kind": "permission", "tool": "execute", "title": "ls", "options": options,
+        "at": "",
+    });
+    serde_json::from_value(approval).unwrap()
+}
+
+fn question() -> Approval {
+    let questions = vec![
+        Question {
+            id: "colour".into(),
+            text: "Which?".into(),
+            options: ["Red", "Blue"].map(|label| QuestionOption { label: label.into(), description: None }).into(),
+            multi: false,
+            free: false,
+        },
+        Question { id: "why".into(), text: "Why?".into(), options: vec![], multi: true, free: true },
+    ];
+    Approval { kind: ApprovalKind::Question, options: vec![], questions: Some(questions), ..approval(0) }
+}
+
+#[derive(Clone)]
+struct World {
+    approvals: Approvals,
+    journal: Vec<AgentEvent>,
+    /// How often the agent was told something about each of its requests.
+    answers: BTreeMap<RequestKey, usize>,
+    requests: u64,
+    path: Vec<Input>,
+}
+
+impl World {
+    fn new() -> World {
+        let approvals = Approvals::new(ApprovalId(0));
+        World { approvals, journal: Vec::new(), answers: BTreeMap::new(), requests: 0, path: Vec::new() }
+    }
+
+    fn key(&self) -> String {
+        let first = self.approvals.open.first().map_or(0, |(_, open)| open.id.0);
+        let open: Vec<_> = self.approvals.open.iter().map(|(_, open)| (open.id.0 - first, open.run)).collect();
+        format!("{open:?} {}", self.requests > 0)
+    }
+
+    fn allows(&self, input: Input) -> bool {
+        match input {
+            Input::RequestOfFirstRun | Input::RequestOfSecondRun => self.approvals.open.len() < MOST,
+            Input::ApproveFirst | Input::DenyLast | Input::WithdrawLast => !self.approvals.open.is_empty(),
+            Input::AnswerAgain => self.approvals.next.0 > 0,
+            _ => true,
+        }
+    }
+
+    fn apply(&mut self, input: Input) {
+        self.path.push(input);
+        let first = self.approvals.open.first().map(|(_, open)| open.id);
+        let last = self.approvals.open.last().map(|(request, open)| (*request, open.id));
+        match input {
+            Input::RequestOfFirstRun | Input::RequestOfSecondRun => {
+                let request = RequestKey(self.requests);
+                self.requests += 1;
+                self.approvals.handle_request(request, approval(u64::from(input == Input::RequestOfSecondRun)));
+            }
+            Input::ApproveFirst => self.decide(first.unwrap(), Decision::Approve { option: None }),
+            Input::DenyLast => self.decide(last.unwrap().1, Decision::Deny { reason: None }),
+            Input::AnswerAgain => {
+                let open = |id: &ApprovalId| self.approvals.open.iter().any(|(_, open)| open.id == *id);
+                let closed = (0..self.approvals.next.0).map(ApprovalId).find(|id| !open(id));
+                if let Some(id) = closed {
+                    let again = self.approvals.check(id, &Decision::Deny { reason: None });
+                    assert_eq!(again, Err(BadAnswer::NotOpen), "{:?}", self.path);
+                    assert!(fold(&self.journal).answered(id).is_some(), "the outcome is known: {:?}", self.path);
+                }
+            }
+            Input::WithdrawLast => self.approvals.handle_withdrawn(last.unwrap().0),
+            Input::AbortFirstRun => self.approvals.handle_abort(RunId(0)),
+            Input::EndFirstRun => self.approvals.handle_run_end(RunId(0), false),
+            Input::EndFirstRunAwaiting => self.approvals.handle_run_end(RunId(0), true),
+            Input::Exit => self.approvals.handle_exit(),
+            Input::EndSession => self.approvals.handle_ending(),
+        }
+        while let Some(output) = self.approvals.poll_output() {
+            match output {
+                ApprovalOutput::Append(event) => self.journal.push(event),
+                ApprovalOutput::Answer { request, .. } => *self.answers.entry(request).or_default() += 1,
+            }
+        }
+    }
+
+    fn decide(&mut self, id: ApprovalId, decision: Decision) {
+        let (outcome, option) = self.approvals.check(id, &decision).unwrap();
+        let source = Some(CommandSource { command: "c".into(), digest: "d".into(), by: "phone".into() });
+        self.journal.push(AgentEvent::ApprovalResolved { approval: id, outcome, option, reason: None, source });
+        self.approvals.handle_decided(id, decision);
+    }
+}
+
+fn fold(journal: &[AgentEvent]) -> Fold {
+    let mut fold = Fold::default();
+    for (seq, event) in journal.iter().enumerate() {
+        fold.fold(&Record::new(seq as u64, String::new(), event.clone()));
+    }
+    fold
+}
+
+fn check_journal(journal: &[AgentEvent], path: &[Input]) {
+    let mut resolved: BTreeMap<ApprovalId, bool> = BTreeMap::new();
+    for event in journal {
+        match event {
+            AgentEvent::ApprovalRequested { approval } => {
+                assert_eq!(resolved.insert(approval.id, false), None, "requested twice: {path:?}");
+            }
+            AgentEvent::ApprovalResolved { approval, .. } => {
+                assert_eq!(
+                    resolved.insert(*approval, true),
+                    Some(false),
+                    "resolved twice, or never requested: {path:?}"
+                );
+            }
+            _ => {}
+        }
+    }
+    let open: Vec<ApprovalId> = resolved.iter().filter(|(_, closed)| !**closed).map(|(id, _)| *id).collect();
+    let folded: Vec<ApprovalId> = fold(journal).approvals.iter().map(|open| open.id).collect();
+    assert_eq!(folded, open, "the fold disagrees about what is open: {path:?}");
+}
+
+#[test]
+fn r36_every_order_of_inputs_gives_each_approval_one_outcome() {
+    let (mut seen, mut level, mut transitions) = (BTreeSet::new(), vec![World::new()], 0);
+    for _ in 0..DEPTH {
+        let mut next = Vec::new();
+        for world in level {
+            for input in INPUTS.into_iter().filter(|input| world.allows(*input)) {
+                let mut after = world.clone();
+                after.apply(input);
+                transitions += 1;
+                check_journal(&after.journal, &after.path);
+                assert!(after.answers.values().all(|times| *times == 1), "told twice: {:?}", after.path);
+                // A crash after any prefix.
+                for len in world.journal.len()..=after.journal.len() {
+                    let mut repaired = after.journal[..len].to_vec();
+                    repaired.extend(fold(&repaired).interruptions());
+                    check_journal(&repaired, &after.path);
+                    assert!(fold(&repaired).approvals.is_empty(), "open after a repair: {:?}", after.path);
+                }
+                if seen.insert(after.key()) {
+                    next.push(after);
+                }
+            }
+        }
+        level = next;
+    }
+    assert!(transitions > 150, "only {transitions} transitions were explored");
+}
+
+#[test]
+fn r36_an_option_is_chosen_by_its_id_and_only_if_it_allows() {
+    let mut approvals = Approvals::new(ApprovalId(7));
+    approvals.handle_request(RequestKey(0), approval(0));
+    let check = |approvals: &Approvals, option: Option<&str>| {
+        let decision = Decision::Approve { option: option.map(ToOwned::to_owned) };
+        approvals.check(ApprovalId(7), &decision).map(|(_, option)| option.unwrap())
+    };
+    assert_eq!(check(&approvals, None), Ok("once".into()), "without an option, only this once");
+    assert_eq!(check(&approvals, Some("always")), Ok("always".into()));
+    for bad in ["no", "odd", "", "Yes"] {
+        assert!(matches!(check(&approvals, Some(bad)), Err(BadAnswer::NotPossible(_))), "{bad}");
+    }
+    let second = ApprovalOption { id: "twice".into(), kind: OptionKind::AllowOnce, label: "x".into(), effect: None };
+    let mut two = approval(0);
+    two.options.push(second);
+    let mut approvals = Approvals::new(ApprovalId(7));
+    approvals.handle_request(RequestKey(0), two);
+    assert!(
+        check(&approvals, None).is_err_and(|why| why.to_string().contains("once, twice")),
+        "never choose by kind alone"
+    );
+    let unknown = Approval { kind: ApprovalKind::Unknown, ..approval(0) };
+    let mut approvals = Approvals::new(ApprovalId(7));
+    approvals.handle_request(RequestKey(0), unknown);
+    assert!(check(&approvals, Some("once")).is_err(), "what is not understood can only be denied");
+    assert!(approvals.check(ApprovalId(7), &Decision::Deny { reason: None }).is_ok());
+    assert_eq!(approvals.check(ApprovalId(6), &Decision::Deny { reason: None }), Err(BadAnswer::NotOpen));
+}
+
+#[test]
+fn r36_answers_are_checked_against_the_questions() {
+    let mut approvals = Approvals::new(ApprovalId(0));
+    approvals.handle_request(RequestKey(0), question());
+    let check = |answers: serde_json::Value| {
+        let answers = serde_json::from_value(answers).unwrap();
+        approvals.check(ApprovalId(0), &Decision::Answer { answers }).is_ok()
+    };
+    assert!(check(json!({"colour": ["Red"]})));
+    assert!(check(json!({"colour": ["Red"], "why": ["a", "b"]})));
+    for bad in [
+        json!({}),
+        json!({"colour": []}),
+        json!({"colour": ["Green"]}),
+        json!({"colour": ["Red", "Blue"]}),
+        json!({"x": ["y"]}),
+    ] {
+        assert!(!check(bad.clone()), "{bad}");
+    }
+    assert!(approvals.check(ApprovalId(0), &Decision::Approve { option: None }).is_err(), "a question has no options");
+}
+
+#[test]
+fn r52_large_approvals_are_cut_and_then_denied() {
+    let mut approvals = Approvals::new(ApprovalId(0));
+    let long = |text: usize, ids: usize| {
+        let mut approval = approval(0);
+        approval.detail.text = Some("x".repeat(text));
+        approval.options[3].id = "y".repeat(ids);
+        approval
+    };
+    approvals.handle_request(RequestKey(0), long(MAX_SIZE - 2000, 3));
+    approvals.handle_request(RequestKey(1), long(9000, 3));
+    assert!(!approvals.open[0].1.truncated && approvals.open[1].1.truncated);
+    approvals.handle_request(RequestKey(2), long(0, 9000));
+    assert_eq!(approvals.open.len(), 2, "what cannot be cut is denied");
+    let all: usize = approvals.open.iter().map(|(_, open)| serde_json::to_vec(open).unwrap().len()).sum();
+    assert!(all <= MAX_SIZE);
+}
+
+#[test]
+fn r52_more_requests_than_may_wait_are_denied_at_once() {
+    let mut approvals = Approvals::new(ApprovalId(0));
+    (0..=MAX_OPEN as u64).for_each(|n| approvals.handle_request(RequestKey(n), approval(0)));
+    let outputs: Vec<ApprovalOutput> = std::iter::from_fn(|| approvals.poll_output()).collect();
+    assert_eq!(approvals.open.len(), MAX_OPEN);
+    let Some(ApprovalOutput::Answer { request: RequestKey(64), answer: Answer::Denied { .. } }) = outputs.last() else {
+        panic!("{:?}", outputs.last())
+    };
+}

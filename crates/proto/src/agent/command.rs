@@ -1,0 +1,56 @@
+//! The commands of an agent session. Each is recorded as an event, and acted on once.
+
+use serde::{Deserialize, Serialize};
+
+use super::approval::{Answers, ApprovalId};
+use super::event::RunId;
+
+/// The longest command in bytes, as JSON; a longer one gets `too_large`.
+pub const MAX_COMMAND: usize = 256 << 10;
+/// Prompts that may wait behind the one in the agent; another one gets `too_many`.
+pub const MAX_WAITING: usize = 16;
+
+/// A command to an agent session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AgentCommand {
+    /// Start a run, or queue it behind those that wait.
+    Prompt {
+        text: String,
+        /// The ids of uploads.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<String>,
+    },
+    /// Allow what an approval asks, with this option; without one, the option that allows it once.
+    Approve {
+        approval: ApprovalId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option: Option<String>,
+    },
+    /// Refuse what an approval asks.
+    Deny {
+        approval: ApprovalId,
+        /// For the agent, in words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Answer the questions of an approval.
+    Answer { approval: ApprovalId, answers: Answers },
+    /// End a run.
+    Abort {
+        run: RunId,
+        /// End every later run, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        queue: bool,
+    },
+}
+
+/// The first prompt of a new session.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct FirstPrompt {
+    /// The id of the command, chosen by the caller.
+    pub id: String,
+    pub text: String,
+}

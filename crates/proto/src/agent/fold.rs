@@ -1,0 +1,413 @@
+//! The state of a conversation, derived from its events alone.
+//!
+//! The session process, lists and clients all fold the same events, so they agree. A fold is small: it is part of the
+//! checkpoint that lists read.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::approval::{Answered, Approval, ApprovalId, Outcome, resolved};
+use super::event::{AgentEvent, Complete, Delta, RunId, ToolCall};
+use crate::follow::EpochStart;
+use crate::ids::Epoch;
+use crate::journal::Record;
+use crate::session::{Activity, ExitStatus};
+
+/// How many commands are kept to recognise repeats; older ones are dropped.
+pub const MAX_COMMANDS: usize = 4096;
+/// How many answered approvals are kept, to tell a late client how; older ones are unknown.
+const MAX_ANSWERED: usize = 256;
+/// How many epochs are kept; a cursor of an older one is answered with `snapshot`.
+const MAX_EPOCHS: usize = 64;
+/// How many tool calls are kept that have not ended; the oldest is dropped.
+const MAX_TOOLS: usize = 64;
+/// How many characters of a tool's title are kept.
+const MAX_TITLE: usize = 200;
+
+/// The state of a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fold {
+    /// The latest epochs, oldest first. The last one is current.
+    pub epochs: VecDeque<EpochStart>,
+    /// The id and the version of the latest session process.
+    pub process: Option<(u32, String)>,
+    /// Set once the session was ended.
+    pub exit: Option<ExitStatus>,
+    /// The journal could not be written in this life.
+    pub degraded: bool,
+    pub title: String,
+    pub conversation: Option<String>,
+    /// The current epoch began with a repair.
+    is_repaired: bool,
+    /// A run was started in that conversation. Agents do not store one without.
+    has_started_run: bool,
+    /// The agent reported the end of a run in that conversation.
+    has_ended_run: bool,
+    /// The first id that no run has.
+    pub next_run: RunId,
+    /// Runs without a `complete`, oldest first.
+    pub open: Vec<OpenRun>,
+    /// The first id that no approval has.
+    pub next_approval: ApprovalId,
+    /// Approvals that wait for an answer, oldest first.
+    pub approvals: Vec<Approval>,
+    /// The latest approvals that have their outcome, oldest first.
+    answered: VecDeque<(ApprovalId, Answered)>,
+    /// Tool calls of the run in the agent that have not ended, with their titles, oldest first.
+    tools: VecDeque<(String, String)>,
+    /// What the agent did last in this run.
+    last_step: Option<Step>,
+    /// Accepted commands, oldest first.
+    pub commands: VecDeque<Accepted>,
+    /// The number of the next event.
+    pub next_seq: u64,
+    /// The time of the last event.
+    pub last_at: String,
+}
+
+/// A run that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenRun {
+    pub run: RunId,
+    /// When it was accepted.
+    pub at: String,
+    /// The agent has its prompt.
+    pub started: bool,
+    /// A client has aborted it.
+    pub aborted: bool,
+}
+
+/// A command that was accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accepted {
+    pub id: String,
+    pub digest: String,
+    /// The number of the event that records it.
+    pub seq: u64,
+    /// The run that it started or was about.
+    pub run: Option<RunId>,
+}
+
+/// What an agent does while it uses no tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Step {
+    Thinking,
+    Writing,
+}
+
+impl Fold {
+    /// Adds one more event.
+    pub fn fold(&mut self, record: &Record<AgentEvent>) {
+        self.next_seq = record.seq + 1;
+        self.last_at.clone_from(&record.at);
+        if let Some(source) = record.event.command() {
+            let run = match &record.event {
+                AgentEvent::Prompt { run, .. } | AgentEvent::AbortRequested { run, .. } => Some(*run),
+                AgentEvent::ApprovalResolved { approval, .. } => {
+                    self.approvals.iter().find(|open| open.id == *approval).and_then(|open| open.run)
+                }
+                _ => None,
+            };
+            let (id, digest) = (source.command.clone(), source.digest.clone());
+            self.commands.push_back(Accepted { id, digest, seq: record.seq, run });
+            if self.commands.len() > MAX_COMMANDS {
+                self.commands.pop_front();
+            }
+        }
+        match &record.event {
+            AgentEvent::Started { epoch, pid, version } => {
+                self.begin_epoch(epoch, record.seq);
+                self.is_repaired = false;
+                self.process = Some((*pid, version.clone()));
+                (self.exit, self.degraded) = (None, false);
+            }
+            AgentEvent::Repaired { epoch } => {
+                self.begin_epoch(epoch, record.seq);
+                self.is_repaired = true;
+            }
+            AgentEvent::Prompt { run, .. } => self.begin_run(*run, &record.at, false),
+            AgentEvent::RunStarted { run, .. } => {
+                self.begin_run(*run, &record.at, true);
+                self.has_started_run = true;
+                self.tools.clear();
+                self.last_step = None;
+            }
+            AgentEvent::ApprovalRequested { approval } => {
+                self.next_approval = self.next_approval.max(ApprovalId(approval.id.0.saturating_add(1)));
+                self.approvals.push(approval.clone());
+            }
+            AgentEvent::ApprovalResolved { approval, outcome, source, .. } => {
+                self.approvals.retain(|open| open.id != *approval);
+                let by = source.as_ref().map(|source| source.by.clone());
+                self.answered.push_back((*approval, Answered { outcome: *outcome, by }));
+                if self.answered.len() > MAX_ANSWERED {
+                    self.answered.pop_front();
+                }
+            }
+            AgentEvent::AbortRequested { run, queue, .. } => {
+                for open in self.open.iter_mut().filter(|open| open.run == *run || (*queue && open.run > *run)) {
+                    open.aborted = true;
+                }
+            }
+            AgentEvent::Text(delta) => self.step(delta, Step::Writing),
+            AgentEvent::Thinking(delta) => self.step(delta, Step::Thinking),
+            AgentEvent::ToolCall(call) | AgentEvent::ToolUpdate(call) => self.tool(call),
+            AgentEvent::Complete(Complete { run, started, stop_reason, .. }) => {
+                self.has_ended_run |= *started && stop_reason.is_some();
+                self.open.retain(|open| open.run != *run);
+                for approval in self.approvals.iter_mut().filter(|approval| approval.run == Some(*run)) {
+                    approval.run = None; // the agent still waits for the answer
+                }
+                if self.current().is_none() {
+                    self.tools.clear();
+                    self.last_step = None;
+                }
+            }
+            AgentEvent::Conversation { id } => {
+                self.conversation = Some(id.clone());
+                (self.has_started_run, self.has_ended_run) = (false, false);
+            }
+            AgentEvent::Title { title } => self.title.clone_from(title),
+            AgentEvent::Degraded { .. } => self.degraded = true,
+            AgentEvent::Exit { code, signal } => {
+                self.exit = Some(ExitStatus { code: *code, signal: signal.clone() });
+            }
+            AgentEvent::Plan { .. } | AgentEvent::Notice { .. } | AgentEvent::Raw { .. } | AgentEvent::Unknown => {}
+        }
+    }
+
+    /// The current epoch.
+    pub fn epoch(&self) -> Option<&Epoch> {
+        self.epochs.back().map(|start| &start.epoch)
+    }
+
+    /// What the agent does now; `None` while no run is open.
+    pub fn activity(&self) -> Option<Activity> {
+        let open = self.open.first()?;
+        let text = match (self.tools.back(), self.last_step) {
+            _ if open.aborted => "Stopping",
+            _ if !open.started => "Waiting for the agent",
+            (Some((_, title)), _) if !title.is_empty() => title,
+            (Some(_), _) => "Using a tool",
+            _ if self.approvals.iter().any(|approval| approval.run == Some(open.run)) => "Waiting for an approval",
+            (None, Some(Step::Thinking)) => "Thinking",
+            (None, Some(Step::Writing)) => "Writing",
+            (None, None) => "Working",
+        };
+        Some(Activity {
+            run: open.run,
+            text: text.to_owned(),
+            can_interrupt: !open.aborted,
+            started_at: open.at.clone(),
+        })
+    }
+
+    /// Whether the journal was repaired since the last session process.
+    pub fn is_repaired(&self) -> bool {
+        self.is_repaired
+    }
+
+    /// The conversation that a new process of the agent can continue.
+    pub fn resumable(&self) -> Option<&str> {
+        self.conversation.as_deref().filter(|_| self.has_started_run)
+    }
+
+    /// Whether the agent reported the end of a run in this conversation, so that it certainly knows it.
+    pub fn has_ended_run(&self) -> bool {
+        self.has_ended_run
+    }
+
+    /// How many prompts wait behind the oldest open run.
+    pub fn queued(&self) -> u32 {
+        self.open.len().saturating_sub(1) as u32
+    }
+
+    /// The accepted command with this id.
+    pub fn accepted(&self, id: &str) -> Option<&Accepted> {
+        self.commands.iter().rfind(|accepted| accepted.id == id)
+    }
+
+    /// How this approval was answered; `None` if it is open or unknown.
+    pub fn answered(&self, id: ApprovalId) -> Option<&Answered> {
+        self.answered.iter().rfind(|(answered, _)| *answered == id).map(|(_, answered)| answered)
+    }
+
+    /// The events that close every open approval and end every open run, for a session whose process died.
+    pub fn interruptions(&self) -> Vec<AgentEvent> {
+        let lost = self.approvals.iter().map(|approval| resolved(approval.id, Outcome::Lost));
+        let interrupted = self.open.iter().map(|open| Complete {
+            run: open.run,
+            started: open.started,
+            interrupted: true,
+            conversation: self.conversation.clone(),
+            ..Complete::default()
+        });
+        lost.chain(interrupted.map(AgentEvent::Complete)).collect()
+    }
+
+    fn begin_epoch(&mut self, epoch: &Epoch, seq: u64) {
+        self.epochs.push_back(EpochStart { epoch: epoch.clone(), seq });
+        if self.epochs.len() > MAX_EPOCHS {
+            self.epochs.pop_front();
+        }
+    }
+
+    fn begin_run(&mut self, run: RunId, at: &str, started: bool) {
+        self.next_run = self.next_run.max(RunId(run.0.saturating_add(1)));
+        match self.open.iter_mut().find(|open| open.run == run) {
+            Some(open) => open.started |= started,
+            None => {
+                let open = OpenRun { run, at: at.to_owned(), started, aborted: false };
+                // A run that the agent begins by itself comes before the prompts that wait.
+                let at = if started { 0 } else { self.open.len() };
+                self.open.insert(at, open);
+            }
+        }
+    }
+
+    /// The run that is in the agent.
+    fn current(&self) -> Option<RunId> {
+        self.open.first().filter(|open| open.started).map(|open| open.run)
+    }
+
+    fn step(&mut self, delta: &Delta, step: Step) {
+        // A sub-agent's text is part of its tool call.
+        if delta.run.is_some() && delta.run == self.current() && delta.parent.is_none() {
+            self.last_step = Some(step);
+        }
+    }
+
+    fn tool(&mut self, call: &ToolCall) {
+        if call.run.is_none() || call.run != self.current() {
+            return;
+        }
+        let known = self.tools.iter().position(|(id, _)| *id == call.call);
+        let has_ended = call.status.as_deref().is_some_and(|status| !matches!(status, "pending" | "in_progress"));
+        let title = call.title.as_ref().map(|title| title.chars().take(MAX_TITLE).collect::<String>());
+        match known {
+            Some(at) if has_ended => _ = self.tools.remove(at),
+            Some(at) => {
+                if let (Some(title), Some(tool)) = (title, self.tools.get_mut(at)) {
+                    tool.1 = title;
+                }
+            }
+            None if has_ended => {}
+            None => {
+                self.tools.push_back((call.call.clone(), title.unwrap_or_default()));
+                if self.tools.len() > MAX_TOOLS {
+                    self.tools.pop_front();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn fold(events: &[Value]) -> Fold {
+        let mut fold = Fold::default();
+        for (seq, event) in events.iter().enumerate() {
+            let event = serde_json::from_value(event.clone()).unwrap();
+            fold.fold(&Record::new(seq as u64, format!("t{seq}"), event));
+        }
+        fold
+    }
+
+    fn prompt(run: &str, command: &str) -> Value {
+        json!({"type": "prompt", "run": run, "command": command, "digest": "d", "by": "local", "text": "hi"})
+    }
+
+    fn tool(call: &str, title: &str, status: &str) -> Value {
+        json!({"type": "tool_call", "run": "r0", "call": call, "title": title, "status": status})
+    }
+
+    #[test]
+    fn r35_activity_is_the_newest_open_tool_or_else_what_the_agent_writes() {
+        let mut events = vec![prompt("r0", "a")];
+        let mut text = |event: Value| {
+            events.push(event);
+            fold(&events).activity().map(|activity| activity.text)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(text(prompt("r1", "b")), some("Waiting for the agent"));
+        assert_eq!(text(json!({"type": "run_started", "run": "r0", "cause": "prompt"})), some("Working"));
+        assert_eq!(text(json!({"type": "thinking", "run": "r0", "block": "1", "delta": "x"})), some("Thinking"));
+        assert_eq!(text(json!({"type": "text", "run": "r0", "block": "2", "delta": "x"})), some("Writing"));
+        assert_eq!(text(tool("t1", "make test", "in_progress")), some("make test"));
+        assert_eq!(text(tool("t2", "ls", "pending")), some("ls"));
+        assert_eq!(text(json!({"type": "text", "run": "r0", "block": "2", "delta": "x", "parent": "t2"})), some("ls"));
+        assert_eq!(
+            text(json!({"type": "tool_update", "run": "r0", "call": "t2", "status": "failed"})),
+            some("make test")
+        );
+        assert_eq!(text(json!({"type": "text", "run": null, "block": "9", "delta": "late"})), some("make test"));
+        let abort = json!({"type": "abort_requested", "run": "r0", "command": "c", "digest": "d", "by": "local"});
+        assert_eq!(text(abort), some("Stopping"));
+        let complete = |run: &str| {
+            json!({"type": "complete", "run": run, "started": true, "success": false, "aborted": true,
+            "interrupted": false, "exit_code": null, "signal": null, "stop_reason": null, "conversation": null})
+        };
+        assert_eq!(text(complete("r0")), some("Waiting for the agent"), "the next prompt");
+        assert_eq!(text(complete("r1")), None);
+    }
+
+    #[test]
+    fn r35_activity_names_the_oldest_run_and_counts_the_others() {
+        let state = fold(&[prompt("r4", "a"), prompt("r5", "b"), prompt("r6", "c")]);
+        let activity = state.activity().unwrap();
+        assert_eq!((activity.run, activity.started_at.as_str(), activity.can_interrupt), (RunId(4), "t0", true));
+        assert_eq!((state.queued(), state.next_run), (2, RunId(7)));
+    }
+
+    #[test]
+    fn r37_the_latest_commands_are_remembered() {
+        let prompts: Vec<Value> = (0..MAX_COMMANDS + 10).map(|n| prompt(&format!("r{n}"), &format!("c{n}"))).collect();
+        let state = fold(&prompts);
+        assert_eq!(state.accepted("c9"), None);
+        let known = state.accepted("c10").unwrap();
+        assert_eq!((known.seq, known.run, known.digest.as_str()), (10, Some(RunId(10)), "d"));
+        assert_eq!(state.commands.len(), MAX_COMMANDS);
+    }
+
+    #[test]
+    fn r32_only_a_conversation_with_a_run_can_be_continued() {
+        let conversation = |id: &str| json!({"type": "conversation", "id": id});
+        let started = json!({"type": "run_started", "run": "r0", "cause": "prompt"});
+        let mut events = vec![conversation("a")];
+        assert_eq!(fold(&events).resumable(), None);
+        events.push(started);
+        assert_eq!(fold(&events).resumable(), Some("a"));
+        events.push(conversation("b"));
+        assert_eq!((fold(&events).resumable(), fold(&events).conversation.as_deref()), (None, Some("b")));
+    }
+
+    #[test]
+    fn r33_an_interruption_ends_each_open_run_and_says_whether_it_had_started() {
+        let mut state = fold(&[
+            prompt("r0", "a"),
+            json!({"type": "run_started", "run": "r0", "cause": "prompt"}),
+            prompt("r1", "b"),
+            json!({"type": "conversation", "id": "abc"}),
+        ]);
+        let ends = state.interruptions();
+        let started: Vec<(RunId, bool, bool)> = ends
+            .iter()
+            .map(|event| match event {
+                AgentEvent::Complete(complete) => (complete.run, complete.started, complete.interrupted),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(started, [(RunId(0), true, true), (RunId(1), false, true)]);
+        for event in ends {
+            state.fold(&Record::new(state.next_seq, String::new(), event));
+        }
+        assert_eq!((state.interruptions(), state.activity()), (vec![], None));
+    }
+}
