@@ -64,7 +64,7 @@ pub const NOTICES: usize = 64;
 pub const COMMANDS: usize = 64;
 /// The longest text message, in bytes; a longer one gets `error too_large` and counts as invalid.
 pub const TEXT: usize = 128 << 10;
-/// The longest id of a caller in a grant, in bytes; a longer one is closed with 4400.
+/// The longest id or name of a caller in a grant, in bytes; a longer one is closed with 4400.
 pub const CALLER_ID: usize = 1024;
 /// The longest command id, in bytes; a longer one is an invalid message on an attach, and `bad_request` elsewhere.
 pub const COMMAND_ID: usize = 64;

@@ -68,8 +68,9 @@ pub fn read(text: &str) -> Result<Hello, BadHello> {
 
 fn check(hello: Hello) -> Result<Hello, BadHello> {
     let caller = hello.grant.as_ref().and_then(|grant| grant.caller.as_ref());
-    if caller.is_some_and(|caller| caller.len() > CALLER_ID) {
-        return Err(BadHello::Field(format!("the id of a caller may have at most {CALLER_ID} bytes")));
+    let name = hello.grant.as_ref().and_then(|grant| grant.name.as_ref());
+    if caller.into_iter().chain(name).any(|text| text.len() > CALLER_ID) {
+        return Err(BadHello::Field(format!("the id or name of a caller may have at most {CALLER_ID} bytes")));
     }
     if hello.theme.as_ref().is_some_and(|theme| !is_theme(theme)) {
         return Err(BadHello::Theme);
@@ -117,7 +118,12 @@ mod tests {
             (
                 hello(json!({"grant": {"write": true, "caller": "x".repeat(CALLER_ID + 1)}})),
                 4400,
-                "invalid hello: the id of a caller may have at most ",
+                "invalid hello: the id or name of a caller may have at most ",
+            ),
+            (
+                hello(json!({"grant": {"write": true, "name": "x".repeat(CALLER_ID + 1)}})),
+                4400,
+                "invalid hello: the id or name of a caller may have at most ",
             ),
             (hello(json!({"key": "x".repeat(TEXT)})), 4400, "the hello has "),
         ] {

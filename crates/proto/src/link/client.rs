@@ -3,7 +3,7 @@
 mod commands;
 mod event;
 mod hello;
-mod liveness;
+pub(crate) mod liveness;
 mod output_acks;
 mod position;
 mod receiving;

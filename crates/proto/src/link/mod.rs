@@ -4,10 +4,10 @@
 //! reports what happened with `handle_*` and gets the resulting work from `poll_*`. After each `handle_*` it polls
 //! until nothing is left (transmits only while the connection's buffer has room), then waits until `poll_timeout`.
 
-mod client;
+pub(crate) mod client;
 mod outbox;
 mod reconnect;
-mod server;
+pub(crate) mod server;
 
 pub use client::{Client, ClientEvent, ClientState, ClientTransmit};
 pub use outbox::{SubmitError, Unsent};

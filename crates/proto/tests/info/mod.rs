@@ -23,5 +23,6 @@ pub(crate) fn info(config: &ServerConfig) -> SessionInfo {
         version: "0.1.0".to_owned(),
         truncated: false,
         terminal: Some(TerminalInfo { argv: vec![], size: config.size }),
+        agent: None,
     }
 }

@@ -59,7 +59,7 @@ impl Viewer {
     pub(crate) fn new(index: usize, rng: &mut Rng) -> Viewer {
         // Viewers of different callers may use the same client id.
         let id = ClientId::from_random([if rng.one_in(3) { 1 } else { index as u8 + 1 }; 16]);
-        let grant = (index > 0).then(|| Grant { write: true, caller: Some(format!("caller {index}")) });
+        let grant = (index > 0).then(|| Grant { write: true, caller: Some(format!("caller {index}")), name: None });
         let window = random_size(rng);
         let lag = if rng.one_in(3) { Lag::Wait } else { Lag::Skip };
         let observe = rng.one_in(6);

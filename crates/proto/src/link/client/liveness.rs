@@ -7,7 +7,7 @@ use crate::message::ClientMessage;
 
 /// What was last received and pinged on the current connection.
 #[derive(Debug)]
-pub(super) struct Liveness {
+pub(crate) struct Liveness {
     /// After this much silence, either side sends a ping.
     heartbeat: Duration,
     last_received: Duration,
@@ -22,15 +22,15 @@ pub(super) struct Liveness {
 
 /// The state of the link that affects its timeouts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Context {
+pub(crate) struct Context {
     /// `attached` has not arrived yet on this connection.
-    pub(super) greeting: bool,
+    pub(crate) greeting: bool,
     /// Since when the oldest input in flight has been unacknowledged.
-    pub(super) unacked_since: Option<Duration>,
+    pub(crate) unacked_since: Option<Duration>,
 }
 
 impl Liveness {
-    pub(super) fn new() -> Liveness {
+    pub(crate) fn new() -> Liveness {
         Liveness {
             heartbeat: HEARTBEAT,
             last_received: Duration::ZERO,
@@ -43,31 +43,31 @@ impl Liveness {
         }
     }
 
-    pub(super) fn handle_connected(&mut self, now: Duration) {
+    pub(crate) fn handle_connected(&mut self, now: Duration) {
         self.handle_disconnected();
         (self.last_received, self.connected, self.last_ping) = (now, now, None);
     }
 
-    pub(super) fn handle_disconnected(&mut self) {
+    pub(crate) fn handle_disconnected(&mut self) {
         (self.pending_ping, self.pending_pong, self.probe_deadline) = (None, None, None);
     }
 
     /// The server announced the heartbeat interval.
-    pub(super) fn handle_heartbeat(&mut self, heartbeat: Duration) {
+    pub(crate) fn handle_heartbeat(&mut self, heartbeat: Duration) {
         self.heartbeat = heartbeat.max(Duration::from_millis(1));
     }
 
     /// A frame arrived; any frame answers a probe.
-    pub(super) fn handle_received(&mut self, now: Duration) {
+    pub(crate) fn handle_received(&mut self, now: Duration) {
         (self.last_received, self.probe_deadline) = (now, None);
     }
 
-    pub(super) fn handle_ping(&mut self, n: u64) {
+    pub(crate) fn handle_ping(&mut self, n: u64) {
         self.pending_pong = Some(n);
     }
 
     /// The machine slept. Returns the reason to close the connection, if there is one.
-    pub(super) fn handle_wake(&mut self, slept: Duration, now: Duration) -> Option<&'static str> {
+    pub(crate) fn handle_wake(&mut self, slept: Duration, now: Duration) -> Option<&'static str> {
         if slept >= LONG_SLEEP {
             return Some("the machine slept for too long");
         }
@@ -76,7 +76,7 @@ impl Liveness {
     }
 
     /// Time has passed. Returns the reason to close the connection, if there is one.
-    pub(super) fn handle_timeout(&mut self, now: Duration, context: Context) -> Option<&'static str> {
+    pub(crate) fn handle_timeout(&mut self, now: Duration, context: Context) -> Option<&'static str> {
         let late = context.greeting && self.connected + ATTACHED_WITHIN <= now;
         if self.probe_deadline.is_some_and(|at| at <= now) {
             return Some("no answer to a probe");
@@ -93,7 +93,7 @@ impl Liveness {
     }
 
     /// When to call [`handle_timeout`](Liveness::handle_timeout), at the latest.
-    pub(super) fn poll_timeout(&self, context: Context) -> Duration {
+    pub(crate) fn poll_timeout(&self, context: Context) -> Duration {
         let silence = self.ping_at().min(self.last_received + silence_limit(self.heartbeat));
         let late = context.greeting.then(|| self.connected + ATTACHED_WITHIN);
         [late, self.probe_deadline, self.probe_at(context)].into_iter().flatten().fold(silence, Duration::min)
@@ -103,13 +103,13 @@ impl Liveness {
     ///
     /// A working connection would have been probed or pinged by then. While the machine sleeps it is neither, so the
     /// loss may be noticed much later.
-    pub(super) fn loss_bound(&self, unacked_since: Option<Duration>) -> Duration {
+    pub(crate) fn loss_bound(&self, unacked_since: Option<Duration>) -> Duration {
         let probe = unacked_since.map(|since| since.max(self.last_received) + PROBE_AFTER);
         probe.unwrap_or(Duration::MAX).min(self.last_received + self.heartbeat)
     }
 
     /// The next ping or pong to send.
-    pub(super) fn poll_transmit(&mut self) -> Option<ClientMessage> {
+    pub(crate) fn poll_transmit(&mut self) -> Option<ClientMessage> {
         let pong = self.pending_pong.take().map(|n| ClientMessage::Pong { n });
         pong.or_else(|| self.pending_ping.take().map(|n| ClientMessage::Ping { n }))
     }

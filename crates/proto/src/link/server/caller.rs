@@ -7,7 +7,7 @@ use crate::message::{Grant, Hello};
 
 /// For whom a viewer connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Caller {
+pub(crate) enum Caller {
     /// The owner of the session, on its socket.
     Owner,
     /// A token, login or user of a gateway. `None`: an older gateway, which does not tell them apart.
@@ -16,13 +16,13 @@ pub(super) enum Caller {
 
 /// Identifies a client. Its id alone does not, since another caller may use the same one, by chance or to take over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ClientKey {
-    pub(super) caller: Caller,
-    pub(super) id: ClientId,
+pub(crate) struct ClientKey {
+    pub(crate) caller: Caller,
+    pub(crate) id: ClientId,
 }
 
 impl ClientKey {
-    pub(super) fn of(hello: &Hello) -> ClientKey {
+    pub(crate) fn of(hello: &Hello) -> ClientKey {
         let caller = match &hello.grant {
             None => Caller::Owner,
             Some(Grant { caller, .. }) => Caller::Gateway(caller.as_deref().map(Arc::from)),
@@ -31,7 +31,7 @@ impl ClientKey {
     }
 
     /// Another client of the same caller.
-    pub(super) fn sibling(&self, id: &ClientId) -> ClientKey {
+    pub(crate) fn sibling(&self, id: &ClientId) -> ClientKey {
         ClientKey { caller: self.caller.clone(), id: id.clone() }
     }
 }

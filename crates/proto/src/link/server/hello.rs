@@ -1,12 +1,12 @@
 //! Attaches a viewer after its hello, and applies the size owner's window and colours.
 
 use super::caller::{Caller, ClientKey};
-use super::conn::{PendingMessages, Viewer};
 use super::input_queue::Serial;
+use super::places::no_place_for;
 use super::stream::Stream;
+use super::viewer::{PendingMessages, Viewer};
 use super::{ConnId, Server, ServerEvent};
 use crate::close;
-use crate::config::{CALLER_SHARE, OWNER_SHARE, WRITER_SHARE};
 use crate::hello::{self, BadHello};
 use crate::ids::ClientId;
 use crate::message::Hello;
@@ -48,7 +48,7 @@ impl Server {
         let write = !hello.observe && granted;
         // A client that is attached already takes its own place.
         if earlier.is_none()
-            && let Some(reason) = self.no_place_for(&client.caller, write)
+            && let Some(reason) = no_place_for(&client.caller, write, self.config.viewers, || self.attached())
         {
             return self.close(id, close::TOO_MANY, reason);
         }
@@ -100,29 +100,10 @@ impl Server {
         self.presence_changed();
     }
 
-    /// Why there is no place for another viewer, if there is none. A flood of readers must leave room for writers, one
-    /// caller for others, and all of them for the owner.
-    fn no_place_for(&self, caller: &Caller, write: bool) -> Option<&'static str> {
-        let places = self.config.viewers;
-        let viewers = || self.conns.values().filter_map(|conn| conn.viewer.as_ref());
-        if viewers().count() >= places {
-            return Some("too many viewers; retry_after=5");
-        }
-        let Caller::Gateway(name) = caller else { return None };
-        let remote = || viewers().filter(|viewer| viewer.client.caller != Caller::Owner);
-        let places_left = places - places.div_ceil(OWNER_SHARE);
-        if remote().count() >= places_left {
-            return Some("too many viewers; retry_after=5");
-        }
-        if !write && remote().filter(|viewer| !viewer.write).count() >= places_left - places / WRITER_SHARE {
-            return Some("too many read-only viewers; retry_after=5");
-        }
-        // An older gateway's callers cannot be told apart.
-        let own = || remote().filter(|viewer| viewer.client.caller == *caller).count();
-        if name.is_some() && own() >= places.div_ceil(CALLER_SHARE) {
-            return Some("this token or login has too many viewers of the session; retry_after=5");
-        }
-        None
+    /// For whom each viewer connects, and whether it may write.
+    fn attached(&self) -> impl Iterator<Item = (&Caller, bool)> {
+        let viewers = self.conns.values().filter_map(|conn| conn.viewer.as_ref());
+        viewers.map(|viewer| (&viewer.client.caller, viewer.write))
     }
 
     /// An id for presence, which stays the same while the client is remembered and leads to nothing else.

@@ -1,16 +1,18 @@
 //! The session's end of the link: it serves all viewers of one epoch.
 
-mod caller;
-mod conn;
+pub(crate) mod caller;
+pub(crate) mod conn;
 mod flow;
 mod hello;
 mod input_queue;
 mod output_index;
 mod owner;
+pub(crate) mod places;
 mod reading;
 mod sending;
 mod snapshots;
 mod stream;
+mod viewer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -24,6 +26,7 @@ use self::output_index::OutputIndex;
 use self::owner::SizeOwner;
 use self::snapshots::Snapshots;
 pub use self::snapshots::{Snapshot, SnapshotKind};
+use self::viewer::Viewer;
 use crate::Offset;
 use crate::close;
 use crate::config::{ACK_DELAY, CROWD_THRESHOLD, PRESENCE_EVERY, ServerConfig};
@@ -81,7 +84,7 @@ pub struct Server {
     config: ServerConfig,
     info: SessionInfo,
     output: OutputIndex,
-    conns: BTreeMap<ConnId, Conn>,
+    conns: BTreeMap<ConnId, Conn<Viewer>>,
     input: InputQueue,
     snapshots: Snapshots,
     /// How often the terminal was resized.
@@ -159,7 +162,7 @@ impl Server {
         self.info = info;
     }
 
-    /// Sends a title, directory, notification, link, bell or agent event to all viewers. Other messages are ignored.
+    /// Sends a title, directory, notification, link or bell to all viewers. Other messages are ignored.
     ///
     /// For a viewer that does not read, only the last title, directory and bell are kept, and at most
     /// [`NOTICES`](crate::config::NOTICES) others.
@@ -175,11 +178,12 @@ impl Server {
                 viewers.for_each(|viewer| viewer.pending.cwd = true);
             }
             ServerMessage::Bell => viewers.for_each(|viewer| viewer.pending.bell = true),
-            ServerMessage::Notify { .. } | ServerMessage::Url { .. } | ServerMessage::Event { .. } => {
+            ServerMessage::Notify { .. } | ServerMessage::Url { .. } => {
                 viewers.for_each(|viewer| viewer.pending.push_notice(notice.clone()));
             }
-            // Only the server itself sends these.
+            // Only the server itself sends these; agent events never travel on this link.
             ServerMessage::Attached(_)
+            | ServerMessage::Event { .. }
             | ServerMessage::Resize(_)
             | ServerMessage::Ack { .. }
             | ServerMessage::Snapshot { .. }

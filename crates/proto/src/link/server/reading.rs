@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::conn::Viewer;
 use super::input_queue::InputResult;
+use super::viewer::Viewer;
 use super::{ConnId, Server, ServerEvent};
 use crate::Offset;
 use crate::close;

@@ -15,7 +15,7 @@ impl Server {
         self.tick(now);
         let conn = self.conns.get_mut(&id)?;
         if let Some(message) = conn.next_urgent() {
-            return Some(Transmit::Text(message));
+            return Some(Transmit::Text(message.into()));
         }
         if let Some((code, reason)) = conn.next_close() {
             return Some(Transmit::Close { code, reason });
@@ -24,7 +24,7 @@ impl Server {
             return None;
         }
         if let Some(ping) = conn.next_ping(self.config.heartbeat, self.now) {
-            return Some(Transmit::Text(ping));
+            return Some(Transmit::Text(ping.into()));
         }
         if let Some(message) = self.next_message(id) {
             return Some(Transmit::Text(message));

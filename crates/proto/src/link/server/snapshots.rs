@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::caller::Caller;
-use super::conn::Viewer;
 use super::output_index::OutputIndex;
+use super::viewer::Viewer;
 use super::{ConnId, Server, ServerEvent};
 use crate::Offset;
 use crate::close;
