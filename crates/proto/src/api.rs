@@ -8,7 +8,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::ids::Epoch;
+use crate::agent::approval::Approval;
+use crate::agent::command::FirstPrompt;
+use crate::agent::event::RunId;
+use crate::ids::{Epoch, SessionId};
 use crate::session::SessionInfo;
 use crate::size::Size;
 
@@ -20,6 +23,8 @@ use crate::size::Size;
 pub enum NewSession {
     /// A program on a terminal.
     Terminal(NewTerminal),
+    /// A conversation with a coding agent.
+    Agent(NewAgent),
 }
 
 /// A program to start on a terminal.
@@ -72,6 +77,58 @@ pub struct NewTerminal {
     pub scrollback: Option<u32>,
 }
 
+/// A conversation with a coding agent to start. The agent's command and environment come from the server's table.
+// As with `NewTerminal`, the serialised form is compared.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct NewAgent {
+    /// The agent's name in the server's table, such as `gemini`.
+    pub agent: String,
+    /// The project's directory: an absolute path.
+    pub cwd: String,
+    /// 1 to 64 characters from `A-Z a-z 0-9 . _ -`, starting with a letter or digit.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(test, ts(optional))]
+    pub name: Option<String>,
+    /// A conversation of this agent to continue: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`, not starting with `-`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(test, ts(optional))]
+    pub resume: Option<String>,
+    /// One of the modes that the server allows for this agent; the agent's own default if absent.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(test, ts(optional))]
+    pub mode: Option<String>,
+    /// Starts the first run.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(test, ts(optional))]
+    pub prompt: Option<FirstPrompt>,
+    #[serde(default, skip_serializing)]
+    #[cfg_attr(feature = "openapi", schema(ignore))]
+    #[cfg_attr(test, ts(skip))]
+    pub argv: Forbidden,
+    #[serde(default, skip_serializing)]
+    #[cfg_attr(feature = "openapi", schema(ignore))]
+    #[cfg_attr(test, ts(skip))]
+    pub env: Forbidden,
+    #[serde(default, skip_serializing)]
+    #[cfg_attr(feature = "openapi", schema(ignore))]
+    #[cfg_attr(test, ts(skip))]
+    pub model: Forbidden,
+}
+
+/// A field that may not be there. Ignoring it would mislead the caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forbidden;
+
+impl<'de> Deserialize<'de> for Forbidden {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Forbidden, D::Error> {
+        Err(serde::de::Error::custom(
+            "an agent session takes neither argv nor env, which the server's table has, and no model yet",
+        ))
+    }
+}
+
 /// What to do if a running session already has the name.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +172,25 @@ pub struct SessionList {
     pub sessions: Vec<SessionInfo>,
 }
 
+/// All approvals that wait for an answer.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct ApprovalList {
+    /// By session, oldest session first; each session's oldest first.
+    pub approvals: Vec<WaitingApproval>,
+}
+
+/// An approval of a session.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct WaitingApproval {
+    /// The session's id.
+    pub session: SessionId,
+    pub approval: Approval,
+}
+
 /// Changes to a session; absent fields stay as they are.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -147,7 +223,9 @@ pub struct Restart {
 pub struct NewCommand {
     /// 1 to 64 bytes, chosen by the caller. A second command with the same id is not run.
     pub id: String,
-    /// `{"type":"input","text"}` or `{"type":"signal","name"}`.
+    /// For a terminal `{"type":"input","text"}` or `{"type":"signal","name"}`; for an agent session
+    /// `{"type":"prompt","text"}`, `{"type":"abort","run","queue"?}`, `{"type":"approve","approval","option"?}`,
+    /// `{"type":"deny","approval","reason"?}` or `{"type":"answer","approval","answers"}`.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     #[cfg_attr(test, ts(type = "unknown"))]
     pub command: Value,
@@ -162,13 +240,18 @@ pub struct CommandAccepted {
     pub id: String,
     /// The number of the command in the session's journal.
     pub seq: u64,
+    /// The run that a prompt started, or that the command is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[cfg_attr(test, ts(optional, type = "string"))]
+    pub run: Option<RunId>,
     pub status: CommandStatus,
 }
 
 impl CommandAccepted {
-    pub fn new(id: String, seq: u64, duplicate: bool) -> CommandAccepted {
+    pub fn new(id: String, seq: u64, run: Option<RunId>, duplicate: bool) -> CommandAccepted {
         let status = if duplicate { CommandStatus::Duplicate } else { CommandStatus::Accepted };
-        CommandAccepted { id, seq, status }
+        CommandAccepted { id, seq, run, status }
     }
 }
 

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Offset;
+use crate::agent::approval::Answered;
+use crate::agent::event::RunId;
 use crate::ids::SessionName;
 use crate::problem::Code;
 use crate::session::SessionInfo;
@@ -63,6 +65,9 @@ pub enum Request {
         /// Chosen by the client.
         id: String,
         command: Value,
+        /// The name of the token or login that sent it, or `local` for a client on this machine; absent from older gateways.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// A request type added by a newer version; the reply is `error`.
     #[serde(other)]
@@ -111,6 +116,9 @@ pub enum Reply {
         id: String,
         /// The number of the command in the session's journal.
         seq: u64,
+        /// The run that it started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<RunId>,
         /// The command had been accepted before and was not run again.
         duplicate: bool,
     },
@@ -119,6 +127,9 @@ pub enum Reply {
         code: Code,
         /// An explanation for people.
         message: String,
+        /// Only with `already_answered`.
+        #[serde(flatten)]
+        answered: Option<Answered>,
     },
     /// A reply type added by a newer version.
     #[serde(other)]

@@ -148,6 +148,12 @@ pub fn put_output_header(out: &mut Vec<u8>, from: Offset, len: usize) {
     out.extend_from_slice(&from.to_be_bytes());
 }
 
+/// Appends a frame whose text is in several parts.
+pub fn put_text_parts(out: &mut Vec<u8>, parts: &[&str]) {
+    put_header(out, TEXT, parts.iter().map(|part| part.len()).sum());
+    parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
+}
+
 fn put_header(out: &mut Vec<u8>, kind: u8, len: usize) {
     out.extend_from_slice(&(len as u32).to_be_bytes());
     out.push(kind);

@@ -11,18 +11,23 @@
 //! - [`frame`]: the encoding of messages on a unix socket, and of binary payloads on every transport;
 //! - [`control`]: the requests that a session's socket answers besides attaching;
 //! - [`link`]: the two state machines that keep an exchange of messages going over unreliable connections;
+//! - [`journal`]: a line of a session's journal;
+//! - [`agent`]: the events of an agent session, its run machine and its fold; [`follow`]: how viewers follow them;
 //! - [`close`], [`backoff`]: whether to reconnect after a connection ends, and how long to wait first;
 //! - [`config`]: every limit, and what happens when it is reached.
 
+pub mod agent;
 pub mod api;
 pub mod backoff;
 pub mod board;
 pub mod close;
 pub mod config;
 pub mod control;
+pub mod follow;
 pub mod frame;
 pub mod hello;
 pub mod ids;
+pub mod journal;
 pub mod link;
 pub mod message;
 pub mod problem;

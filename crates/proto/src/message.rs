@@ -94,6 +94,10 @@ pub struct Grant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub caller: Option<String>,
+    /// The name of the token, login or user, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub name: Option<String>,
 }
 
 /// The viewer's colours as `#rrggbb`, for replies to OSC 10 and 11 queries.

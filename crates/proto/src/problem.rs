@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::Offset;
+use crate::agent::approval::Outcome;
 
 /// Declares each code with its JSON name and its HTTP status.
 // The name is a `tt` because the derive of `ToSchema` cannot read a `literal`.
@@ -73,6 +74,10 @@ codes! {
     NameTaken = "name_taken", 409;
     /// The id was used for another request or command, or the session has been restarted.
     IdReused = "id_reused", 409;
+    /// Another client, or the agent itself, has closed the approval; `outcome` and `by` say how.
+    AlreadyAnswered = "already_answered", 409;
+    /// The run that the command is about is not open.
+    NotRunning = "not_running", 409;
     /// The session has ended.
     SessionGone = "session_gone", 410;
     /// The request or message is too large.
@@ -83,6 +88,8 @@ codes! {
     BadCwd = "bad_cwd", 422;
     /// The program does not exist or cannot be run.
     NoProgram = "no_program", 422;
+    /// The server does not allow this mode of the agent.
+    NotAllowedMode = "not_allowed_mode", 422;
     /// The ticket was used already, has expired or is unknown.
     BadTicket = "bad_ticket", 425;
     /// The protocol version or the kind of session is not supported.
@@ -127,6 +134,14 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub retained: Option<Retained>,
+    /// Only with `already_answered`: how the approval was closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub outcome: Option<Outcome>,
+    /// Only with `already_answered`, if a client answered it: the name of its token or login.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub by: Option<String>,
 }
 
 /// The part of a session's output that is still in its log.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Offset;
+use crate::agent::approval::Approval;
+use crate::agent::event::RunId;
 use crate::ids::{Epoch, SessionId, SessionName};
 use crate::size::Size;
 
@@ -67,6 +69,11 @@ pub struct SessionInfo {
     #[cfg_attr(feature = "openapi", schema(value_type = OptionalTerminalInfo, inline))]
     #[cfg_attr(test, ts(skip))]
     pub terminal: Option<TerminalInfo>,
+    /// Only for an agent session. In JSON, its fields are at the same level as the others.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = OptionalAgentInfo, inline))]
+    #[cfg_attr(test, ts(skip))]
+    pub agent: Option<AgentInfo>,
 }
 
 /// The fields of a [`SessionInfo`] that only a terminal has.
@@ -90,19 +97,84 @@ struct OptionalTerminalInfo {
     size: Option<Size>,
 }
 
+/// The fields of a [`SessionInfo`] that only an agent session has.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct AgentInfo {
+    /// The agent's name in the server's table.
+    pub agent: String,
+    /// The agent's name for the conversation; null until the agent has told it.
+    #[serde(default)]
+    pub conversation: Option<String>,
+    /// What the agent does now; null while no run is open.
+    #[serde(default)]
+    pub activity: Option<Activity>,
+    /// Prompts that wait behind the run in `activity`.
+    #[serde(default)]
+    pub queued: u32,
+    /// What the agent asks and waits for, oldest first; at most 64.
+    #[serde(default)]
+    pub approvals: Vec<Approval>,
+}
+
+/// The OpenAPI schema of [`AgentInfo`], with optional fields because other kinds of sessions do not have them.
+#[cfg(feature = "openapi")]
+#[derive(utoipa::ToSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct OptionalAgentInfo {
+    /// Only for an agent session: the agent's name in the server's table.
+    agent: Option<String>,
+    /// Only for an agent session: the agent's name for the conversation.
+    conversation: Option<String>,
+    /// Only for an agent session: what the agent does now; null while no run is open.
+    activity: Option<Activity>,
+    /// Only for an agent session: prompts that wait behind the run in `activity`.
+    queued: Option<u32>,
+    /// Only for an agent session: what the agent asks and waits for, oldest first; at most 64.
+    approvals: Option<Vec<Approval>>,
+}
+
+/// What an agent does.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Activity {
+    /// The oldest open run.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    #[cfg_attr(test, ts(type = "string"))]
+    pub run: RunId,
+    /// One line for people.
+    pub text: String,
+    /// An `abort` of this run would be accepted and is not under way yet.
+    pub can_interrupt: bool,
+    /// When the run was accepted, RFC 3339 UTC.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub started_at: String,
+}
+
 impl SessionInfo {
-    /// The command line of a terminal, joined with spaces; empty for other kinds of sessions.
+    /// The command line of a terminal, joined with spaces, or the name of an agent; empty for other kinds of sessions.
     pub fn command_line(&self) -> String {
-        self.terminal.as_ref().map(|terminal| terminal.argv.join(" ")).unwrap_or_default()
+        let terminal = self.terminal.as_ref().map(|terminal| terminal.argv.join(" "));
+        terminal.or_else(|| self.agent.as_ref().map(|agent| agent.agent.clone())).unwrap_or_default()
     }
 
     /// Cuts long texts, so that a list of many sessions stays small whatever they contain.
     pub fn truncate(&mut self) {
-        let SessionInfo { exit, created, active, call, host, cwd, title, version, terminal, .. } = self;
+        let SessionInfo { exit, created, active, call, host, cwd, title, version, terminal, agent, .. } = self;
         let signal = exit.as_mut().and_then(|exit| exit.signal.as_mut());
         let call = call.iter_mut().flat_map(|call| [&mut call.at, &mut call.text]);
+        let mut cut = agent.iter_mut().flat_map(|agent| &mut agent.approvals).fold(false, |cut, approval| {
+            approval.truncate(MAX_LISTED_TEXT);
+            cut | approval.truncated
+        });
+        let agent = agent.iter_mut().flat_map(|AgentInfo { agent, conversation, activity, .. }| {
+            let activity = activity.iter_mut().flat_map(|activity| [&mut activity.text, &mut activity.started_at]);
+            [agent].into_iter().chain(conversation).chain(activity)
+        });
         let texts = [created, cwd, title, version].into_iter().chain(call).chain(signal).chain(active).chain(host);
-        let mut cut = false;
+        let texts = texts.chain(agent);
         for text in texts {
             cut |= truncate_text(text, MAX_LISTED_TEXT);
         }
@@ -125,7 +197,7 @@ impl SessionInfo {
 }
 
 /// Cuts a text to at most `max` bytes, between two characters. Returns whether it was longer.
-fn truncate_text(text: &mut String, max: usize) -> bool {
+pub(crate) fn truncate_text(text: &mut String, max: usize) -> bool {
     let longer = text.len() > max;
     text.truncate(text.floor_char_boundary(max));
     text.shrink_to_fit();

@@ -6,19 +6,23 @@ use std::fmt::Write as _;
 
 use ts_rs::{Config, TS};
 
-use crate::api::{
-    CodeReply, CommandAccepted, CommandStatus, IfExists, Login, LoginReply, NewCommand, NewSession, NewTerminal,
-    NewToken, Restart, Revoked, Secret, SessionChange, SessionList, TicketReply, TokenInfo, TokenKind, TokenList,
-    TokenReply, TokenScope,
+use crate::agent::approval::{
+    Answered, Approval, ApprovalKind, ApprovalOption, Detail, OptionKind, Outcome, Question, QuestionOption,
 };
-use crate::board::{BoardClientMessage, BoardMessage};
+use crate::agent::command::FirstPrompt;
+use crate::api::{
+    ApprovalList, CodeReply, CommandAccepted, CommandStatus, IfExists, Login, LoginReply, NewAgent, NewCommand,
+    NewSession, NewTerminal, NewToken, Restart, Revoked, Secret, SessionChange, SessionList, TicketReply, TokenInfo,
+    TokenKind, TokenList, TokenReply, TokenScope, WaitingApproval,
+};
+use crate::board::{BoardClientMessage, BoardMessage, WatchedSession};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
 use crate::message::{
     Attached, ClientMessage, Cursor, Grant, Hello, Lag, Missed, Permissions, PresenceEntry, Reason, Scope,
     ServerMessage, SnapshotLength, TerminalCommand, Theme, Verdict,
 };
 use crate::problem::{Code, Problem, Retained};
-use crate::session::{Call, CallKind, ExitStatus, Kind, SessionInfo, State, TerminalInfo};
+use crate::session::{Activity, AgentInfo, Call, CallKind, ExitStatus, Kind, SessionInfo, State, TerminalInfo};
 use crate::size::Size;
 
 const MESSAGES: &str = "\
@@ -41,7 +45,7 @@ const BODIES: &str = "\
  *
  *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
  */
-import type { Code, Epoch, SessionInfo, Size } from \"../core/wire.js\";
+import type { Approval, Code, Epoch, Outcome, SessionId, SessionInfo, Size } from \"../core/wire.js\";
 ";
 
 /// Appends the declaration of one type, with its doc comments.
@@ -85,10 +89,21 @@ fn messages() -> String {
     declare::<ClientId>(&mut out);
     declare::<Size>(&mut out);
     declare::<SessionInfo>(&mut out);
-    // `terminal` is flattened: its fields are at the same level as the others.
+    // `terminal` and `agent` are flattened: their fields are at the same level as the others.
     let end = out.trim_end_matches([';', '\n']).len();
-    out.replace_range(end.., " & Partial<TerminalInfo>;\n");
+    out.replace_range(end.., " & Partial<TerminalInfo> & Partial<AgentInfo>;\n");
     declare::<TerminalInfo>(&mut out);
+    declare::<AgentInfo>(&mut out);
+    declare::<Activity>(&mut out);
+    declare::<Approval>(&mut out);
+    declare::<ApprovalKind>(&mut out);
+    declare::<Detail>(&mut out);
+    declare::<ApprovalOption>(&mut out);
+    declare::<OptionKind>(&mut out);
+    declare::<Question>(&mut out);
+    declare::<QuestionOption>(&mut out);
+    declare::<Outcome>(&mut out);
+    declare::<Answered>(&mut out);
     declare::<Call>(&mut out);
     declare::<CallKind>(&mut out);
     declare::<Kind>(&mut out);
@@ -116,6 +131,7 @@ fn messages() -> String {
     declare::<ServerMessage>(&mut out);
     declare::<BoardMessage>(&mut out);
     declare::<BoardClientMessage>(&mut out);
+    declare::<WatchedSession>(&mut out);
     out
 }
 
@@ -123,6 +139,8 @@ fn bodies() -> String {
     let mut out = BODIES.to_owned();
     declare::<NewSession>(&mut out);
     declare::<NewTerminal>(&mut out);
+    declare::<NewAgent>(&mut out);
+    declare::<FirstPrompt>(&mut out);
     declare::<IfExists>(&mut out);
     declare::<SessionList>(&mut out);
     declare::<SessionChange>(&mut out);
@@ -143,6 +161,8 @@ fn bodies() -> String {
     declare::<CodeReply>(&mut out);
     declare::<TicketReply>(&mut out);
     declare::<Problem>(&mut out);
+    declare::<ApprovalList>(&mut out);
+    declare::<WaitingApproval>(&mut out);
     declare::<Retained>(&mut out);
     out
 }

@@ -5,10 +5,10 @@
  *
  *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
  */
-import type { Code, Epoch, SessionInfo, Size } from "../core/wire.js";
+import type { Approval, Code, Epoch, Outcome, SessionId, SessionInfo, Size } from "../core/wire.js";
 
 /** A session to start. */
-export type NewSession = { "kind": "terminal" } & NewTerminal;
+export type NewSession = { "kind": "terminal" } & NewTerminal | { "kind": "agent" } & NewAgent;
 
 /** A program to start on a terminal. */
 export type NewTerminal = {
@@ -30,6 +30,29 @@ export type NewTerminal = {
   log_size?: number,
   /** Lines to keep above the screen; the server's setting if absent. */
   scrollback?: number,
+};
+
+/** A conversation with a coding agent to start. The agent's command and environment come from the server's table. */
+export type NewAgent = {
+  /** The agent's name in the server's table, such as `gemini`. */
+  agent: string,
+  /** The project's directory: an absolute path. */
+  cwd: string,
+  /** 1 to 64 characters from `A-Z a-z 0-9 . _ -`, starting with a letter or digit. */
+  name?: string,
+  /** A conversation of this agent to continue: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`, not starting with `-`. */
+  resume?: string,
+  /** One of the modes that the server allows for this agent; the agent's own default if absent. */
+  mode?: string,
+  /** Starts the first run. */
+  prompt?: FirstPrompt,
+};
+
+/** The first prompt of a new session. */
+export type FirstPrompt = {
+  /** The id of the command, chosen by the caller. */
+  id: string,
+  text: string,
 };
 
 /** What to do if a running session already has the name. */
@@ -58,7 +81,9 @@ export type Restart = {
 export type NewCommand = {
   /** 1 to 64 bytes, chosen by the caller. A second command with the same id is not run. */
   id: string,
-  /** `{"type":"input","text"}` or `{"type":"signal","name"}`. */
+  /** For a terminal `{"type":"input","text"}` or `{"type":"signal","name"}`; for an agent session
+ * `{"type":"prompt","text"}`, `{"type":"abort","run","queue"?}`, `{"type":"approve","approval","option"?}`,
+ * `{"type":"deny","approval","reason"?}` or `{"type":"answer","approval","answers"}`. */
   command: unknown,
 };
 
@@ -68,6 +93,8 @@ export type CommandAccepted = {
   id: string,
   /** The number of the command in the session's journal. */
   seq: number,
+  /** The run that a prompt started, or that the command is about. */
+  run?: string,
   status: CommandStatus,
 };
 
@@ -172,6 +199,23 @@ export type Problem = {
   detail: string,
   /** Only with `out_of_range`: the bytes that the log has. */
   retained?: Retained,
+  /** Only with `already_answered`: how the approval was closed. */
+  outcome?: Outcome,
+  /** Only with `already_answered`, if a client answered it: the name of its token or login. */
+  by?: string,
+};
+
+/** All approvals that wait for an answer. */
+export type ApprovalList = {
+  /** By session, oldest session first; each session's oldest first. */
+  approvals: Array<WaitingApproval>,
+};
+
+/** An approval of a session. */
+export type WaitingApproval = {
+  /** The session's id. */
+  session: SessionId,
+  approval: Approval,
 };
 
 /** The part of a session's output that is still in its log. */

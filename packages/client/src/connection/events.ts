@@ -84,6 +84,9 @@ export class EventsConnection {
         return on.session?.(event.session);
       case "session_gone":
         return on.sessionGone?.(event.id);
+      case "watched":
+      case "event":
+        return; // This client watches no sessions.
       case "error":
         return on.error?.({ source: "server", code: event.code, message: event.message });
       case "unreadable": {

@@ -4,7 +4,7 @@
  *
  * For messages from newer servers: unknown fields are dropped, a message of an unknown `type` reads as `undefined`, and an
  * unknown value of a descriptive field (a state, a kind, a reason) reads as "unknown". Sessions of every kind can be parsed;
- * only a terminal has `argv` and `size`.
+ * only a terminal has `argv` and `size`, only an agent session `agent` and what follows from it.
  */
 import { isClientId, isEpoch, isSessionId, isSessionName } from "./ids.js";
 import {
@@ -28,24 +28,31 @@ import {
   text,
 } from "./shape.js";
 import type {
+  Activity,
+  AgentInfo,
+  Approval,
+  ApprovalOption,
   Attached,
   BoardMessage,
   Call,
   ClientMessage,
   Cursor,
+  Detail,
   ExitStatus,
   Grant,
   Hello,
   Missed,
+  Permissions,
   PresenceEntry,
+  Question,
+  QuestionOption,
+  ServerMessage,
   SessionId,
   SessionInfo,
-  ServerMessage,
   Size,
   SnapshotLength,
   TerminalInfo,
   Theme,
-  Permissions,
 } from "./wire.js";
 
 /** The protocol version that this code implements. */
@@ -67,7 +74,7 @@ const cursor = object<Cursor>({ epoch, offset: count });
 const beat = { n: count };
 
 /** The fields of every session. */
-const anySession = object<Omit<SessionInfo, keyof TerminalInfo>>({
+const anySession = object<Omit<SessionInfo, keyof TerminalInfo | keyof AgentInfo>>({
   id: sessionId,
   name: nullable(sessionName),
   kind: oneOfOrUnknown("terminal", "agent"),
@@ -88,6 +95,53 @@ const anySession = object<Omit<SessionInfo, keyof TerminalInfo>>({
 });
 /** The fields that only a terminal has: all or none of them. */
 const terminalInfo = attempt(object<TerminalInfo>({ argv: list(text), size }));
+const approval = object<Approval>({
+  id: text,
+  run: nullable(text),
+  kind: oneOfOrUnknown("permission", "question", "plan"),
+  tool: text,
+  call: optional(text),
+  title: text,
+  detail: defaulted(
+    object<Detail>({ command: optional(text), cwd: optional(text), diff: optional(text), text: optional(text) }),
+    {},
+  ),
+  truncated: defaulted(flag, false),
+  options: defaulted(
+    list(
+      object<ApprovalOption>({
+        id: text,
+        kind: oneOfOrUnknown("allow_once", "allow_always", "reject_once", "reject_always"),
+        label: text,
+        effect: optional(text),
+      }),
+    ),
+    [],
+  ),
+  questions: optional(
+    list(
+      object<Question>({
+        id: text,
+        text,
+        options: defaulted(list(object<QuestionOption>({ label: text, description: optional(text) })), []),
+        multi: defaulted(flag, false),
+        free: defaulted(flag, false),
+      }),
+    ),
+  ),
+  at: text,
+});
+
+/** The fields that only an agent session has: all or none of them. */
+const agentInfo = attempt(
+  object<AgentInfo>({
+    agent: text,
+    conversation: defaulted(nullable(text), null),
+    activity: defaulted(nullable(object<Activity>({ run: text, text, can_interrupt: flag, started_at: text })), null),
+    queued: defaulted(u32, 0),
+    approvals: defaulted(list(approval), []),
+  }),
+);
 
 /** The description of a session that cannot be parsed. */
 export class UnreadableSession extends ShapeError {
@@ -104,7 +158,7 @@ export class UnreadableSession extends ShapeError {
 /** Parses the description of a session, or throws {@link UnreadableSession}. */
 export const sessionInfo: Shape<SessionInfo> = (value) => {
   try {
-    return { ...anySession(value), ...terminalInfo(value) };
+    return { ...anySession(value), ...terminalInfo(value), ...agentInfo(value) };
   } catch (error) {
     throw error instanceof ShapeError ? new UnreadableSession(value, error) : error;
   }
@@ -152,7 +206,7 @@ const hello: Fields<Hello> = {
   observe: defaulted(flag, false),
   theme: optional(object<Theme>({ fg: text, bg: text })),
   key: optional(text),
-  grant: optional(object<Grant>({ write: flag, caller: optional(text) })),
+  grant: optional(object<Grant>({ write: flag, caller: optional(text), name: optional(text) })),
 };
 
 /** Parses a message to the client; `undefined` if its type is unknown. */
@@ -204,9 +258,11 @@ export const readClientMessage = tagged<ClientMessage>({
 export function boardReader(unreadable: (error: UnreadableSession) => void): Shape<BoardMessage | undefined> {
   return tagged<BoardMessage>({
     welcome: { client: clientId, epoch: text, version: text, heartbeat: count },
-    board: { sessions: sessionList(unreadable), approvals: defaulted(list(anything), []) },
+    board: { sessions: sessionList(unreadable) },
     session: { session: sessionInfo },
     session_gone: { id: sessionId },
+    watched: { session: sessionId, epoch, seq: count, verdict: oneOf("exact", "snapshot"), reason: optional(reason) },
+    event: { session: sessionId, seq: count, from: optional(count), at: text, event: anything },
     error: { code: text, message: text },
     ping: beat,
     pong: beat,

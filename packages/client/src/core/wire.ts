@@ -58,13 +58,114 @@ export type SessionInfo = {
   version: string,
   /** Long texts were cut, as in lists and on the board; `GET /v1/sessions/{id}` has them whole. */
   truncated?: boolean,
-} & Partial<TerminalInfo>;
+} & Partial<TerminalInfo> & Partial<AgentInfo>;
 
 /** The fields of a `SessionInfo` that only a terminal has. */
 export type TerminalInfo = {
   /** The program and its arguments. */
   argv: Array<string>,
   size: Size,
+};
+
+/** The fields of a `SessionInfo` that only an agent session has. */
+export type AgentInfo = {
+  /** The agent's name in the server's table. */
+  agent: string,
+  /** The agent's name for the conversation; null until the agent has told it. */
+  conversation: string | null,
+  /** What the agent does now; null while no run is open. */
+  activity: Activity | null,
+  /** Prompts that wait behind the run in `activity`. */
+  queued: number,
+  /** What the agent asks and waits for, oldest first; at most 64. */
+  approvals: Array<Approval>,
+};
+
+/** What an agent does. */
+export type Activity = {
+  /** The oldest open run. */
+  run: string,
+  /** One line for people. */
+  text: string,
+  /** An `abort` of this run would be accepted and is not under way yet. */
+  can_interrupt: boolean,
+  /** When the run was accepted, RFC 3339 UTC. */
+  started_at: string,
+};
+
+/** What an agent asks. */
+export type Approval = {
+  id: string,
+  /** The run that waits for it; null if that run has ended and the agent still waits. */
+  run: string | null,
+  kind: ApprovalKind,
+  /** The tool, in the agent's words. */
+  tool: string,
+  /** The tool call that waits for it. */
+  call?: string,
+  /** One line, in the agent's words. */
+  title: string,
+  detail: Detail,
+  /** Something of this was too long, and was cut. */
+  truncated: boolean,
+  /** The possible answers to a permission or a plan. */
+  options: Array<ApprovalOption>,
+  /** Only for a question. */
+  questions?: Array<Question>,
+  /** When it was requested, RFC 3339 UTC. */
+  at: string,
+};
+
+/** What kind of answer is wanted. */
+export type ApprovalKind = "permission" | "question" | "plan" | "unknown";
+
+/** What the tool is going to do. */
+export type Detail = {
+  command?: string,
+  cwd?: string,
+  /** A unified diff. */
+  diff?: string,
+  text?: string,
+};
+
+/** A possible answer. */
+export type ApprovalOption = {
+  /** The agent's id for it. Several options may have the same kind, so this is what is chosen. */
+  id: string,
+  kind: OptionKind,
+  label: string,
+  /** What choosing it changes beyond this one request, in words. */
+  effect?: string,
+};
+
+/** What an option means. */
+export type OptionKind = "allow_once" | "allow_always" | "reject_once" | "reject_always" | "unknown";
+
+/** A question of the agent. */
+export type Question = {
+  id: string,
+  text: string,
+  options: Array<QuestionOption>,
+  /** Several options may be chosen. */
+  multi: boolean,
+  /** Any text is an answer. */
+  free: boolean,
+};
+
+/** An answer that the agent offers. */
+export type QuestionOption = {
+  label: string,
+  description?: string,
+};
+
+/** How an approval ended. */
+export type Outcome = "allowed" | "denied" | "withdrawn" | "aborted" | "lost" | "expired" | "unknown";
+
+/** An approval that was answered already: how, and by which client. */
+export type Answered = {
+  outcome: Outcome,
+  /** Absent if no client answered it. */
+  by?: string,
 };
 
 /** A request by the program for the user's attention. */
@@ -93,7 +194,7 @@ export type ExitStatus = {
 };
 
 /** Why something was refused: a stable code for programs. */
-export type Code = "bad_request" | "bad_name" | "bad_size" | "input_hole" | "not_authenticated" | "not_allowed" | "bad_origin" | "bad_host" | "unknown_session" | "not_found" | "bad_method" | "too_slow" | "name_taken" | "id_reused" | "session_gone" | "too_large" | "out_of_range" | "bad_cwd" | "no_program" | "bad_ticket" | "no_version" | "too_many" | "internal" | "unreachable" | "no_space" | (string & {});
+export type Code = "bad_request" | "bad_name" | "bad_size" | "input_hole" | "not_authenticated" | "not_allowed" | "bad_origin" | "bad_host" | "unknown_session" | "not_found" | "bad_method" | "too_slow" | "name_taken" | "id_reused" | "already_answered" | "not_running" | "session_gone" | "too_large" | "out_of_range" | "bad_cwd" | "no_program" | "not_allowed_mode" | "bad_ticket" | "no_version" | "too_many" | "internal" | "unreachable" | "no_space" | (string & {});
 
 /** A position in the output of one epoch of a session. */
 export type Cursor = {
@@ -139,6 +240,8 @@ export type Grant = {
   write: boolean,
   /** Names the token, login or user; absent from older gateways. Only compared. */
   caller?: string,
+  /** The name of the token, login or user, for people. */
+  name?: string,
 };
 
 /** The viewer's colours as `#rrggbb`, for replies to OSC 10 and 11 queries. */
@@ -323,12 +426,27 @@ export type BoardMessage = { "type": "welcome",
   heartbeat: number,
 } | { "type": "board",
   sessions: Array<SessionInfo>,
-  /** Approvals that are waiting for an answer. */
-  approvals: Array<unknown>,
 } | { "type": "session",
   session: SessionInfo,
 } | { "type": "session_gone",
   id: SessionId,
+} | { "type": "watched",
+  session: SessionId,
+  epoch: Epoch,
+  /** The number of the next event. */
+  seq: number,
+  /** `snapshot`: the cursor is of no use, or there was none. The events before `seq` are not sent. */
+  verdict: Verdict,
+  /** Only with the verdict `snapshot`. */
+  reason?: Reason,
+} | { "type": "event",
+  session: SessionId,
+  seq: number,
+  /** The first number that it stands for, if it stands for several. */
+  from?: number,
+  /** RFC 3339 UTC. */
+  at: string,
+  event: unknown,
 } | { "type": "error",
   code: Code,
   /** An explanation for people. */
@@ -345,10 +463,21 @@ export type BoardMessage = { "type": "welcome",
 export type BoardClientMessage = { "type": "hello",
   /** The browser's origin key. */
   key: string,
+} | { "type": "watch",
+  sessions: Array<WatchedSession>,
+} | { "type": "unwatch",
+  sessions: Array<SessionId>,
 } | { "type": "ping",
   /** Returned in the pong. */
   n: number,
 } | { "type": "pong",
   /** Copied from the ping. */
   n: number,
+};
+
+/** A session to watch. */
+export type WatchedSession = {
+  id: SessionId,
+  /** The next event to send; without it, those from now on are sent. */
+  cursor?: Cursor,
 };

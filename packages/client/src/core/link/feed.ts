@@ -82,6 +82,8 @@ export class Feed implements Protocol {
       case "board":
       case "session":
       case "session_gone":
+      case "watched":
+      case "event":
         if (this.#state !== "attached") return this.#abort(MALFORMED, "a message out of order");
         break;
       case "error":
