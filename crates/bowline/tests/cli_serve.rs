@@ -168,7 +168,10 @@ fn r50_serve_prints_a_qr_code_only_if_a_phone_can_open_the_link() {
 #[test]
 fn r55_config_show_prints_the_source_of_each_value() {
     let world = World::new();
-    world.configure("log_size = \"1M\"\n[gateway]\nhosts = [\"a.example\"]\nlisten = \"127.0.0.1:1\"");
+    world.configure(
+        "log_size = \"1M\"\n[gateway]\nhosts = [\"a.example\"]\nlisten = \"127.0.0.1:1\"\n\
+         [agents.gemini]\nmodes = [\"plan\"]",
+    );
     let shown = |args: &[&str]| {
         let mut command = world.bowline(args);
         let output = command.env("BOWLINE_LISTEN", "127.0.0.1:2").env("BOWLINE_LIMITS_BODY", "2M").output().unwrap();
@@ -182,11 +185,17 @@ fn r55_config_show_prints_the_source_of_each_value() {
     assert_eq!(key("gateway.limits.body"), ("2M".into(), "environment".into()));
     assert_eq!(key("gateway.limits.streams"), (3.into(), "flag".into()));
     assert_eq!(key("gateway.limits.drain"), ("5s".into(), "default".into()));
+    assert_eq!(key("agents.gemini.modes"), (vec!["plan"].into(), "file".into()));
+    assert_eq!(key("agents.gemini.allow_bypass"), (false.into(), "default".into()));
     assert_eq!(json["file"], world.path().join("config.toml").to_str().unwrap());
     let text = shown(&["config", "show", "--listen", "127.0.0.1:3"]);
     let line = |path: &str| text.lines().find(|line| line.starts_with(path)).unwrap().to_owned();
     assert!(line("gateway.listen").contains("127.0.0.1:3") && line("gateway.listen").ends_with("flag"), "{text}");
     assert!(line("gateway.limits.body").ends_with("BOWLINE_LIMITS_BODY"), "{text}");
+    assert!(
+        line("agents.gemini.modes").contains("[\"plan\"]") && line("agents.gemini.modes").ends_with("file"),
+        "{text}"
+    );
     assert_eq!(shown(&["config", "path"]).trim(), world.path().join("config.toml").to_str().unwrap());
 }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bowline_host::agents::AgentTable;
 use bowline_host::launch::Launcher;
 use bowline_host::remove::Retention;
 use bowline_proto::api::Secret;
@@ -31,12 +32,14 @@ pub struct Settings {
     pub open_metrics: bool,
     pub limits: Limits,
     pub sessions: SessionDefaults,
+    /// The agents that a request may name.
+    pub agents: AgentTable,
     /// Starts session processes.
     pub launcher: Launcher,
 }
 
 impl Settings {
-    /// Plain HTTP with the default limits, and nothing optional set.
+    /// Plain HTTP with the default limits and the built-in agents, and nothing optional set.
     pub fn new(listen: SocketAddr, sessions: SessionDefaults, launcher: Launcher) -> Settings {
         Settings {
             listen,
@@ -49,6 +52,7 @@ impl Settings {
             open_metrics: false,
             limits: Limits::default(),
             sessions,
+            agents: AgentTable::builtin(),
             launcher,
         }
     }

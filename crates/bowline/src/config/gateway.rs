@@ -270,7 +270,7 @@ fn check_limits(limits: &Limits) -> Result<(), String> {
 
 impl Config {
     /// Builds the settings of the gateway. `launcher` starts its session processes. Fails if the proxy's secret
-    /// cannot be read.
+    /// cannot be read, or if an agent's entry is invalid.
     pub(crate) fn settings(&self, launcher: Launcher) -> Result<Settings, Failure> {
         let gateway = &self.gateway;
         let tls = gateway.tls.clone();
@@ -290,6 +290,9 @@ impl Config {
                 scrollback: self.scrollback,
                 retention: self.retention(),
             },
+            agents: self.agent_table().map_err(|error| {
+                Failure::new(Code::Usage, error.to_string(), "correct it in the configuration file")
+            })?,
             launcher,
         })
     }

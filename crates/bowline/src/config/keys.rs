@@ -1,4 +1,5 @@
-//! The keys of the configuration, with the variable, the flag and the description of each.
+//! The keys of the configuration, with the variable, the flag and the description of each. Those of an agent are in
+//! `agents`.
 
 /// A key of the configuration.
 #[derive(Debug)]
@@ -192,7 +193,8 @@ mod tests {
     #[test]
     fn r55_the_documentation_lists_every_key() {
         let defaults = Table::try_from(Config::default()).unwrap();
-        let expected: Vec<String> = KEYS.iter().map(|key| row(key, &defaults)).collect();
+        let keys = KEYS.iter().map(|key| row(key, &defaults));
+        let expected: Vec<String> = keys.chain(super::super::agents::tests::rows()).collect();
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CONFIG.md");
         let text = std::fs::read_to_string(path).unwrap();
         let found: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();

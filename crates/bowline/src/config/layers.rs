@@ -103,6 +103,7 @@ impl Loaded {
             let config: Config = read_table(&table)?;
             config.gateway.check().map_err(|error| invalid_file(path, &error))?;
             config.gateway.log_filter().map_err(|error| invalid_file(path, &error))?;
+            config.agent_table().map_err(|error| invalid_file(path, &error))?;
         }
         let defaults = Table::try_from(Config::default())?;
         for key in KEYS {
@@ -286,6 +287,31 @@ mod tests {
         assert!(message(loaded("[gateway]\nlog_level = \"wran\"", &[], &[])).contains("\"wran\" is not a level"));
         assert!(message(loaded("", &[], &[("gateway.log_level", "wran")])).contains("\"wran\" is not a level"));
         assert!(loaded("", &[("RUST_LOG", "other_program")], &[]).is_ok());
+    }
+
+    #[test]
+    fn r55_an_error_about_an_agent_names_its_key_and_the_file() {
+        let message = |file: &str| Failure::from(loaded(file, &[], &[]).unwrap_err()).to_string();
+        for (file, expected) in [
+            ("[agents.mine]\nprotocol = \"acp\"", "agents.mine.command is missing"),
+            ("[agents.mine]\ncommand = [\"a\"]", "agents.mine.protocol is missing"),
+            ("[agents.gemini]\ncommand = [\"./a\"]", "agents.gemini.command must begin with an absolute path"),
+            ("[agents.\"a b\"]", "agents.\"a b\" is not a valid name"),
+            ("[agents.gemini]\nprotocol = \"smoke\"", "line 2"),
+            ("[agents.gemini]\ncomand = [\"a\"]", "unknown field `comand`"),
+        ] {
+            let message = message(file);
+            assert!(message.contains(expected) && message.contains("c.toml"), "{message}");
+        }
+    }
+
+    #[test]
+    fn r55_variables_leave_agents_alone_and_the_gateway_gets_them() {
+        let file = "[agents.mine]\nprotocol = \"acp\"\ncommand = [\"a\"]";
+        let loaded = loaded(file, &[("BOWLINE_AGENTS", "x"), ("BOWLINE_SCROLLBACK", "9")], &[]).unwrap();
+        let settings = loaded.config.settings(bowline_host::launch::Launcher::this_program()).unwrap();
+        assert_eq!(settings.agents.get("mine").unwrap().command, ["a"]);
+        assert!(settings.agents.get("gemini").is_some());
     }
 
     #[test]

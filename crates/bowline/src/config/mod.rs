@@ -1,17 +1,21 @@
 //! The configuration and its defaults. `layers` combines defaults, file, environment and flags; `keys` documents every
-//! key; `gateway` has the settings of `bowline serve`; `show` is the verb `bowline config`.
+//! key; `agents` has the programs of agent sessions; `gateway` has the settings of `bowline serve`; `show` is the verb
+//! `bowline config`.
 
+mod agents;
 pub(crate) mod gateway;
 mod keys;
 mod layers;
 pub(crate) mod show;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bowline_client::keys::DetachKey;
+use bowline_host::agents::AgentConfig;
 use bowline_host::remove::Retention;
-use bowline_host::{log, start};
+use bowline_host::{log, spec};
 use bowline_proto::backoff::Backoff;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -37,6 +41,8 @@ pub(crate) struct Config {
     reconnect_tries: Tries,
     pub(crate) retention: RetentionConfig,
     pub(crate) gateway: GatewayConfig,
+    /// Agents by name. They change the built-in ones, or add others.
+    agents: BTreeMap<String, AgentConfig>,
 }
 
 /// A number, or `"never"` to never give up.
@@ -70,10 +76,11 @@ impl Default for Config {
             detach_key: Some(DetachKey::default()),
             shell: None,
             log_size: log::DEFAULT_SIZE,
-            scrollback: start::DEFAULT_SCROLLBACK,
+            scrollback: spec::DEFAULT_SCROLLBACK,
             reconnect_tries: Backoff::NATIVE.tries.map_or(Tries::Unlimited(Never::Never), Tries::Limited),
             retention: RetentionConfig::default(),
             gateway: GatewayConfig::default(),
+            agents: BTreeMap::new(),
         }
     }
 }

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use toml::Table;
 
+use super::agents::AgentValue;
 use super::keys::KEYS;
 use super::layers::{Loaded, Source, file, get};
 use crate::failure::{Code, Failure};
@@ -56,6 +57,7 @@ pub(crate) fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
 
 fn show(loaded: &Loaded, as_json: bool) -> anyhow::Result<()> {
     let values = Table::try_from(&loaded.config)?;
+    let agents = loaded.config.agent_values()?;
     if as_json {
         let keys = KEYS.iter().map(|key| {
             let from = match loaded.source(key) {
@@ -66,7 +68,15 @@ fn show(loaded: &Loaded, as_json: bool) -> anyhow::Result<()> {
             let entry = json!({ "value": value, "from": from, "variable": key.variable(), "flag": key.flag, "about": key.about });
             Ok((key.path.to_owned(), entry))
         });
-        let keys = keys.collect::<Result<serde_json::Map<_, _>, serde_json::Error>>()?;
+        let agents = agents.into_iter().map(|AgentValue { path, value, from, about }| {
+            let value = serde_json::to_value(value)?;
+            let none = Value::Null;
+            Ok((
+                path,
+                json!({ "value": value, "from": from.to_string(), "variable": none, "flag": none, "about": about }),
+            ))
+        });
+        let keys = keys.chain(agents).collect::<Result<serde_json::Map<_, _>, serde_json::Error>>()?;
         println!("{}", json!({ "file": file().map(|(path, _)| path), "keys": keys }));
         return Ok(());
     }
@@ -74,6 +84,7 @@ fn show(loaded: &Loaded, as_json: bool) -> anyhow::Result<()> {
         let value = get(&values, key.path).map_or_else(|| "-".into(), ToString::to_string);
         [key.path.into(), value, loaded.source(key).to_string()]
     });
-    table::print(["KEY", "VALUE", "FROM"], &rows.collect::<Vec<_>>());
+    let agents = agents.into_iter().map(|agent| [agent.path, agent.value.to_string(), agent.from.to_string()]);
+    table::print(["KEY", "VALUE", "FROM"], &rows.chain(agents).collect::<Vec<_>>());
     Ok(())
 }
