@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use bowline_proto::agent::approval::Answered;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
 use bowline_proto::frame::{self, Frame};
 use bowline_proto::problem::Code;
@@ -28,7 +29,12 @@ pub enum ControlError {
     #[error("the session process sent an unexpected reply")]
     Unexpected,
     #[error("{message}")]
-    Refused { code: Code, message: String },
+    Refused {
+        code: Code,
+        message: String,
+        /// How an approval was answered, if that is why.
+        answered: Option<Answered>,
+    },
 }
 
 /// A control connection.
@@ -123,7 +129,7 @@ pub fn take_text(buf: &mut Vec<u8>) -> Result<Option<String>, ControlError> {
 /// Parses the text of a reply. One of type `error` becomes [`ControlError::Refused`].
 pub fn parse_reply(text: &str) -> Result<Reply, ControlError> {
     match serde_json::from_str(text) {
-        Ok(Reply::Error { code, message }) => Err(ControlError::Refused { code, message }),
+        Ok(Reply::Error { code, message, answered }) => Err(ControlError::Refused { code, message, answered }),
         Ok(reply) => Ok(reply),
         Err(_) => Err(ControlError::Unexpected),
     }

@@ -64,9 +64,14 @@ pub fn code(error: &io::Error) -> Code {
 /// The most files that [`set_aside`] keeps of one path. Of more, each replaces the one before.
 const MAX_ASIDE: usize = 4;
 
-/// Moves what is at a path out of the way, to the same path with `.damaged` appended, or `.damaged2` and so on if there
-/// is one already: the first may be the one that the user needs.
-pub fn set_aside(path: &Path) -> io::Result<()> {
+/// Writes a part of a damaged file to where [`set_aside`] would move the whole.
+pub fn write_aside(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_whole(&aside(path), content)
+}
+
+/// The path with `.damaged` appended, or `.damaged2` and so on if there is one already: the first may be the one that the
+/// user needs.
+fn aside(path: &Path) -> PathBuf {
     let mut aside = with_suffix(path, ".damaged");
     for n in 2..=MAX_ASIDE {
         if fs::symlink_metadata(&aside).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -74,6 +79,12 @@ pub fn set_aside(path: &Path) -> io::Result<()> {
         }
         aside = with_suffix(path, &format!(".damaged{n}"));
     }
+    aside
+}
+
+/// Moves what is at a path out of the way, to the same path with `.damaged` appended.
+pub fn set_aside(path: &Path) -> io::Result<()> {
+    let aside = aside(path);
     let removed = match fs::symlink_metadata(&aside) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(&aside),
         Ok(_) => fs::remove_file(&aside),

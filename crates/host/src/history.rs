@@ -86,7 +86,7 @@ impl History {
     fn compacted(&self, next_seq: u64) -> Vec<Record<Event>> {
         let Summary { started, size: _, title, cwd, degraded, exit, call, last_at } = self.summary.clone();
         let mut records = Vec::new();
-        let mut put = |seq: u64, event| records.push(Record { seq, at: last_at.clone(), event });
+        let mut put = |seq: u64, event| records.push(Record::new(seq, last_at.clone(), event));
         let last = next_seq.saturating_sub(1);
         let first = self.commands.front().map_or(next_seq, |(_, _, seq)| *seq).saturating_sub(1);
         if let Some(RunStart { epoch, offset, pid, version }) = started {
@@ -104,9 +104,9 @@ impl History {
                 CallKind::Bell => Event::Bell,
                 CallKind::Notify | CallKind::Unknown => Event::Notify { title: String::new(), body: text },
             };
-            records.push(Record { seq: last, at, event });
+            records.push(Record::new(last, at, event));
         }
-        let mut put = |event| records.push(Record { seq: last, at: last_at.clone(), event });
+        let mut put = |event| records.push(Record::new(last, last_at.clone(), event));
         put(Event::Title { title });
         if let Some(cwd) = cwd {
             put(Event::Cwd { cwd });

@@ -178,6 +178,11 @@ impl SessionDir {
         self.path.join("screen")
     }
 
+    /// The process of an agent session's program; see [`crate::leftovers`].
+    pub fn agent(&self) -> PathBuf {
+        self.path.join("agent")
+    }
+
     /// The socket, or a symbolic link to it.
     pub fn sock(&self) -> PathBuf {
         self.path.join("sock")

@@ -8,6 +8,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+pub use bowline_proto::journal::Record;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
@@ -23,16 +24,6 @@ const MAX_FILE: u64 = 16 << 20;
 const MAX_SEQ: u64 = 1 << 53;
 /// How many bytes of a record identify it: they contain its sequence number and its time.
 const FINGERPRINT: u64 = 64;
-
-/// One line of a journal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record<E> {
-    /// Starts at 0 and continues over restarts and compactions.
-    pub seq: u64,
-    /// When it was appended, in RFC 3339 UTC.
-    pub at: String,
-    pub event: E,
-}
 
 /// A position between two records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +56,11 @@ impl Journal {
         Ok(Journal { path: path.to_owned(), file, end })
     }
 
+    /// Continues a file whose last complete line ends at `end`, where the file ends, too.
+    pub(crate) fn continued(path: PathBuf, file: File, end: Position) -> Journal {
+        Journal { path, file, end }
+    }
+
     pub fn end(&self) -> Position {
         self.end
     }
@@ -76,10 +72,33 @@ impl Journal {
 
     /// Appends an event and returns its record. On error, nothing is appended.
     pub fn append<E: Serialize>(&mut self, event: E) -> io::Result<Record<E>> {
-        let record = Record { seq: self.end.seq, at: timestamp(), event };
+        let record = Record::new(self.end.seq, timestamp(), event);
         let mut line = Vec::new();
         put_line(&mut line, &record)?;
-        self.file.write_all(&line).inspect_err(|_| {
+        self.append_line(record, &line)
+    }
+
+    /// Like [`Journal::append`], but an event whose line is longer than `max` is replaced by what `replacement` makes of
+    /// it and of the length of that line.
+    pub fn append_within<E: Serialize>(
+        &mut self,
+        event: E,
+        max: usize,
+        replacement: impl FnOnce(E, usize) -> E,
+    ) -> io::Result<Record<E>> {
+        let mut record = Record::new(self.end.seq, timestamp(), event);
+        let mut line = Vec::new();
+        put_line(&mut line, &record)?;
+        if line.len() > max {
+            record.event = replacement(record.event, line.len());
+            line.clear();
+            put_line(&mut line, &record)?;
+        }
+        self.append_line(record, &line)
+    }
+
+    fn append_line<E>(&mut self, record: Record<E>, line: &[u8]) -> io::Result<Record<E>> {
+        self.file.write_all(line).inspect_err(|_| {
             // After an incomplete line, the next record would be unreadable.
             let _ = self.file.set_len(self.end.byte);
         })?;

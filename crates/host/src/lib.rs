@@ -6,6 +6,7 @@
 //!
 //! - [`meta`]: the command, directory, environment and sizes to start it with;
 //! - [`log`]: the ring of terminal output;
+//! - [`transcript`]: the journal of an agent session; [`agents`]: the programs that it may run;
 //! - [`journal`]: its [`events`]; [`summary`] folds them for lists, with a checkpoint, and [`history`] folds them for
 //!   the session process and for replays;
 //! - [`saved`]: its last screen;
@@ -13,16 +14,20 @@
 //!
 //! Operations:
 //!
+//! - [`agents`] is the table of programs that agent sessions may run;
 //! - [`registry`] finds and lists sessions;
 //! - [`start`] (with [`launch`], [`starting`] and [`change_lock`]) runs session processes;
 //! - [`control`] sends requests to a running session process;
 //! - [`rename`] and [`remove`] rename, end and remove sessions;
 //! - [`archive`] serves an ended session to a viewer, in frames built by [`wire`];
+//! - [`repair`] ends what a dead session process left open, with [`leftovers`] for its processes;
 //! - [`watch`] reports changed files, and [`signal`] maps signal names to numbers.
 
+pub mod agents;
 pub mod alive;
 pub mod archive;
 pub mod change_lock;
+mod checkpoint;
 pub mod control;
 pub mod digest;
 pub mod events;
@@ -31,6 +36,7 @@ pub mod history;
 pub mod home;
 pub mod journal;
 pub mod launch;
+pub mod leftovers;
 pub mod lock;
 pub mod log;
 pub mod machine;
@@ -39,11 +45,14 @@ pub mod os_text;
 pub mod registry;
 pub mod remove;
 pub mod rename;
+pub mod repair;
 pub mod saved;
 pub mod signal;
+pub mod spec;
 pub mod start;
 pub mod starting;
 pub mod summary;
 pub mod timestamp;
+pub mod transcript;
 pub mod watch;
 pub mod wire;

@@ -10,6 +10,7 @@ use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agents::{AgentProgram, Protocol};
 use crate::files::{self, damage, write_synced};
 use crate::home::Home;
 use crate::lock::Lock;
@@ -46,6 +47,9 @@ pub struct Meta {
     /// Set for terminals only. In the file, its fields are on the same level as the others.
     #[serde(flatten)]
     pub terminal: Option<TerminalMeta>,
+    /// Set for agent sessions only. In the file, its fields are on the same level as the others.
+    #[serde(flatten)]
+    pub agent: Option<AgentMeta>,
 }
 
 /// The callers that made a session, as its gateway knew them.
@@ -79,15 +83,51 @@ pub struct TerminalMeta {
     pub scrollback: u32,
 }
 
+/// The settings that only agent sessions have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentMeta {
+    /// The agent's name in the table of agents.
+    pub agent: String,
+    pub protocol: Protocol,
+    /// Program and arguments.
+    pub command: Vec<OsText>,
+    /// The environment of a login.
+    // Not `env`: of two flattened groups with a field of the same name, only the first would get it.
+    #[serde(rename = "agent_env")]
+    pub env: Vec<(OsText, OsText)>,
+    /// The variables that the table adds to it.
+    #[serde(default)]
+    pub table_env: Vec<(OsText, OsText)>,
+    /// The conversation to continue, until the agent has named its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+    /// The mode to set when the agent has started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+impl AgentMeta {
+    /// Takes over the command and the variables that the table has now.
+    pub fn refresh(&mut self, program: &AgentProgram) {
+        self.protocol = program.protocol;
+        self.command = program.command.iter().map(|argument| argument.as_str().into()).collect();
+        let variables = program.env.iter();
+        self.table_env = variables.map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
+    }
+}
+
 impl Meta {
     pub fn read(path: &Path) -> io::Result<Meta> {
         let mut meta: Meta = serde_json::from_slice(&files::read(path, MAX_FILE)?)?;
-        if meta.kind != Kind::Terminal {
-            meta.terminal = None;
-        } else if meta.terminal.is_none() {
-            return Err(damage("meta.json lacks the fields of a terminal"));
+        match meta.kind {
+            Kind::Terminal if meta.terminal.is_none() => Err(damage("meta.json lacks the fields of a terminal")),
+            Kind::Agent if meta.agent.is_none() => Err(damage("meta.json lacks the fields of an agent session")),
+            kind => {
+                meta.terminal = meta.terminal.filter(|_| kind == Kind::Terminal);
+                meta.agent = meta.agent.filter(|_| kind == Kind::Agent);
+                Ok(meta)
+            }
         }
-        Ok(meta)
     }
 
     /// Whether the file describes a session of a kind added by a newer version, even if its other fields are

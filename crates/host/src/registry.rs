@@ -4,10 +4,12 @@
 use std::fs;
 use std::io;
 
+use bowline_proto::agent::fold::Fold;
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
-use bowline_proto::session::{Kind, SessionInfo, State, TerminalInfo};
+use bowline_proto::session::{AgentInfo, Kind, SessionInfo, State, TerminalInfo};
 use rustix::process::Pid;
 
+use crate::agents::Protocol;
 use crate::alive::is_alive;
 use crate::archive;
 use crate::control::{self, Control, STATUS_TIMEOUT};
@@ -15,10 +17,11 @@ use crate::files::{damage, is_damage};
 use crate::home::{Home, SessionDir};
 use crate::log;
 use crate::machine::{this_boot, this_host};
-use crate::meta::{Makers, Meta, TerminalMeta};
-use crate::start::DEFAULT_SCROLLBACK;
+use crate::meta::{AgentMeta, Makers, Meta, TerminalMeta};
+use crate::spec::DEFAULT_SCROLLBACK;
 use crate::summary::{RunStart, Summary};
 use crate::timestamp::timestamp_of;
+use crate::transcript;
 
 /// A session as described by its files.
 #[derive(Clone, Debug)]
@@ -200,6 +203,15 @@ fn meta_of_running(info: &SessionInfo) -> Meta {
         log_size: log::DEFAULT_SIZE,
         scrollback: DEFAULT_SCROLLBACK,
     });
+    let agent = info.agent.as_ref().map(|agent| AgentMeta {
+        agent: agent.agent.clone(),
+        protocol: Protocol::Acp,
+        command: Vec::new(),
+        env: Vec::new(),
+        table_env: Vec::new(),
+        resume: agent.conversation.clone(),
+        mode: None,
+    });
     Meta {
         id: info.id.clone(),
         name: info.name.clone(),
@@ -213,6 +225,7 @@ fn meta_of_running(info: &SessionInfo) -> Meta {
         host: this_host(),
         boot: this_boot(),
         terminal,
+        agent,
     }
 }
 
@@ -227,10 +240,8 @@ fn read_files(dir: &SessionDir) -> io::Result<Option<Entry>> {
     if !is_local && control::is_listening(dir) {
         return Err(damage("meta.json names another machine, but its process runs here"));
     }
-    // Never write to the files of another machine, or of a kind added by a newer version.
-    let read_events = if is_local && meta.kind != Kind::Unknown { Summary::read_and_checkpoint } else { Summary::read };
-    let summary = match read_events(dir) {
-        Err(error) if is_damage(&error) => Summary::default(),
+    let (summary, agent) = match read_journal(dir, &meta, is_local) {
+        Err(error) if is_damage(&error) => Default::default(),
         read => if_found(read)?.unwrap_or_default(),
     };
     let mut size = summary.size;
@@ -262,13 +273,17 @@ fn read_files(dir: &SessionDir) -> io::Result<Option<Entry>> {
         .as_ref()
         .map(|terminal| TerminalInfo { argv: terminal.argv_lossy(), size: size.unwrap_or(terminal.size) });
     let recorded_end = summary.exit.as_ref().map_or(started.offset, |(_, end)| *end);
-    let log_end = archive::open_log(dir, &summary).map(|log| log.end()).unwrap_or(recorded_end);
+    let end = match &agent {
+        Some((_, next_seq)) => *next_seq,
+        None => archive::open_log(dir, &summary).map(|log| log.end()).unwrap_or(recorded_end),
+    };
     let state = match &summary.exit {
         Some(_) => State::Exited,
         None if !is_local || is_alive(dir) => State::Running,
         None => State::Lost,
     };
-    let crashed = state == State::Lost && meta.boot != this_boot();
+    // The end of an agent's journal is checked when it is next opened, which begins a new epoch if it has to.
+    let crashed = state == State::Lost && meta.boot != this_boot() && meta.kind == Kind::Terminal;
     let info = SessionInfo {
         id: meta.id.clone(),
         name: meta.name.clone(),
@@ -283,13 +298,52 @@ fn read_files(dir: &SessionDir) -> io::Result<Option<Entry>> {
         title: summary.title,
         clients: 0,
         epoch: if crashed { epoch_after_crash(&started.epoch) } else { started.epoch },
-        offset: log_end,
+        offset: end,
         degraded: summary.degraded,
         version: started.version,
         truncated: false,
         terminal,
+        agent: agent.map(|(agent, _)| agent),
     };
     Ok(Some(Entry { dir: dir.clone(), meta, meta_is_whole: true, info, is_local }))
+}
+
+/// Reads what a list shows of the journal. For an agent session, also its own fields and the number of its next event.
+fn read_journal(dir: &SessionDir, meta: &Meta, is_local: bool) -> io::Result<(Summary, Option<(AgentInfo, u64)>)> {
+    // Never write to the files of another machine, or of a kind added by a newer version.
+    let Some(agent) = &meta.agent else {
+        let may_write = is_local && meta.kind != Kind::Unknown;
+        return Ok((if may_write { Summary::read_and_checkpoint } else { Summary::read }(dir)?, None));
+    };
+    let read = if is_local { transcript::read_state_and_checkpoint } else { transcript::read_state };
+    let fold = read(dir)?.fold;
+    let info = agent_info(&agent.agent, &fold);
+    let started = fold.epoch().cloned().zip(fold.process.clone());
+    let summary = Summary {
+        started: started.map(|(epoch, (pid, version))| RunStart { epoch, offset: 0, pid, version }),
+        title: fold.title,
+        degraded: fold.degraded,
+        exit: fold.exit.map(|exit| (exit, fold.next_seq)),
+        last_at: fold.last_at,
+        ..Summary::default()
+    };
+    Ok((summary, Some((info, fold.next_seq))))
+}
+
+/// The id of the session process, as its latest start recorded it.
+pub(crate) fn recorded_process(dir: &SessionDir, meta: &Meta) -> Option<u32> {
+    Some(read_journal(dir, meta, false).ok()?.0.started?.pid)
+}
+
+/// What a conversation's fold says about its session.
+pub fn agent_info(agent: &str, fold: &Fold) -> AgentInfo {
+    AgentInfo {
+        agent: agent.to_owned(),
+        conversation: fold.conversation.clone(),
+        activity: fold.activity(),
+        queued: fold.queued(),
+        approvals: fold.approvals.clone(),
+    }
 }
 
 /// A missing file is `None`; any other error is returned.

@@ -15,11 +15,19 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::alive::{is_alive, take_lock};
 use crate::control::{self, Control, ControlError};
 use crate::home::{Home, SessionDir};
+use crate::leftovers;
 use crate::registry::{self, Entry, RegistryError};
 use crate::summary::Summary;
 
 /// The time between SIGHUP and SIGKILL, unless given.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
+/// The default for agents, which have to stop their tools and save their conversation.
+pub const AGENT_GRACE: Duration = Duration::from_secs(5);
+
+/// How long a session of this kind may take to end, by default.
+pub fn default_grace(kind: Kind) -> Duration {
+    if kind == Kind::Agent { AGENT_GRACE } else { DEFAULT_GRACE }
+}
 /// The longest grace; a longer one is cut to this.
 pub const MAX_GRACE: Duration = Duration::from_secs(300);
 /// A directory that has no `meta.json` after this long will never become a session.
@@ -129,7 +137,7 @@ impl Ending {
 /// A pidfd of the session process, if it is running, so that its pid cannot be reused meanwhile.
 fn open_process(entry: &Entry) -> Option<OwnedFd> {
     // A process that is about to exit no longer listens.
-    let recorded = || Pid::from_raw(Summary::read(&entry.dir).ok()?.started?.pid as i32);
+    let recorded = || Pid::from_raw(registry::recorded_process(&entry.dir, &entry.meta)?.cast_signed());
     let process = pidfd_open(control::listener(&entry.dir).or_else(recorded)?, PidfdFlags::empty()).ok()?;
     is_alive(&entry.dir).then_some(process)
 }
@@ -150,15 +158,16 @@ fn request_end(dir: &SessionDir, attempt: &Attempt) -> Result<(), ControlError> 
 /// Removes the files of an ended session. The directory is first renamed to one that is not listed, so that no half
 /// removed session is visible.
 pub fn forget(entry: &Entry) -> Result<(), EndError> {
-    forget_files(&entry.dir)
+    forget_files(&entry.dir, entry.meta.kind != Kind::Terminal)
 }
 
 /// Removes the files of an ended session whose `meta.json` is damaged.
 pub fn forget_damaged(dir: &SessionDir) -> Result<(), EndError> {
-    forget_files(dir)
+    forget_files(dir, true)
 }
 
-fn forget_files(dir: &SessionDir) -> Result<(), EndError> {
+/// Removes a session's files. With `may_be_agent`, first ends what an agent has left running.
+fn forget_files(dir: &SessionDir, may_be_agent: bool) -> Result<(), EndError> {
     let path = dir.path();
     // A restart takes this lock, so its files cannot be removed here.
     let _lock = match take_lock(dir) {
@@ -168,7 +177,11 @@ fn forget_files(dir: &SessionDir) -> Result<(), EndError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(source) => return Err(EndError::Files { path: path.to_owned(), source }),
     };
-    remove_dir(dir).map_err(|source| EndError::Files { path: path.to_owned(), source })
+    let files = |source| EndError::Files { path: path.to_owned(), source };
+    if may_be_agent {
+        leftovers::end(dir).map_err(files)?;
+    }
+    remove_dir(dir).map_err(files)
 }
 
 fn remove_dir(dir: &SessionDir) -> io::Result<()> {
@@ -221,7 +234,9 @@ pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<PruneR
         // Only the version that supports another kind can judge how long to keep it.
         .filter(|entry| entry.meta.kind == Kind::Terminal)
         .map(|entry| (entry.dir.clone(), Some(entry)));
-    let has_exited = |dir: &SessionDir| Summary::read(dir).is_ok_and(|summary| summary.exit.is_some());
+    // Only terminals have a log. Conversations are kept, damaged or not.
+    let has_exited =
+        |dir: &SessionDir| dir.log().exists() && Summary::read(dir).is_ok_and(|summary| summary.exit.is_some());
     let damaged = registry::damaged(home)?.into_iter().filter(has_exited).map(|dir| (dir, None));
     let mut ended: Vec<(Duration, u64, SessionDir, Option<Entry>)> =
         readable.chain(damaged).map(|(dir, entry)| (age(&dir), disk_usage(&dir), dir, entry)).collect();
@@ -234,7 +249,7 @@ pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<PruneR
         }
         // Even if this one cannot be removed, do not remove more of the others in its place.
         total -= bytes;
-        match if dry_run { Ok(()) } else { forget_files(&dir) } {
+        match if dry_run { Ok(()) } else { forget_files(&dir, entry.is_none()) } {
             Ok(()) => {}
             Err(EndError::Restarted) => continue, // restarted since it was listed
             Err(error) => {
@@ -345,6 +360,7 @@ mod tests {
                 log_size: 1 << 20,
                 scrollback: 0,
             }),
+            agent: None,
         };
         meta.write(&dir.meta()).unwrap();
         dir
@@ -377,6 +393,8 @@ mod tests {
         for dir in [&exited, &lost, &alive] {
             fs::write(dir.meta(), "{").unwrap();
         }
+        assert_eq!(prune(&home, &EVERYTHING, true).unwrap().damaged, [], "without a log, it may be a conversation");
+        fs::write(exited.log(), "").unwrap();
         let _lock = Lock::take(&alive.lock()).unwrap();
         assert!(registry::list_files(&home).unwrap().is_empty());
         let found = |dir: &SessionDir| registry::find(&home, dir.id().as_str());

@@ -2,37 +2,29 @@
 //!
 //! The start request is sent over a pipe, never in the arguments; the reports arrive over another.
 
-use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use bowline_proto::agent::command::FirstPrompt;
 use bowline_proto::api::IfExists;
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::problem::Code;
 use bowline_proto::session::{Kind, State};
-use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
+use crate::agents::AgentTable;
 use crate::change_lock::{ChangeLockError, lock_name, lock_session};
 use crate::files;
 use crate::home::{Home, HomeError, SessionDir};
 use crate::launch::Launcher;
-use crate::log;
-use crate::machine::{this_boot, this_host};
-use crate::meta::{Makers, Meta, TerminalMeta};
+use crate::machine::this_boot;
+use crate::meta::Meta;
 use crate::os_text::OsText;
 use crate::registry::{self, Entry, RegistryError};
 use crate::remove::{self, EndError, Retention};
+use crate::spec::{BodySpec, Spec, check_limits, meta};
 use crate::starting::{Report, StartingProcess};
-use crate::timestamp::timestamp;
-
-/// Lines of scrollback unless configured. The emulator allocates a thousand at a time, about 2 MB at 80 columns.
-pub const DEFAULT_SCROLLBACK: u32 = 1000;
-/// The most lines of scrollback; at 200 columns they take about 480 MB.
-pub const MAX_SCROLLBACK: u32 = 100_000;
-/// The longest time without a viewer, in seconds: ten years.
-pub const MAX_TTL: u64 = 10 * 366 * 24 * 3600;
 
 /// Variables that describe the terminal that a session is started from. They would be wrong in the session.
 pub const OUTER_TERMINAL_VARIABLES: [&str; 16] = [
@@ -53,43 +45,6 @@ pub const OUTER_TERMINAL_VARIABLES: [&str; 16] = [
     "WT_SESSION",
     "KONSOLE_VERSION",
 ];
-
-/// The settings of a new session.
-#[derive(Clone, Debug)]
-pub struct Spec {
-    pub name: Option<SessionName>,
-    pub cwd: PathBuf,
-    /// Seconds without a viewer after which the session ends; 0 for never.
-    pub detached_ttl: u64,
-    /// What to do if a running session has the name.
-    pub if_exists: IfExists,
-    /// The id, if the caller derived it from an idempotency key; otherwise it is random.
-    pub id: Option<SessionId>,
-    /// A digest of the create request, to detect another request with the same key.
-    pub request: Option<String>,
-    pub makers: Makers,
-    /// The program's soft limit of open files; by default, that of this process.
-    pub open_files: Option<u64>,
-    pub body: BodySpec,
-}
-
-/// The settings of one kind of session.
-#[derive(Clone, Debug)]
-pub enum BodySpec {
-    Terminal(TerminalSpec),
-}
-
-#[derive(Clone, Debug)]
-pub struct TerminalSpec {
-    /// Program and arguments; empty for the login shell.
-    pub argv: Vec<OsString>,
-    pub env: Vec<(OsString, OsString)>,
-    pub size: Size,
-    /// Bytes of output that the log keeps.
-    pub log_size: u64,
-    /// Lines of scrollback.
-    pub scrollback: u32,
-}
 
 /// The result of [`start`].
 #[derive(Clone, Debug)]
@@ -114,6 +69,12 @@ pub enum StartError {
         "this version of bowline cannot run a session of this kind; use the version that created it, or a newer one"
     )]
     Kind,
+    /// The session's agent is no longer in the table.
+    #[error("no agent is called {0:?} in the configuration any more; add it again, or start another session")]
+    NoAgent(String),
+    /// The configuration no longer allows the session's mode.
+    #[error("the configuration does not allow the mode {mode:?} of {agent}")]
+    Mode { agent: String, mode: String },
     /// A setting is out of range.
     #[error("{0}")]
     Limit(String),
@@ -141,6 +102,8 @@ impl StartError {
             StartError::Refused { code, .. } => *code,
             StartError::NameTaken { .. } => Code::NameTaken,
             StartError::Kind => Code::NoVersion,
+            StartError::NoAgent(_) => Code::NoProgram,
+            StartError::Mode { .. } => Code::NotAllowedMode,
             StartError::Limit(_) => Code::BadRequest,
             StartError::OtherMachine(_) | StartError::End(EndError::OtherMachine(_)) => Code::NotAllowed,
             StartError::Registry(RegistryError::Unknown(_)) => Code::UnknownSession,
@@ -168,6 +131,9 @@ pub struct StartRequest {
     pub meta: Meta,
     /// Restart an existing session instead of creating a new one.
     pub restart: bool,
+    /// The first prompt of an agent session, and the name of its sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<(FirstPrompt, String)>,
 }
 
 /// Starts a session, then prunes ended sessions according to `retention`.
@@ -175,6 +141,10 @@ pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention
     check_limits(&spec)?;
     home.ensure()?;
     let if_exists = spec.if_exists;
+    let prompt = match &spec.body {
+        BodySpec::Agent(agent) => agent.prompt.clone(),
+        BodySpec::Terminal(_) => None,
+    };
     let meta = meta(spec).map_err(StartError::Process)?;
     // Held until the new session is running, and so found by its name.
     let name_lock = meta.name.as_ref().map(|name| lock_name(home, name)).transpose()?;
@@ -196,8 +166,9 @@ pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention
     let dir = home.session(&meta.id);
     // End the old session only when everything for the new one is ready, and remove its files only when the new one
     // runs. So an invalid spec leaves the old session running, and any other failure leaves its screen and log.
-    let make_room = || replaced.as_ref().map_or(Ok(()), |old| remove::end(old, remove::DEFAULT_GRACE, true));
-    run(home, launcher, meta, false, &make_room)?;
+    let make_room =
+        || replaced.as_ref().map_or(Ok(()), |old| remove::end(old, remove::default_grace(old.meta.kind), true));
+    run(home, launcher, Start { meta, restart: false, prompt }, &make_room)?;
     if let Some(old) = replaced
         && let Err(error) = remove::forget(&old)
     {
@@ -215,10 +186,12 @@ fn read_then_prune(home: &Home, dir: &SessionDir, retention: &Retention) -> Resu
     Ok(entry)
 }
 
-/// Whether two sessions have the same command and directory.
+/// Whether two sessions have the same command, or the same agent, and directory.
 fn runs_same(a: &Meta, b: &Meta) -> bool {
     let argv = |meta: &Meta| meta.terminal.as_ref().map(|terminal| terminal.argv.clone());
-    a.kind == b.kind && argv(a) == argv(b) && Path::new(a.cwd.as_os()) == Path::new(b.cwd.as_os())
+    let agent = |meta: &Meta| meta.agent.as_ref().map(|agent| agent.agent.clone());
+    let same_cwd = Path::new(a.cwd.as_os()) == Path::new(b.cwd.as_os());
+    a.kind == b.kind && argv(a) == argv(b) && agent(a) == agent(b) && same_cwd
 }
 
 fn name_taken(name: &SessionName, holder: &Entry) -> StartError {
@@ -233,8 +206,15 @@ fn name_taken(name: &SessionName, holder: &Entry) -> StartError {
 }
 
 /// Restarts an exited or lost session: with the same id and settings, a new epoch, and offsets that continue. Does
-/// nothing if the session is running, or its epoch is not the given one.
-pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&Epoch>) -> Result<Entry, StartError> {
+/// nothing if the session is running, or its epoch is not the given one. The command of an agent is read from the table
+/// again.
+pub fn restart(
+    home: &Home,
+    launcher: &Launcher,
+    entry: &Entry,
+    epoch: Option<&Epoch>,
+    agents: &AgentTable,
+) -> Result<Entry, StartError> {
     if !entry.is_local {
         return Err(StartError::OtherMachine(entry.meta.host.clone()));
     }
@@ -246,8 +226,19 @@ pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&E
         return Ok(entry);
     }
     entry.check_meta()?;
-    if entry.meta.kind != Kind::Terminal {
-        return Err(StartError::Kind);
+    let mut agent = entry.meta.agent.clone();
+    match entry.meta.kind {
+        Kind::Terminal => {}
+        Kind::Agent => {
+            if let Some(agent) = &mut agent {
+                let program = agents.get(&agent.agent).ok_or_else(|| StartError::NoAgent(agent.agent.clone()))?;
+                if let Some(mode) = agent.mode.clone().filter(|mode| !program.allows_mode(mode)) {
+                    return Err(StartError::Mode { agent: agent.agent.clone(), mode });
+                }
+                agent.refresh(program);
+            }
+        }
+        Kind::Unknown => return Err(StartError::Kind),
     }
     let _name = entry.meta.name.as_ref().map(|name| lock_name(home, name)).transpose()?;
     if let Some(name) = &entry.meta.name
@@ -256,79 +247,34 @@ pub fn restart(home: &Home, launcher: &Launcher, entry: &Entry, epoch: Option<&E
         return Err(name_taken(name, &holder));
     }
     // The process of an exited session may still be serving its last viewers.
-    remove::end(&entry, remove::DEFAULT_GRACE, true)?;
-    let meta = Meta { boot: this_boot(), ..entry.meta };
-    run(home, launcher, meta, true, &|| Ok(()))?;
+    remove::end(&entry, remove::default_grace(entry.meta.kind), true)?;
+    let meta = Meta { boot: this_boot(), agent, ..entry.meta };
+    run(home, launcher, Start { meta, restart: true, prompt: None }, &|| Ok(()))?;
     Ok(registry::reread(&entry.dir)?)
 }
 
-fn check_limits(spec: &Spec) -> Result<(), StartError> {
-    let BodySpec::Terminal(terminal) = &spec.body;
-    if !(log::MIN_SIZE..=log::MAX_SIZE).contains(&terminal.log_size) {
-        let (min, max, bytes) = (log::MIN_SIZE >> 10, log::MAX_SIZE >> 30, terminal.log_size);
-        return Err(StartError::Limit(format!("the log size must be {min} KiB to {max} GiB, not {bytes} bytes")));
-    }
-    if terminal.scrollback > MAX_SCROLLBACK {
-        return Err(StartError::Limit(format!("the scrollback must be at most {MAX_SCROLLBACK} lines")));
-    }
-    if spec.detached_ttl > MAX_TTL {
-        return Err(StartError::Limit("the detached TTL must be at most ten years; 0 means no limit".into()));
-    }
-    Ok(())
-}
-
-fn meta(spec: Spec) -> io::Result<Meta> {
-    let mut random = [0; 12];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    let BodySpec::Terminal(TerminalSpec { argv, env, size, log_size, scrollback }) = spec.body;
-    let (argv, arg0) = if argv.is_empty() { login_shell(&env) } else { (argv, None) };
-    let terminal = TerminalMeta {
-        argv: argv.into_iter().map(OsText::from).collect(),
-        arg0: arg0.map(OsText::from),
-        env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        size,
-        log_size,
-        scrollback,
-    };
-    Ok(Meta {
-        id: spec.id.unwrap_or_else(|| SessionId::from_random(random)),
-        name: spec.name,
-        kind: Kind::Terminal,
-        cwd: spec.cwd.into_os_string().into(),
-        detached_ttl: spec.detached_ttl,
-        request: spec.request,
-        makers: spec.makers,
-        open_files: spec.open_files.or(rustix::process::getrlimit(rustix::process::Resource::Nofile).current),
-        created: timestamp(),
-        host: this_host(),
-        boot: this_boot(),
-        terminal: Some(terminal),
-    })
-}
-
-/// The shell from the environment, with the `argv[0]` of a login shell.
-fn login_shell(env: &[(OsString, OsString)]) -> (Vec<OsString>, Option<OsString>) {
-    let shell = env.iter().find(|(name, value)| name == "SHELL" && !value.is_empty());
-    let shell = shell.map_or_else(|| OsString::from("/bin/sh"), |(_, value)| value.clone());
-    let mut arg0 = OsString::from("-");
-    arg0.push(Path::new(&shell).file_name().unwrap_or(OsStr::new("sh")));
-    (vec![shell], Some(arg0))
+/// The part of a [`StartRequest`] that differs between starts.
+struct Start {
+    meta: Meta,
+    restart: bool,
+    prompt: Option<(FirstPrompt, String)>,
 }
 
 /// Runs a session process and waits until it is ready. Calls `make_room` when everything but the program is ready.
 fn run(
     home: &Home,
     launcher: &Launcher,
-    meta: Meta,
-    restart: bool,
+    start: Start,
     make_room: &dyn Fn() -> Result<(), EndError>,
 ) -> Result<(), StartError> {
+    let Start { meta, restart, prompt } = start;
     let id = meta.id.clone();
     let request = StartRequest {
         state: home.state().as_os_str().to_owned().into(),
         runtime: home.runtime().as_os_str().to_owned().into(),
         meta,
         restart,
+        prompt,
     };
     let mut request = serde_json::to_vec(&request).map_err(|error| StartError::Process(error.into()))?;
     request.push(b'\n');
@@ -401,9 +347,16 @@ fn exchange(
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
+    use bowline_proto::size::Size;
+
     use super::*;
     use crate::events::Event;
     use crate::history::History;
+    use crate::log;
+    use crate::meta::Makers;
+    use crate::spec::{DEFAULT_SCROLLBACK, TerminalSpec};
 
     #[test]
     fn r28_a_session_that_is_pruned_at_once_is_still_returned() {

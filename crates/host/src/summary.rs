@@ -1,8 +1,7 @@
 //! Folds a session's events into a summary for lists, with a checkpoint in the file `head`.
 //!
-//! A list must not read whole journals. `head` holds the summary at a position of `events.jsonl`; a reader folds only
-//! the events after it. It is just a cache: if it is missing, or belongs to a journal that has been replaced, it is
-//! rebuilt from the events.
+//! A list must not read whole journals. A checkpoint (`checkpoint.rs`) holds the summary at a position of
+//! `events.jsonl`; a reader folds only the events after it.
 
 use std::fs::File;
 use std::io;
@@ -14,9 +13,9 @@ use bowline_proto::session::{Call, CallKind, ExitStatus};
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::fnv1a;
+use crate::checkpoint::Checkpoint;
 use crate::events::Event;
-use crate::files::{self, write_shared};
+use crate::files;
 use crate::home::SessionDir;
 use crate::journal::{self, Position, Record};
 
@@ -77,7 +76,7 @@ impl Summary {
     /// Returns the summary, the open journal, and the positions of the checkpoint and of the end.
     fn read_from_head(dir: &SessionDir) -> io::Result<(Summary, File, Position, Position)> {
         let file = files::open(&dir.events())?;
-        let head = Head::read(&dir.head()).filter(|head| head.is_of(&file));
+        let head = Checkpoint::read(&dir.head(), &file, HEAD_VERSION, MAX_HEAD);
         let (mut summary, from) = head.map_or_else(Default::default, |head| (head.summary, head.position));
         if file.metadata()?.len() == from.byte {
             return Ok((summary, file, from, from));
@@ -86,13 +85,9 @@ impl Summary {
         Ok((summary, file, from, end))
     }
 
-    /// Writes this summary, which holds at `position` of the journal, to `head`. Any process may do so at any time: a
-    /// reader only uses a checkpoint that belongs to the journal it finds.
+    /// Writes this summary, which holds at `position` of the journal, to `head`.
     pub fn checkpoint(&self, events: &File, position: Position, head: &Path) -> io::Result<()> {
-        let fingerprint = journal::fingerprint(events, position)?;
-        let mut checkpoint = Head { version: HEAD_VERSION, position, fingerprint, summary: self.clone(), checksum: 0 };
-        checkpoint.checksum = checkpoint.sum()?;
-        write_shared(head, &serde_json::to_vec(&checkpoint)?)
+        Checkpoint::write(head, events, HEAD_VERSION, position, self.clone())
     }
 
     /// Adds one more event.
@@ -135,36 +130,6 @@ pub fn call_text(title: &str, body: &str) -> String {
 const MAX_HEAD: u64 = 256 << 10;
 /// Increased with each change of the file format or of [`Summary::fold`]. A checkpoint of another version is ignored.
 const HEAD_VERSION: u32 = 1;
-
-/// The content of the file `head`.
-#[derive(Serialize, Deserialize)]
-struct Head {
-    version: u32,
-    position: Position,
-    /// See [`journal::fingerprint`].
-    fingerprint: u64,
-    summary: Summary,
-    /// See [`Head::sum`].
-    checksum: u64,
-}
-
-impl Head {
-    fn read(path: &Path) -> Option<Head> {
-        let head: Head = serde_json::from_slice(&files::read(path, MAX_HEAD).ok()?).ok()?;
-        (head.version == HEAD_VERSION && head.sum().is_ok_and(|sum| sum == head.checksum)).then_some(head)
-    }
-
-    /// The checksum of the other fields. It detects damage, not an attacker, who could write any events anyway.
-    fn sum(&self) -> io::Result<u64> {
-        Ok(fnv1a(&serde_json::to_vec(&(self.version, self.position, self.fingerprint, &self.summary))?))
-    }
-
-    /// Whether the checkpoint belongs to this journal.
-    fn is_of(&self, events: &File) -> bool {
-        let fits = events.metadata().is_ok_and(|found| found.len() >= self.position.byte);
-        fits && journal::fingerprint(events, self.position).is_ok_and(|found| found == self.fingerprint)
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -259,7 +224,7 @@ mod tests {
                     }
                     Step::Compact => {
                         let seq = journal.end().seq.saturating_sub(1);
-                        journal.replace(&[Record { seq, at: timestamp(), event: Event::Bell }]).unwrap();
+                        journal.replace(&[Record::new(seq, timestamp(), Event::Bell)]).unwrap();
                         history = History::read(&dir.events()).unwrap();
                     }
                     Step::Damage(at, bits) => {

@@ -1,0 +1,56 @@
+//! The file `head`: the fold of a journal up to a position, so that readers need not read the whole journal.
+//!
+//! It is just a cache. If it is missing, damaged, or belongs to a journal that has been replaced, its reader starts from
+//! the first event. Any process may write it at any time: a reader only uses one that belongs to the journal it finds.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::digest::fnv1a;
+use crate::files::{self, write_shared};
+use crate::journal::{self, Position};
+
+/// The content of the file.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Checkpoint<S> {
+    version: u32,
+    pub(crate) position: Position,
+    /// See [`journal::fingerprint`].
+    fingerprint: u64,
+    /// The fold of all events before `position`.
+    pub(crate) summary: S,
+    /// See [`Checkpoint::sum`].
+    checksum: u64,
+}
+
+impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
+    /// Reads a checkpoint of this journal; `None` if there is none, or it has another version or more than `max` bytes.
+    pub(crate) fn read(path: &Path, events: &File, version: u32, max: u64) -> Option<Checkpoint<S>> {
+        let head: Checkpoint<S> = serde_json::from_slice(&files::read(path, max).ok()?).ok()?;
+        let is_whole = head.version == version && head.sum().is_ok_and(|sum| sum == head.checksum);
+        (is_whole && head.is_of(events)).then_some(head)
+    }
+
+    /// Writes a checkpoint of this journal.
+    pub(crate) fn write(path: &Path, events: &File, version: u32, position: Position, summary: S) -> io::Result<()> {
+        let fingerprint = journal::fingerprint(events, position)?;
+        let mut checkpoint = Checkpoint { version, position, fingerprint, summary, checksum: 0 };
+        checkpoint.checksum = checkpoint.sum()?;
+        write_shared(path, &serde_json::to_vec(&checkpoint)?)
+    }
+
+    /// The checksum of the other fields. It detects damage, not an attacker, who could write any events anyway.
+    fn sum(&self) -> io::Result<u64> {
+        Ok(fnv1a(&serde_json::to_vec(&(self.version, self.position, self.fingerprint, &self.summary))?))
+    }
+
+    /// Whether the checkpoint belongs to this journal.
+    fn is_of(&self, events: &File) -> bool {
+        let fits = events.metadata().is_ok_and(|found| found.len() >= self.position.byte);
+        fits && journal::fingerprint(events, self.position).is_ok_and(|found| found == self.fingerprint)
+    }
+}

@@ -1,0 +1,50 @@
+//! Repairs an agent session whose process died: ends what is left of its agent, then its open runs and approvals.
+//!
+//! Any process that notices may do this. It holds the lock under which sessions are restarted, so no session process
+//! starts meanwhile, and it decides by the journal, so a second repair finds nothing to do. The session is `lost` before
+//! and after.
+
+use std::io;
+
+use bowline_proto::ids::Epoch;
+use bowline_proto::session::{AgentInfo, Kind, State};
+
+use crate::alive::is_alive;
+use crate::change_lock::{ChangeKey, try_lock};
+use crate::home::Home;
+use crate::leftovers;
+use crate::machine::this_boot;
+use crate::meta::Meta;
+use crate::registry::Entry;
+use crate::transcript::{Opened, Transcript};
+
+/// Whether the session has something that only a repair can end.
+pub fn is_needed(entry: &Entry) -> bool {
+    let is_open = |agent: &AgentInfo| agent.activity.is_some() || !agent.approvals.is_empty();
+    let is_lost = entry.is_local && entry.meta.kind == Kind::Agent && entry.info.state == State::Lost;
+    is_lost && (entry.info.agent.as_ref().is_some_and(is_open) || leftovers::has_agent(&entry.dir))
+}
+
+/// Repairs a lost session. Returns `false` if another process is changing it; then that one repairs it, or restarts it.
+pub fn repair(home: &Home, entry: &Entry) -> io::Result<bool> {
+    let lock = try_lock(home, &ChangeKey::Session(entry.info.id.clone())).map_err(io::Error::other)?;
+    let Some(_lock) = lock else { return Ok(false) };
+    if is_alive(&entry.dir) || !entry.dir.meta().exists() {
+        return Ok(true);
+    }
+    leftovers::end(&entry.dir)?;
+    let Opened { mut transcript, was_cut } = Transcript::open(&entry.dir)?;
+    end_open(&mut transcript, was_cut, &entry.meta)?;
+    transcript.checkpoint()?;
+    Ok(true)
+}
+
+/// Ends what an earlier session process left open. `before` is what `meta.json` said then.
+pub fn end_open(transcript: &mut Transcript, was_cut: bool, before: &Meta) -> io::Result<()> {
+    // After a reboot, the end of the journal may be lost although no line is damaged.
+    let is_open = transcript.fold().exit.is_none() && transcript.fold().next_seq > 0;
+    let is_new_epoch = was_cut || (is_open && before.boot != this_boot() && !transcript.fold().is_repaired());
+    let mut random = [0; 4];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    transcript.repair((is_new_epoch && transcript.fold().next_seq > 0).then(|| Epoch::from_random(random)))
+}

@@ -1,0 +1,224 @@
+//! The journal of an agent session: every event, one line each, in one sequence without gaps.
+//!
+//! The owner of the session's lock appends ([`Transcript`]); any process may read ([`read_state`], [`Lines`]). A checkpoint
+//! in `head` holds the fold and a sparse index of the lines, so that neither lists nor readers of the end read the whole
+//! file.
+
+mod archive;
+mod lines;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+use bowline_proto::agent::event::{AgentEvent, Complete, Level, RunError};
+use bowline_proto::agent::fold::Fold;
+use bowline_proto::ids::Epoch;
+use bowline_proto::journal::Record;
+use serde::{Deserialize, Serialize};
+
+pub use self::archive::{Put, ReadPosition, TranscriptArchive, put};
+pub use self::lines::{Line, Lines, put_event};
+use crate::checkpoint::Checkpoint;
+use crate::digest::fnv1a;
+use crate::files;
+use crate::home::SessionDir;
+use crate::journal::{Journal, Position};
+
+/// The longest line in bytes. An event that would take more is recorded as a notice of its size.
+pub const MAX_LINE: usize = 512 << 10;
+/// A longer transcript accepts no more prompts.
+pub const MAX_TRANSCRIPT: u64 = 256 << 20;
+/// A line is put into the index after this many bytes.
+const INDEX_EVERY: u64 = 64 << 10;
+/// The most bytes read of `head`. A longer file is ignored.
+const MAX_HEAD: u64 = 4 << 20;
+/// Increased with each change of the file format or of the fold. A checkpoint of another version is ignored. Those of
+/// terminals have versions below 1000.
+const HEAD_VERSION: u32 = 1000;
+/// A reader that had to read more than this many bytes writes a checkpoint.
+const CHECKPOINT_EVERY: u64 = 64 << 10;
+
+/// The fold of a transcript, and where its lines are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TranscriptState {
+    pub fold: Fold,
+    /// Some lines: the first number of each, and its position in the file. In order.
+    index: Vec<(u64, u64)>,
+}
+
+impl TranscriptState {
+    fn add(&mut self, record: &Record<AgentEvent>, byte: u64) {
+        if self.index.last().is_none_or(|(_, last)| byte >= last + INDEX_EVERY) {
+            self.index.push((record.first(), byte));
+        }
+        self.fold.fold(record);
+    }
+
+    /// A position in the file at or before the line with this number, and the first number there.
+    pub fn find(&self, seq: u64) -> (u64, u64) {
+        let after = self.index.partition_point(|(first, _)| *first <= seq);
+        after.checked_sub(1).and_then(|at| self.index.get(at)).copied().unwrap_or_default()
+    }
+}
+
+/// A transcript opened for appending. Only the owner of the session's lock may have one.
+#[derive(Debug)]
+pub struct Transcript {
+    journal: Journal,
+    state: TranscriptState,
+    head: PathBuf,
+    /// What [`Transcript::checkpoint`] wrote last.
+    checkpoint: Position,
+}
+
+/// What [`Transcript::open`] found.
+#[derive(Debug)]
+pub struct Opened {
+    pub transcript: Transcript,
+    /// The end of the file was damaged, and was cut off.
+    pub was_cut: bool,
+}
+
+impl Transcript {
+    /// Opens the file for appending, creating it if necessary. What comes after the last whole line in sequence is cut
+    /// off. If that is more than one incomplete line, it is kept in a file beside it.
+    pub fn open(dir: &SessionDir) -> io::Result<Opened> {
+        let path = dir.events();
+        let file = files::open_with(&path, OpenOptions::new().read(true).append(true).create(true).mode(0o600))?;
+        let (state, checkpoint, end) = read_from_head(dir, &file)?;
+        let len = file.metadata()?.len();
+        let was_cut = len > end.byte;
+        if was_cut {
+            keep_damaged(&file, end.byte, len, &path)?;
+            file.set_len(end.byte)?;
+        }
+        let journal = Journal::continued(path, file, end);
+        Ok(Opened { transcript: Transcript { journal, state, head: dir.head(), checkpoint }, was_cut })
+    }
+
+    pub fn state(&self) -> &TranscriptState {
+        &self.state
+    }
+
+    pub fn fold(&self) -> &Fold {
+        &self.state.fold
+    }
+
+    /// The position after the last line.
+    pub fn end(&self) -> Position {
+        self.journal.end()
+    }
+
+    pub fn file(&self) -> &File {
+        self.journal.file()
+    }
+
+    /// Appends an event and returns its number. On error, nothing is appended.
+    pub fn append(&mut self, event: AgentEvent) -> io::Result<u64> {
+        let byte = self.journal.end().byte;
+        let record = self.journal.append_within(event, MAX_LINE, shorter)?;
+        self.state.add(&record, byte);
+        Ok(record.seq)
+    }
+
+    /// Makes all appended events survive a power cut.
+    pub fn sync(&self) -> io::Result<()> {
+        self.journal.sync()
+    }
+
+    /// Whether events were appended since the last checkpoint.
+    pub fn has_news(&self) -> bool {
+        self.checkpoint != self.journal.end()
+    }
+
+    /// Writes the checkpoint. It may fail: then readers read more of the transcript.
+    pub fn checkpoint(&mut self) -> io::Result<()> {
+        let end = self.journal.end();
+        Checkpoint::write(&self.head, self.journal.file(), HEAD_VERSION, end, self.state.clone())?;
+        self.checkpoint = end;
+        Ok(())
+    }
+
+    /// Ends what a dead session process left open. With `new_epoch`, a new epoch begins first, because numbers that were
+    /// given to viewers may be used again.
+    pub fn repair(&mut self, new_epoch: Option<Epoch>) -> io::Result<()> {
+        let repaired = new_epoch.map(|epoch| AgentEvent::Repaired { epoch });
+        let events: Vec<AgentEvent> = repaired.into_iter().chain(self.fold().interruptions()).collect();
+        if events.is_empty() {
+            return Ok(());
+        }
+        for event in events {
+            self.append(event)?;
+        }
+        self.sync()
+    }
+}
+
+/// Tells a repeat of a command from another with the same id.
+pub fn command_digest(command: &serde_json::Value) -> String {
+    format!("{:016x}", fnv1a(command.to_string().as_bytes()))
+}
+
+/// What is recorded in place of an event that is too long. The end of a run and the outcome of an approval are recorded
+/// in any case, without what makes them long.
+fn shorter(event: AgentEvent, bytes: usize) -> AgentEvent {
+    let why = format!("an event of {bytes} bytes was too large to be recorded (limit {MAX_LINE})");
+    match event {
+        AgentEvent::Complete(complete) => AgentEvent::Complete(Complete {
+            stop_reason: None,
+            conversation: None,
+            error: complete.error.map(|_| RunError::new("too_long", why)),
+            ..complete
+        }),
+        AgentEvent::ApprovalResolved { approval, outcome, source, .. } => {
+            AgentEvent::ApprovalResolved { approval, outcome, option: None, reason: None, source }
+        }
+        _ => AgentEvent::Notice { level: Level::Warning, text: why },
+    }
+}
+
+/// Copies the damaged end of a transcript to a file beside it, unless it is only an incomplete line.
+fn keep_damaged(file: &File, from: u64, to: u64, path: &std::path::Path) -> io::Result<()> {
+    let mut rest = vec![0; (to - from).min(MAX_TRANSCRIPT) as usize];
+    file.read_exact_at(&mut rest, from)?;
+    if !rest.contains(&b'\n') {
+        return Ok(());
+    }
+    files::write_aside(path, &rest)
+}
+
+/// Reads the state of a transcript: from the checkpoint, and the lines after it. Writes nothing.
+pub fn read_state(dir: &SessionDir) -> io::Result<TranscriptState> {
+    let file = files::open(&dir.events())?;
+    Ok(read_from_head(dir, &file)?.0)
+}
+
+/// Like [`read_state`], but writes a checkpoint if that saves the next reader enough.
+pub fn read_state_and_checkpoint(dir: &SessionDir) -> io::Result<TranscriptState> {
+    let file = files::open(&dir.events())?;
+    let (state, from, end) = read_from_head(dir, &file)?;
+    if end.byte - from.byte >= CHECKPOINT_EVERY {
+        let _ = Checkpoint::write(&dir.head(), &file, HEAD_VERSION, end, state.clone());
+    }
+    Ok(state)
+}
+
+/// Returns the state, and the positions of the checkpoint and of the end.
+fn read_from_head(dir: &SessionDir, file: &File) -> io::Result<(TranscriptState, Position, Position)> {
+    let head = Checkpoint::<TranscriptState>::read(&dir.head(), file, HEAD_VERSION, MAX_HEAD);
+    let (mut state, from) = head.map_or_else(Default::default, |head| (head.summary, head.position));
+    let mut end = from;
+    let mut lines = Lines::new(file, from.byte, from.seq);
+    while let Some(line) = lines.next()? {
+        let Some(record) = line.parse() else { break };
+        end = Position { seq: line.seq + 1, byte: line.end(), last: line.byte };
+        state.add(&record, line.byte);
+    }
+    Ok((state, from, end))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! The journal of an agent session: cuts, damage, checkpoints, and reading from any number.
+
+use std::fs;
+use std::io::Write;
+use std::time::Duration;
+
+use bowline_proto::agent::event::{CommandSource, Delta, Level, RunId};
+use bowline_proto::follow::{FollowMessage, Transmit};
+use bowline_proto::frame::Frame;
+use bowline_proto::ids::SessionId;
+use proptest::prelude::*;
+
+use super::archive::{Put, ReadPosition, put};
+use super::*;
+use crate::home::Home;
+
+fn session(temp: &tempfile::TempDir) -> SessionDir {
+    let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+    home.ensure().unwrap();
+    let dir = home.session(&SessionId::from_random([1; 12]));
+    fs::create_dir(dir.path()).unwrap();
+    dir
+}
+
+fn epoch(n: u8) -> Epoch {
+    Epoch::from_random([n; 4])
+}
+
+fn started(n: u8) -> AgentEvent {
+    AgentEvent::Started { epoch: epoch(n), pid: 7, version: "0.1.0".into() }
+}
+
+fn prompt(run: u64) -> AgentEvent {
+    let source = CommandSource { command: format!("c{run}"), digest: "d".into(), by: "local".into() };
+    AgentEvent::Prompt { run: RunId(run), source, text: "hi".into(), attachments: vec![] }
+}
+
+fn text(len: usize) -> AgentEvent {
+    AgentEvent::Text(Delta { run: Some(RunId(0)), block: "b".into(), parent: None, delta: "x".repeat(len) })
+}
+
+fn open(dir: &SessionDir) -> Transcript {
+    Transcript::open(dir).unwrap().transcript
+}
+
+/// The numbers of all whole lines.
+fn numbers(dir: &SessionDir) -> Vec<u64> {
+    let file = File::open(dir.events()).unwrap();
+    let mut lines = Lines::new(&file, 0, 0);
+    let mut numbers = Vec::new();
+    while let Some(line) = lines.next().unwrap() {
+        numbers.push(line.seq);
+    }
+    numbers
+}
+
+/// A crash can cut the file anywhere. No whole line is lost, and the next number follows the last one.
+#[test]
+fn r40_a_cut_tail_is_removed_wherever_it_is_cut() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    for event in [started(1), prompt(0), text(5)] {
+        transcript.append(event).unwrap();
+    }
+    let whole = fs::read(dir.events()).unwrap();
+    let ends: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] == b'\n').map(|at| at + 1).collect();
+    for cut in 0..=whole.len() {
+        fs::write(dir.events(), &whole[..cut]).unwrap();
+        let kept = ends.iter().filter(|end| **end <= cut).count();
+        let is_whole = cut == 0 || ends.contains(&cut);
+        let Opened { mut transcript, was_cut } = Transcript::open(&dir).unwrap();
+        assert_eq!(was_cut, !is_whole, "cut at {cut}");
+        assert_eq!(transcript.end().seq, kept as u64, "cut at {cut}");
+        transcript.repair(was_cut.then(|| epoch(2))).unwrap();
+        transcript.append(started(3)).unwrap();
+        assert_eq!(numbers(&dir), (0..transcript.end().seq).collect::<Vec<_>>(), "cut at {cut}");
+        assert!(transcript.fold().open.is_empty(), "the open run was ended, cut at {cut}");
+        assert_eq!(transcript.fold().epochs.iter().any(|start| start.epoch == epoch(2)), was_cut);
+        assert!(!dir.path().join("events.jsonl.damaged").exists(), "an incomplete line is not worth keeping");
+    }
+}
+
+#[test]
+fn r40_lines_after_a_damaged_one_are_kept_aside() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    (0..4).for_each(|run| _ = transcript.append(prompt(run)).unwrap());
+    let whole = fs::read_to_string(dir.events()).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    for damage in ["not json", "{\"seq\":7,\"at\":\"\",\"event\":{\"type\":\"x\"}}", "{\"seq\":1,}", ""] {
+        let damaged = format!("{}\n{damage}\n{}\n{}\n", lines[0], lines[2], lines[3]);
+        fs::write(dir.events(), &damaged).unwrap();
+        let Opened { transcript, was_cut } = Transcript::open(&dir).unwrap();
+        assert!(was_cut && transcript.end().seq == 1, "{damage:?}");
+        let aside = dir.path().join("events.jsonl.damaged");
+        assert_eq!(fs::read_to_string(&aside).unwrap(), damaged[lines[0].len() + 1..], "{damage:?}");
+        fs::remove_file(aside).unwrap();
+    }
+}
+
+#[test]
+fn r52_an_event_that_is_too_long_is_replaced_by_a_notice() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    let value = serde_json::Value::from("y".repeat(MAX_LINE));
+    let raw = AgentEvent::Raw { source: "acp".into(), message: value, truncated: false };
+    assert_eq!(transcript.append(raw).unwrap(), 0);
+    transcript.append(prompt(0)).unwrap();
+    assert_eq!(numbers(&dir), [0, 1]);
+    let file = File::open(dir.events()).unwrap();
+    let event = Lines::new(&file, 0, 0).next().unwrap().unwrap().parse().unwrap().event;
+    assert!(
+        matches!(&event, AgentEvent::Notice { level: Level::Warning, text } if text.contains("too large")),
+        "{event:?}"
+    );
+}
+
+#[test]
+fn r33_the_end_of_a_run_is_recorded_however_long_its_texts_are() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut transcript = open(&session(&temp));
+    transcript.append(prompt(0)).unwrap();
+    let long = Some("y".repeat(MAX_LINE));
+    let error = Some(RunError::new("agent_error", "z".repeat(MAX_LINE)));
+    transcript.append(AgentEvent::Complete(Complete { stop_reason: long, error, ..Complete::default() })).unwrap();
+    assert!(transcript.fold().open.is_empty());
+}
+
+#[test]
+fn events_of_a_newer_version_count_and_are_served() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let newer = r#"{"seq":0,"at":"t","event":{"type":"hologram","beams":[1]}}"#;
+    let changed = r#"{"seq":1,"at":"t","event":{"type":"prompt","run":7}}"#;
+    let range = r#"{"seq":5,"from":2,"at":"t","event":{"type":"text","run":null,"block":"b","delta":"abcd"}}"#;
+    fs::write(dir.events(), format!("{newer}\n{changed}\n{range}\n")).unwrap();
+    let state = read_state(&dir).unwrap();
+    assert_eq!(state.fold.next_seq, 6);
+    assert_eq!(numbers(&dir), [0, 1, 5]);
+    assert!(!Transcript::open(&dir).unwrap().was_cut);
+}
+
+/// Sends everything from a number on, as a viewer with little room gets it.
+fn send_from(transcript: &Transcript, from: u64, enough: usize) -> Vec<u64> {
+    let (mut position, mut next, mut sent) = (ReadPosition::default(), from, Vec::new());
+    let end = transcript.end().seq;
+    while next < end {
+        let mut frames = Vec::new();
+        let transmit = Transmit::Events { from: next, to: end };
+        let put = put(&mut frames, transmit, transcript.file(), transcript.state(), &mut position, enough);
+        let Put::Events { next: after } = put.unwrap() else { panic!("no events") };
+        let mut at = 0;
+        while let Some((Frame::Text(text), used)) = Frame::decode(&frames[at..]).unwrap() {
+            let FollowMessage::Event { seq, .. } = serde_json::from_str(text).unwrap() else { panic!("{text}") };
+            sent.push(seq);
+            at += used;
+        }
+        assert!(after > next && at == frames.len());
+        next = after;
+    }
+    sent
+}
+
+#[test]
+fn r40_a_viewer_gets_every_event_from_any_number_on() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    transcript.append(started(1)).unwrap();
+    for n in 0..300 {
+        transcript.append(text(n * 37 % 2000)).unwrap();
+    }
+    assert!(transcript.state().index.len() > 3, "the journal is long enough for an index");
+    for from in (0..=301).step_by(7) {
+        for enough in [1, 700, 64 << 10] {
+            assert_eq!(send_from(&transcript, from, enough), (from..301).collect::<Vec<_>>(), "from {from}");
+        }
+    }
+    transcript.checkpoint().unwrap();
+    let reopened = open(&dir);
+    assert_eq!(reopened.state(), transcript.state());
+    assert_eq!(send_from(&reopened, 250, 1000).len(), 51);
+}
+
+/// Events before the checkpoint are overwritten here, and the reader does not notice.
+#[test]
+fn r40_a_list_reads_no_events_before_the_checkpoint() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    transcript.append(started(1)).unwrap();
+    (0..100).for_each(|_| _ = transcript.append(text(1000)).unwrap());
+    let state = transcript.state().clone();
+    assert!(!dir.head().exists());
+    assert_eq!(read_state_and_checkpoint(&dir).unwrap(), state, "this read writes the checkpoint");
+    let mut events = fs::read(dir.events()).unwrap();
+    let len = events.len();
+    events[..len - 5000].fill(b'x');
+    fs::write(dir.events(), events).unwrap();
+    assert_eq!(read_state(&dir).unwrap(), state);
+}
+
+/// Something that happens to the files between two reads.
+#[derive(Clone, Debug)]
+enum Step {
+    Append(usize),
+    Checkpoint,
+    Restart,
+    /// The file is cut at a random place, as a crash does.
+    Cut(usize),
+    DamageHead(usize),
+    RemoveHead,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0..20_000usize).prop_map(Step::Append),
+        2 => Just(Step::Checkpoint),
+        2 => Just(Step::Restart),
+        1 => any::<usize>().prop_map(Step::Cut),
+        1 => any::<usize>().prop_map(Step::DamageHead),
+        1 => Just(Step::RemoveHead),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    /// Whatever happens to the journal and the checkpoint, a reader gets the fold of all whole lines.
+    #[test]
+    fn r40_the_state_is_the_fold_of_the_whole_journal(steps in prop::collection::vec(step(), 1..40)) {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = session(&temp);
+        let mut transcript = open(&dir);
+        let mut lives = 0u8;
+        for step in steps {
+            match step {
+                Step::Append(len) => drop(transcript.append(if len % 5 == 0 { prompt(len as u64) } else { text(len) })),
+                Step::Checkpoint => transcript.checkpoint().unwrap(),
+                Step::Restart => {
+                    lives = lives.wrapping_add(1);
+                    transcript = open(&dir);
+                    transcript.append(started(lives)).unwrap();
+                }
+                Step::Cut(at) => {
+                    let len = fs::metadata(dir.events()).unwrap().len();
+                    File::options().write(true).open(dir.events()).unwrap().set_len(at as u64 % (len + 1)).unwrap();
+                    let opened = Transcript::open(&dir).unwrap();
+                    transcript = opened.transcript;
+                    transcript.repair(opened.was_cut.then(|| epoch(9))).unwrap();
+                }
+                Step::DamageHead(at) => {
+                    let mut head = fs::read(dir.head()).unwrap_or_default();
+                    let at = at % (head.len() + 1);
+                    if let Some(byte) = head.get_mut(at) {
+                        *byte ^= 1;
+                    }
+                    File::create(dir.head()).unwrap().write_all(&head).unwrap();
+                }
+                Step::RemoveHead => _ = fs::remove_file(dir.head()),
+            }
+            let mut whole = TranscriptState::default();
+            let file = File::open(dir.events()).unwrap();
+            let mut lines = Lines::new(&file, 0, 0);
+            while let Some(line) = lines.next().unwrap() {
+                whole.add(&line.parse().unwrap(), line.byte);
+            }
+            prop_assert_eq!(&read_state(&dir).unwrap(), &whole);
+            prop_assert_eq!(transcript.state(), &whole);
+        }
+    }
+}
+
+#[test]
+fn r33_a_repair_is_made_once() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    for event in [started(1), prompt(0), prompt(1)] {
+        transcript.append(event).unwrap();
+    }
+    for _ in 0..2 {
+        let mut transcript = open(&dir);
+        transcript.repair(None).unwrap();
+        assert_eq!(transcript.end().seq, 5, "one end for each run");
+    }
+}
+
+/// A viewer of an ended session gets the rest of its events, then the exit.
+#[test]
+fn r40_an_ended_session_is_served_from_its_files() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    let digest = command_digest(&serde_json::json!({"type": "prompt", "text": "hi"}));
+    let source = CommandSource { command: "c0".into(), digest, by: "local".into() };
+    let prompt = AgentEvent::Prompt { run: RunId(0), source, text: "hi".into(), attachments: vec![] };
+    for event in [started(1), prompt, text(3), AgentEvent::Exit { code: Some(0), signal: None }] {
+        transcript.append(event).unwrap();
+    }
+    let meta = serde_json::json!({
+        "id": dir.id(), "name": null, "kind": "agent", "cwd": "/", "created": "", "boot": crate::machine::this_boot(),
+        "host": crate::machine::this_host(), "agent": "fake", "protocol": "acp", "command": ["x"], "agent_env": [],
+    });
+    fs::write(dir.meta(), meta.to_string()).unwrap();
+    let entry = crate::registry::try_read(dir.clone()).unwrap().unwrap();
+    assert_eq!((entry.info.offset, entry.info.epoch.clone()), (4, epoch(1)));
+    let mut archive = TranscriptArchive::open(&entry).unwrap();
+    let hello = serde_json::json!({
+        "type": "hello", "version": 1, "client": "00000000-0000-4000-8000-000000000001", "conn": 1,
+        "cursor": {"epoch": epoch(1), "offset": 1},
+    });
+    let mut wire = Vec::new();
+    bowline_proto::frame::put_text(&mut wire, &hello.to_string());
+    // Commands that arrive before the end was sent are answered: a known id is a duplicate, whatever the state.
+    for (id, text) in [("c0", "hi"), ("c0", "other"), ("new", "hi")] {
+        let command = serde_json::json!({"type": "command", "id": id, "command": {"type": "prompt", "text": text}});
+        bowline_proto::frame::put_text(&mut wire, &command.to_string());
+    }
+    assert!(archive.handle_bytes(&wire, Duration::ZERO));
+    let mut frames = Vec::new();
+    assert!(archive.poll_frames(&mut frames, Duration::ZERO), "the last frame is the close");
+    let (mut at, mut kinds) = (0, Vec::new());
+    while let Some((Frame::Text(text), used)) = Frame::decode(&frames[at..]).unwrap() {
+        let message: serde_json::Value = serde_json::from_str(text).unwrap();
+        kinds.push(format!("{} {} {}", message["type"].as_str().unwrap(), message["seq"], message["code"]));
+        at += used;
+    }
+    let answers: Vec<String> =
+        kinds.extract_if(.., |kind| kind.starts_with("accepted") || kind.starts_with("rejected")).collect();
+    assert_eq!(answers, ["accepted 1 null", r#"rejected null "id_reused""#, r#"rejected null "session_gone""#]);
+    let rest = ["attached null null", "event 1 null", "event 2 null", "event 3 null", "exit null 0", "close null 1000"];
+    assert_eq!(kinds, rest);
+}
