@@ -15,8 +15,10 @@
 //!
 //! [`process_tree`] finds every process that a session started, so that ending the session ends them.
 
+pub mod agent;
 pub mod emulator;
 pub mod process;
 pub mod process_tree;
 pub mod pty;
 pub mod screen;
+pub mod spawn;

@@ -4,17 +4,12 @@
 //! the tree by forking twice. Some programs are spared on purpose: see [`SPARED`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use bowline_host::leftovers::{ProcessStat, SPARED, all_processes};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-
-/// Programs that users start in a terminal but expect to outlive it, by their kernel name (`comm`). Ending
-/// a session does not kill them or their descendants.
-pub const SPARED: [&str; 7] =
-    ["bowline-session", "tmux: server", "screen", "gpg-agent", "ssh-agent", "dbus-daemon", "dtach"];
 
 /// A process in the tree, held by a pidfd so that a signal cannot reach another process that reuses its pid.
 #[derive(Debug)]
@@ -31,19 +26,12 @@ impl Member {
     }
 }
 
-#[derive(Debug)]
-struct Stat {
-    parent: i32,
-    name: String,
-    zombie: bool,
-}
-
 /// All running descendants of this process, except for spared programs and their descendants. The session's own
 /// `program` is never spared: ending a session that runs `screen` ends that `screen`.
-pub fn members(program: Pid) -> io::Result<Vec<Member>> {
-    let program = program.as_raw_nonzero().get();
+pub fn members(program: Option<Pid>) -> io::Result<Vec<Member>> {
+    let program = program.map_or(0, |program| program.as_raw_nonzero().get());
     let root = rustix::process::getpid().as_raw_nonzero().get();
-    let before = read_processes()?;
+    let before = all_processes()?;
     let opened: Vec<Member> = descendants(&before, root, program)
         .into_iter()
         .filter_map(|pid| {
@@ -52,11 +40,11 @@ pub fn members(program: Pid) -> io::Result<Vec<Member>> {
         })
         .collect();
     // A pid may have been reused between the listing and `pidfd_open`: keep only what is a descendant now, too.
-    let now = descendants(&read_processes()?, root, program);
+    let now = descendants(&all_processes()?, root, program);
     Ok(opened.into_iter().filter(|member| now.contains(&member.pid.as_raw_nonzero().get())).collect())
 }
 
-fn descendants(all: &BTreeMap<i32, Stat>, root: i32, program: i32) -> BTreeSet<i32> {
+fn descendants(all: &BTreeMap<i32, ProcessStat>, root: i32, program: i32) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for (pid, stat) in all {
         children.entry(stat.parent).or_default().push(*pid);
@@ -69,7 +57,7 @@ fn descendants(all: &BTreeMap<i32, Stat>, root: i32, program: i32) -> BTreeSet<i
                 continue;
             }
             todo.push(*pid);
-            if !stat.zombie {
+            if !stat.is_zombie {
                 found.insert(*pid);
             }
         }
@@ -77,20 +65,24 @@ fn descendants(all: &BTreeMap<i32, Stat>, root: i32, program: i32) -> BTreeSet<i
     found
 }
 
-/// Reads `/proc/PID/stat` of every process.
-fn read_processes() -> io::Result<BTreeMap<i32, Stat>> {
-    let pids = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    Ok(pids
-        .filter_map(|pid| Some((pid, parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?)))
-        .collect())
+/// Running descendants of this process that belong to another session, in the sense of `setsid`, than `program`, and were
+/// started since this time, in clock ticks after the boot. Agents run each tool in a session of its own, but not the
+/// servers that they need as long as they live.
+pub fn tools_since(program: Pid, start: u64) -> io::Result<Vec<Member>> {
+    let all = all_processes()?;
+    let session = all.get(&program.as_raw_nonzero().get()).map(|stat| stat.session);
+    let is_tool = |member: &Member| {
+        let stat = all.get(&member.pid.as_raw_nonzero().get());
+        stat.is_some_and(|stat| stat.start >= start && Some(stat.session) != session)
+    };
+    Ok(members(Some(program))?.into_iter().filter(is_tool).collect())
 }
 
-/// Parses `pid (name) state parent ...`. The name may contain anything, including parentheses.
-fn parse_stat(stat: &str) -> Option<Stat> {
-    let name = stat.get(stat.find('(')? + 1..stat.rfind(')')?)?;
-    let mut rest = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
-    let state = rest.next()?;
-    Some(Stat { parent: rest.next()?.parse().ok()?, name: name.to_owned(), zombie: matches!(state, "Z" | "X") })
+/// Now, in clock ticks after the boot.
+pub fn now_in_ticks() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let per_second = rustix::param::clock_ticks_per_second();
+    now.tv_sec.cast_unsigned() * per_second + now.tv_nsec.cast_unsigned() * per_second / 1_000_000_000
 }
 
 #[cfg(test)]
@@ -98,15 +90,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_parentheses_does_not_confuse_the_parser() {
-        let stat = parse_stat("7 (a) R 1 (b) S 42 7 7 0 -1").unwrap();
-        assert_eq!((stat.parent, stat.name.as_str(), stat.zombie), (42, "a) R 1 (b", false));
-        assert!(parse_stat("7 nothing").is_none());
-    }
-
-    #[test]
     fn r31_spared_programs_keep_their_children() {
-        let stat = |parent, name: &str| Stat { parent, name: name.into(), zombie: false };
+        let stat =
+            |parent, name: &str| ProcessStat { parent, name: name.into(), is_zombie: false, session: 0, start: 0 };
         let all = BTreeMap::from([
             (2, stat(1, "bash")),
             (3, stat(1, "tmux: server")),

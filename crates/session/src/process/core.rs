@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use bowline_host::home::SessionDir;
-use bowline_host::journal::Journal;
 use bowline_host::meta::Meta;
 use bowline_proto::session::SessionInfo;
 
@@ -15,14 +14,13 @@ pub(super) struct Core {
     pub(super) info: SessionInfo,
     /// `info` has changed since it was last sent to the link and to control connections that follow it.
     pub(super) info_changed: bool,
-    pub(super) journal: Journal,
     pub(super) poll: Poll,
     origin: Instant,
 }
 
 impl Core {
-    pub(super) fn new(dir: SessionDir, meta: Meta, info: SessionInfo, journal: Journal, poll: Poll) -> Core {
-        Core { dir, meta, info, info_changed: false, journal, poll, origin: Instant::now() }
+    pub(super) fn new(dir: SessionDir, meta: Meta, info: SessionInfo, poll: Poll) -> Core {
+        Core { dir, meta, info, info_changed: false, poll, origin: Instant::now() }
     }
 
     /// The time since the session started, which is the link's clock.

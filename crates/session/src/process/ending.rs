@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bowline_host::alive::replace_lock;
 use bowline_host::meta::Meta;
-use bowline_host::remove::DEFAULT_GRACE;
+use bowline_host::remove::default_grace;
 use bowline_proto::session::{ExitStatus, State};
 use rustix::process::{Signal, WaitOptions};
 
@@ -30,7 +30,7 @@ impl Session {
         while io::Read::read(&mut self.signals, &mut drain).is_ok_and(|n| n > 0) {}
         self.reap();
         if self.terminate.swap(false, Ordering::Relaxed) {
-            self.end(DEFAULT_GRACE);
+            self.end(default_grace(self.core.meta.kind));
         }
     }
 
@@ -112,7 +112,7 @@ impl Session {
         self.body.handle_time(&mut self.core, now);
         self.close_overdue(now);
         if self.ttl_deadline().is_some_and(|at| now >= at) {
-            self.end(DEFAULT_GRACE);
+            self.end(default_grace(self.core.meta.kind));
         }
         if self.path_check.is_some_and(|at| now >= at) {
             self.check_paths(now);
@@ -139,12 +139,12 @@ impl Session {
             Phase::Running => {
                 let now = Instant::now();
                 self.phase = Phase::Ending(EndChecks::new(now, now + grace));
-                for member in process_tree::members(self.body.program()).unwrap_or_default() {
-                    member.signal(Signal::HUP);
-                    member.signal(Signal::CONT); // a stopped process would not handle SIGHUP
-                }
+                self.body.handle_ending(&mut self.core, grace);
             }
-            Phase::Ending(ref mut checks) => checks.kill_by(Instant::now() + grace),
+            Phase::Ending(ref mut checks) => {
+                checks.kill_by(Instant::now() + grace);
+                self.body.handle_shorter_grace(&mut self.core, grace);
+            }
             // The program has ended already: stop serving its viewers.
             Phase::Serving { .. } => self.phase = Phase::Serving { until: Instant::now() },
         }
@@ -158,8 +158,8 @@ impl Session {
         let Ok(left) = process_tree::members(program) else { return false };
         // Another user's processes cannot be killed. They lose their terminal when the session ends.
         let unkillable: Vec<_> = left.iter().filter(|member| kill && !member.signal(Signal::KILL)).collect();
-        let program_stays = unkillable.iter().any(|member| member.pid == program);
-        if left.len() > unkillable.len() || (self.body.exit_status().is_none() && !program_stays) {
+        let program_stays = unkillable.iter().any(|member| Some(member.pid) == program);
+        if left.len() > unkillable.len() || (!self.body.is_reaped() && !program_stays) {
             return false;
         }
         self.body.handle_tree_ended(&mut self.core);

@@ -4,6 +4,7 @@
 //! session's files, starts the program and reports to the starter. Then `session.rs` serves until the
 //! program has ended and its viewers have all of its output.
 
+mod agent;
 mod body;
 mod conn;
 mod core;
@@ -27,7 +28,6 @@ use bowline_host::alive::take_lock;
 use bowline_host::files;
 use bowline_host::home::{Home, HomeError, SessionDir};
 use bowline_host::lock::Lock;
-use bowline_host::meta::Meta;
 use bowline_host::start::StartRequest;
 use bowline_host::starting::Report;
 use bowline_proto::ids::Epoch;
@@ -36,10 +36,12 @@ use bowline_proto::session::{Kind, SessionInfo, State};
 use rustix::fs::Mode;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 
+use self::agent::PreparedAgent;
 use self::body::Body;
 use self::session::{Parts, Session};
 use self::socket::Socket;
-use crate::pty::SpawnError;
+use self::terminal::PreparedTerminal;
+use crate::spawn::SpawnError;
 
 /// The most bytes of a start request that are read. The kernel's limit for arguments and environment is lower.
 const MAX_START_REQUEST: u64 = 16 << 20;
@@ -66,6 +68,9 @@ enum StartError {
     Kind,
     #[error("the start of the session was cancelled")]
     Cancelled,
+    /// The first prompt was refused.
+    #[error("{message}")]
+    Prompt { code: Code, message: String },
     #[error("no space left for the session's files in {path}: {source}")]
     NoSpace { path: PathBuf, source: io::Error },
     #[error("cannot write the session's files in {path}: {source}")]
@@ -89,6 +94,7 @@ impl StartError {
             StartError::Forgotten => Code::UnknownSession,
             StartError::Kind => Code::NoVersion,
             StartError::Request(_) => Code::BadRequest,
+            StartError::Prompt { code, .. } => *code,
             StartError::Home(error) => error.code(),
             StartError::Cancelled | StartError::Spawn(_) | StartError::System(_) => Code::Internal,
         }
@@ -188,11 +194,11 @@ fn start(request: &StartRequest, umask: Mode) -> Result<Session, StartError> {
             return Err(StartError::Forgotten);
         }
         let lock = take_lock(&dir).map_err(files)?.ok_or(StartError::Alive)?;
-        return start_session(&home, &dir, &request.meta, umask, lock, &files);
+        return start_session(&home, &dir, request, umask, lock, &files);
     }
     let lock = create_dir(&dir, &files)?;
     // The lock is also held here, so that no other process creates a session in the directory while it is removed.
-    start_session(&home, &dir, &request.meta, umask, lock.try_clone()?, &files)
+    start_session(&home, &dir, request, umask, lock.try_clone()?, &files)
         .inspect_err(|_| drop(fs::remove_dir_all(dir.path())))
 }
 
@@ -222,17 +228,25 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// A session whose files are open, but whose program is not started yet.
+enum Prepared<'a> {
+    Terminal(PreparedTerminal<'a>),
+    Agent(PreparedAgent<'a>),
+}
+
 /// Creates the files that are missing, starts the program and binds the socket.
 fn start_session(
     home: &Home,
     dir: &SessionDir,
-    meta: &Meta,
+    request: &StartRequest,
     umask: Mode,
     lock: Lock,
     files: &dyn Fn(io::Error) -> StartError,
 ) -> Result<Session, StartError> {
-    let prepared = match (&meta.kind, &meta.terminal) {
-        (Kind::Terminal, Some(terminal)) => terminal::PreparedTerminal::new(dir, terminal, files)?,
+    let meta = &request.meta;
+    let prepared = match (meta.kind, &meta.terminal, &meta.agent) {
+        (Kind::Terminal, Some(terminal), _) => Prepared::Terminal(PreparedTerminal::new(dir, terminal, files)?),
+        (Kind::Agent, _, Some(agent)) => Prepared::Agent(PreparedAgent::new(dir, agent, files)?),
         _ => return Err(StartError::Kind),
     };
     let mut info = SessionInfo {
@@ -254,12 +268,28 @@ fn start_session(
         version: VERSION.into(),
         truncated: false,
         terminal: None,
+        agent: None,
     };
-    let pty = prepared.spawn(meta, umask, wait_for_go_ahead)?;
-    let socket = Socket::bind(home, dir)?;
-    let (journal, terminal) = prepared.start(dir, pty, &mut info, files)?;
+    let (body, socket) = match prepared {
+        Prepared::Terminal(prepared) => {
+            let pty = prepared.spawn(meta, umask, wait_for_go_ahead)?;
+            let socket = Socket::bind(home, dir)?;
+            (Body::Terminal(Box::new(prepared.start(dir, pty, &mut info, files)?)), socket)
+        }
+        Prepared::Agent(prepared) => {
+            let program = prepared.spawn(dir, meta, umask, wait_for_go_ahead)?;
+            let socket = Socket::bind(home, dir)?;
+            (Body::Agent(Box::new(prepared.start(meta, program, umask, &mut info, files)?)), socket)
+        }
+    };
+    let mut session =
+        Session::new(Parts { dir: dir.clone(), meta: meta.clone(), info, lock, body, socket }).map_err(files)?;
+    session.begin(request.prompt.as_ref())?;
     // Last, once the rest is on the disk: a directory with `meta.json` is a complete session, even after a power cut.
-    journal.sync().and_then(|()| meta.write(&dir.meta())).map_err(files)?;
-    let (dir, meta, body) = (dir.clone(), meta.clone(), Body::Terminal(Box::new(terminal)));
-    Ok(Session::new(Parts { dir, meta, info, lock, journal, body, socket })?)
+    meta.write(&dir.meta()).map_err(files)?;
+    if meta.kind == Kind::Agent {
+        // The first prompt is accepted with the session: its journal must be found after a power cut.
+        fs::File::open(dir.path()).and_then(|dir| dir.sync_all()).map_err(files)?;
+    }
+    Ok(session)
 }

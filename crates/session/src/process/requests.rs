@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bowline_host::files;
-use bowline_host::remove::{DEFAULT_GRACE, MAX_GRACE};
-use bowline_host::start::MAX_TTL;
+use bowline_host::remove::{MAX_GRACE, default_grace};
+use bowline_host::spec::MAX_TTL;
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::frame;
 use bowline_proto::ids::SessionName;
@@ -26,7 +26,8 @@ impl Session {
                 Some(self.status_reply())
             }
             Ok(Request::End { grace_ms }) => {
-                let grace = grace_ms.map_or(DEFAULT_GRACE, Duration::from_millis).min(MAX_GRACE);
+                let grace =
+                    grace_ms.map_or_else(|| default_grace(self.core.meta.kind), Duration::from_millis).min(MAX_GRACE);
                 self.end(grace);
                 Some(Reply::Ending)
             }
@@ -104,5 +105,5 @@ pub(super) fn encode(reply: &Reply) -> String {
 }
 
 pub(super) fn error(code: Code, message: &str) -> Reply {
-    Reply::Error { code, message: message.into() }
+    Reply::Error { code, message: message.into(), answered: None }
 }

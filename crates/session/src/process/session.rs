@@ -12,15 +12,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use bowline_host::home::SessionDir;
-use bowline_host::journal::Journal;
 use bowline_host::lock::Lock;
 use bowline_host::meta::Meta;
 use bowline_host::watch::Watcher;
+use bowline_proto::agent::command::FirstPrompt;
 use bowline_proto::close;
 use bowline_proto::config::CROWD_THRESHOLD;
 use bowline_proto::session::SessionInfo;
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 
+use super::StartError;
 use super::body::{Body, BodyEvent};
 use super::conn::Conn;
 use super::core::Core;
@@ -47,7 +48,6 @@ pub(super) struct Parts {
     pub(super) meta: Meta,
     pub(super) info: SessionInfo,
     pub(super) lock: Lock,
-    pub(super) journal: Journal,
     pub(super) body: Body,
     pub(super) socket: Socket,
 }
@@ -91,7 +91,7 @@ pub(super) enum Phase {
 
 impl Session {
     pub(super) fn new(parts: Parts) -> io::Result<Session> {
-        let Parts { dir, meta, info, lock, journal, body, socket } = parts;
+        let Parts { dir, meta, info, lock, body, socket } = parts;
         let poll = Poll::new()?;
         let (signals, signal_end) = UnixStream::pair()?;
         signals.set_nonblocking(true)?;
@@ -109,7 +109,7 @@ impl Session {
         }
         poll.add(&socket.listener, LISTENER, Interest::READ)?;
         poll.add(&signals, SIGNALS, Interest::READ)?;
-        let core = Core::new(dir, meta, info, journal, poll);
+        let core = Core::new(dir, meta, info, poll);
         body.register(&core)?;
         let now = Instant::now();
         Ok(Session {
@@ -130,6 +130,14 @@ impl Session {
             frames: Vec::new(),
             lock,
         })
+    }
+
+    /// Begins an agent's conversation, with its first prompt if there is one.
+    pub(super) fn begin(&mut self, prompt: Option<&(FirstPrompt, String)>) -> Result<(), StartError> {
+        match &mut self.body {
+            Body::Terminal(_) => Ok(()),
+            Body::Agent(agent) => agent.begin(&mut self.core, prompt),
+        }
     }
 
     /// Serves until the program has ended and its viewers have all of its output.

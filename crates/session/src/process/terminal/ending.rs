@@ -5,18 +5,27 @@ use std::time::{Duration, Instant};
 use bowline_host::events::Event;
 use bowline_host::signal;
 use bowline_proto::session::ExitStatus;
-use rustix::process::{Pid, WaitStatus};
+use rustix::process::{Pid, Signal, WaitStatus};
 
 use super::super::core::Core;
 use super::Terminal;
 use super::pty_io::PtyWatch;
 use super::resizes::Resizes;
+use crate::process_tree;
 
 /// After the program's exit other processes may hold the PTY open. Their output is read until it pauses for
 /// this long.
 pub(super) const TAIL_QUIET: Duration = Duration::from_millis(500);
 
 impl Terminal {
+    /// Sends SIGHUP to the program and everything that it started.
+    pub(in super::super) fn handle_ending(&self) {
+        for member in process_tree::members(Some(self.pty.child())).unwrap_or_default() {
+            member.signal(Signal::HUP);
+            member.signal(Signal::CONT); // a stopped process would not handle SIGHUP
+        }
+    }
+
     pub(in super::super) fn handle_reaped(&mut self, core: &mut Core, pid: Pid, status: WaitStatus) {
         if pid != self.pty.child() {
             return;
@@ -61,7 +70,7 @@ impl Terminal {
         }
         let ExitStatus { code, signal } = status.clone();
         let exit = Event::Exit { code, signal, offset: self.log.end() };
-        if let Err(error) = self.try_record(core, exit).and_then(|_| core.journal.sync()) {
+        if let Err(error) = self.try_record(core, exit).and_then(|_| self.journal.sync()) {
             self.degrade(core, &error);
         }
         self.link.handle_screen(self.emulator.offset());

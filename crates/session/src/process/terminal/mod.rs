@@ -29,6 +29,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bowline_host::events::Event;
 use bowline_host::history::History;
+use bowline_host::journal::Journal;
 use bowline_host::log::Log;
 use bowline_host::summary::CHECKPOINT_EVERY;
 use bowline_host::timestamp::{timestamp, timestamp_of};
@@ -73,6 +74,7 @@ pub(super) struct Terminal {
     /// Queued for [`Body::poll_event`](super::body::Body::poll_event).
     pub(super) events: VecDeque<BodyEvent>,
     log: Arc<Log>,
+    journal: Journal,
     history: History,
     /// How long the journal was at the last checkpoint, in bytes.
     last_checkpoint: u64,
@@ -106,7 +108,7 @@ impl Terminal {
         scrollback: u32,
         public_ids: [u8; 16],
         log: Arc<Log>,
-        history: History,
+        (journal, history): (Journal, History),
         pty: Pty,
         emulator: Emulator,
     ) -> Terminal {
@@ -123,6 +125,7 @@ impl Terminal {
             exit_status: None,
             events: VecDeque::new(),
             log,
+            journal,
             history,
             last_checkpoint: 0,
             emulator,
@@ -319,13 +322,13 @@ impl Terminal {
 
     /// Records an event and returns its sequence number.
     fn try_record(&mut self, core: &mut Core, event: Event) -> io::Result<u64> {
-        let seq = self.history.record(&mut core.journal, event)?;
-        let end = core.journal.end();
+        let seq = self.history.record(&mut self.journal, event)?;
+        let end = self.journal.end();
         // `abs_diff`, since a compaction makes the journal shorter.
         if end.byte.abs_diff(self.last_checkpoint) >= CHECKPOINT_EVERY {
             self.last_checkpoint = end.byte;
             // An error is harmless: without a checkpoint, a list reads the whole journal.
-            let _ = self.history.summary.checkpoint(core.journal.file(), end, &core.dir.head());
+            let _ = self.history.summary.checkpoint(self.journal.file(), end, &core.dir.head());
         }
         Ok(seq)
     }

@@ -47,9 +47,9 @@ impl Terminal {
                 None
             }
             Request::Log { from, max } => Some(self.read_log(core, from, max)),
-            Request::Command { id, command } => Some(match self.command(core, id, &command) {
-                ServerMessage::Accepted { id, seq, duplicate } => Reply::Accepted { id, seq, duplicate },
-                ServerMessage::Rejected { code, message, .. } => Reply::Error { code, message },
+            Request::Command { id, command, by: _ } => Some(match self.command(core, id, &command) {
+                ServerMessage::Accepted { id, seq, duplicate } => Reply::Accepted { id, seq, run: None, duplicate },
+                ServerMessage::Rejected { code, message, .. } => Reply::Error { code, message, answered: None },
                 _ => error(Code::Internal, "unexpected reply to a command"),
             }),
             Request::Status { .. } | Request::End { .. } | Request::Set { .. } | Request::Unknown => {
@@ -152,7 +152,7 @@ impl Terminal {
         let refuse = |why| Refusal { code: files::code(&why), message: format!("cannot record the command: {why}") };
         let seq = self.try_record(core, event).map_err(refuse)?;
         // Once recorded the command must run: after a refusal the client would repeat it, and get `duplicate`.
-        if let Err(error) = core.journal.sync() {
+        if let Err(error) = self.journal.sync() {
             self.degrade(core, &error);
         }
         Ok(seq)

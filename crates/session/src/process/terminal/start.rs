@@ -72,7 +72,7 @@ impl<'a> PreparedTerminal<'a> {
         pty: Pty,
         info: &mut SessionInfo,
         files: &dyn Fn(io::Error) -> StartError,
-    ) -> Result<(Journal, Terminal), StartError> {
+    ) -> Result<Terminal, StartError> {
         let TerminalMeta { size, scrollback, .. } = *self.terminal;
         let epoch = info.epoch.clone();
         let emulator = Emulator::start(self.log.clone(), epoch.clone(), size, scrollback as usize, dir.screen())?;
@@ -81,8 +81,9 @@ impl<'a> PreparedTerminal<'a> {
         let (offset, pid, version) = (info.offset, std::process::id(), info.version.clone());
         let started = Event::Started { epoch, offset, size: Some(size), pid, version };
         self.history.record(&mut self.journal, started).map_err(files)?;
-        let terminal = Terminal::new(info, scrollback, random()?, self.log, self.history, pty, emulator);
-        Ok((self.journal, terminal))
+        self.journal.sync().map_err(files)?;
+        let journal = (self.journal, self.history);
+        Ok(Terminal::new(info, scrollback, random()?, self.log, journal, pty, emulator))
     }
 }
 

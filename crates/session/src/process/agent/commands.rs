@@ -1,0 +1,203 @@
+//! Commands: each is recorded as its event, then acted on, once.
+
+use bowline_host::files;
+use bowline_host::transcript::{MAX_TRANSCRIPT, command_digest};
+use bowline_proto::agent::approval::{Answered, ApprovalId, BadAnswer, Decision};
+use bowline_proto::agent::command::{AgentCommand, MAX_COMMAND};
+use bowline_proto::agent::event::{AgentEvent, CommandSource, RunId};
+use bowline_proto::agent::run::{Prompt, Refused};
+use bowline_proto::config::COMMAND_ID;
+use bowline_proto::control::{Reply, Request};
+use bowline_proto::follow::FollowMessage;
+use bowline_proto::problem::Code;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::core::Core;
+use super::super::requests::error;
+use super::Agent;
+
+/// Why a command is refused.
+pub(super) struct Refusal {
+    pub(super) code: Code,
+    pub(super) message: String,
+    /// How the approval was answered, if that is why.
+    answered: Option<Answered>,
+}
+
+impl Refusal {
+    fn new(code: Code, message: impl Into<String>) -> Refusal {
+        Refusal { code, message: message.into(), answered: None }
+    }
+}
+
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Refusal {
+        let code = match refused {
+            Refused::QueueFull => Code::TooMany,
+            Refused::NotRunning => Code::NotRunning,
+        };
+        Refusal::new(code, refused.to_string())
+    }
+}
+
+/// A command that is recorded.
+pub(super) struct Recorded {
+    seq: u64,
+    run: Option<RunId>,
+    duplicate: bool,
+}
+
+impl Agent {
+    pub(in super::super) fn handle_request(&mut self, core: &mut Core, request: Request) -> Reply {
+        match request {
+            Request::Command { id, command, by } => {
+                match self.try_command(core, &id, &command, by.as_deref().unwrap_or("gateway")) {
+                    Ok(Recorded { seq, run, duplicate }) => Reply::Accepted { id, seq, run, duplicate },
+                    Err(Refusal { code, message, answered }) => Reply::Error { code, message, answered },
+                }
+            }
+            Request::Screen { .. } | Request::Log { .. } => {
+                error(Code::BadRequest, "an agent session has no screen and no log; read its events instead")
+            }
+            Request::Status { .. } | Request::End { .. } | Request::Set { .. } | Request::Unknown => {
+                error(Code::BadRequest, "an agent session does not support that request")
+            }
+        }
+    }
+
+    /// Takes a command of a viewer.
+    pub(super) fn command(&mut self, core: &mut Core, id: String, command: &Value, by: &str) -> FollowMessage {
+        match self.try_command(core, &id, command, by) {
+            Ok(Recorded { seq, run, duplicate }) => {
+                FollowMessage::Accepted { id, seq, run: run.map(|run| run.to_string()), duplicate }
+            }
+            Err(Refusal { code, message, answered }) => FollowMessage::Rejected { id, code, message, answered },
+        }
+    }
+
+    /// The order of the checks is that of the protocol: a known id is a duplicate, whatever the state.
+    pub(super) fn try_command(
+        &mut self,
+        core: &mut Core,
+        id: &str,
+        command: &Value,
+        by: &str,
+    ) -> Result<Recorded, Refusal> {
+        if id.is_empty() || id.len() > COMMAND_ID {
+            return Err(Refusal::new(Code::BadRequest, format!("a command id must have 1 to {COMMAND_ID} bytes")));
+        }
+        let len = command.to_string().len();
+        if len > MAX_COMMAND {
+            let message = format!("the command has {len} bytes; send at most {MAX_COMMAND}");
+            return Err(Refusal::new(Code::TooLarge, message));
+        }
+        let digest = command_digest(command);
+        if let Some(known) = self.transcript.fold().accepted(id) {
+            return match known.digest == digest {
+                true => Ok(Recorded { seq: known.seq, run: known.run, duplicate: true }),
+                false => Err(Refusal::new(Code::IdReused, "another command already used this id")),
+            };
+        }
+        if self.is_ending || core.info.exit.is_some() {
+            return Err(Refusal::new(Code::SessionGone, "the session has ended"));
+        }
+        let command = AgentCommand::deserialize(command)
+            .map_err(|why| Refusal::new(Code::BadRequest, format!("not a command of an agent session: {why}")))?;
+        if self.is_stuck() {
+            let (code, why) = self.write_error.clone().unwrap_or((Code::Unreachable, String::new()));
+            return Err(Refusal::new(code, format!("the session's journal cannot be written: {why}")));
+        }
+        let source = CommandSource { command: id.to_owned(), digest, by: by.to_owned() };
+        match command {
+            AgentCommand::Prompt { text, attachments } => self.accept_prompt(core, source, text, attachments),
+            AgentCommand::Approve { approval, option } => {
+                self.decide(core, source, approval, Decision::Approve { option })
+            }
+            AgentCommand::Deny { approval, reason } => self.decide(core, source, approval, Decision::Deny { reason }),
+            AgentCommand::Answer { approval, answers } => {
+                self.decide(core, source, approval, Decision::Answer { answers })
+            }
+            AgentCommand::Abort { run, queue } => {
+                self.runs.check_abort(run)?;
+                let seq = self.record_command(core, AgentEvent::AbortRequested { run, source, queue })?;
+                let is_in_agent = self.runs.current() == Some(run);
+                self.runs.handle_abort(run, queue, core.now());
+                // The agent is told to stop its run first, so that it does not go on because of an answer.
+                while let Some(output) = self.runs.poll_output() {
+                    self.push_output(output);
+                }
+                if is_in_agent {
+                    self.approvals.handle_abort(run);
+                }
+                self.work(core);
+                Ok(Recorded { seq, run: Some(run), duplicate: false })
+            }
+        }
+    }
+
+    /// Records a client's decision about an approval, and tells the agent.
+    fn decide(
+        &mut self,
+        core: &mut Core,
+        source: CommandSource,
+        approval: ApprovalId,
+        decision: Decision,
+    ) -> Result<Recorded, Refusal> {
+        let (outcome, option) = match self.approvals.check(approval, &decision) {
+            Ok(checked) => checked,
+            Err(BadAnswer::NotPossible(why)) => return Err(Refusal::new(Code::BadRequest, why)),
+            Err(BadAnswer::NotOpen) => {
+                return Err(match self.transcript.fold().answered(approval) {
+                    Some(answered) => Refusal {
+                        answered: Some(answered.clone()),
+                        ..Refusal::new(Code::AlreadyAnswered, "this approval was answered already")
+                    },
+                    None => Refusal::new(Code::NotFound, format!("this session has no approval {approval}")),
+                });
+            }
+        };
+        let reason = match &decision {
+            Decision::Deny { reason } => reason.clone(),
+            Decision::Approve { .. } | Decision::Answer { .. } => None,
+        };
+        let source = Some(source);
+        let event = AgentEvent::ApprovalResolved { approval, outcome, option, reason, source };
+        let run = self.transcript.fold().approvals.iter().find(|open| open.id == approval).and_then(|open| open.run);
+        let seq = self.record_command(core, event)?;
+        self.approvals.handle_decided(approval, decision);
+        self.work(core);
+        Ok(Recorded { seq, run, duplicate: false })
+    }
+
+    fn accept_prompt(
+        &mut self,
+        core: &mut Core,
+        source: CommandSource,
+        text: String,
+        attachments: Vec<String>,
+    ) -> Result<Recorded, Refusal> {
+        if let Some(unknown) = attachments.first() {
+            return Err(Refusal::new(Code::NotFound, format!("no upload of this session has the id {unknown:?}")));
+        }
+        if text.trim().is_empty() {
+            return Err(Refusal::new(Code::BadRequest, "the prompt is empty"));
+        }
+        if self.transcript.end().byte > MAX_TRANSCRIPT {
+            let message = format!("the conversation has more than {} MiB; start a new session", MAX_TRANSCRIPT >> 20);
+            return Err(Refusal::new(Code::NoSpace, message));
+        }
+        let run = self.runs.check_prompt()?;
+        let prompt = Prompt { text: text.clone(), attachments: attachments.clone() };
+        let seq = self.record_command(core, AgentEvent::Prompt { run, source, text, attachments })?;
+        self.runs.handle_prompt(prompt, core.now());
+        self.work(core);
+        Ok(Recorded { seq, run: Some(run), duplicate: false })
+    }
+
+    /// Appends the event of a command. It is synced, with what follows from it, before the command is answered.
+    fn record_command(&mut self, core: &mut Core, event: AgentEvent) -> Result<u64, Refusal> {
+        let refuse = |error| Refusal::new(files::code(&error), format!("cannot record the command: {error}"));
+        self.append(core, &event).map_err(refuse)
+    }
+}

@@ -1,0 +1,137 @@
+//! Starts an agent session: its journal first, then the agent's program.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::time::Instant;
+
+use bowline_host::files::{is_damage, set_aside};
+use bowline_host::home::SessionDir;
+use bowline_host::leftovers;
+use bowline_host::meta::{AgentMeta, Meta};
+use bowline_host::registry::agent_info;
+use bowline_host::repair;
+use bowline_host::transcript::{Opened, Transcript};
+use bowline_proto::agent::approval::Approvals;
+use bowline_proto::agent::command::FirstPrompt;
+use bowline_proto::agent::event::AgentEvent;
+use bowline_proto::agent::run::Runs;
+use bowline_proto::follow::{FollowConfig, Server};
+use bowline_proto::session::SessionInfo;
+use rustix::fs::Mode;
+use serde_json::json;
+
+use super::super::StartError;
+use super::super::core::Core;
+use super::super::viewers::max_viewers;
+use super::pipes::ErrorNotices;
+use super::program::Program;
+use super::{Agent, adapter_config};
+use crate::agent::Adapter;
+
+/// An agent session whose journal is open, but whose program is not started yet.
+pub(in super::super) struct PreparedAgent<'a> {
+    agent: &'a AgentMeta,
+    transcript: Transcript,
+}
+
+impl<'a> PreparedAgent<'a> {
+    /// Opens the session's journal, or creates it, and ends what an earlier session process left open.
+    pub(in super::super) fn new(
+        dir: &SessionDir,
+        agent: &'a AgentMeta,
+        files: &dyn Fn(io::Error) -> StartError,
+    ) -> Result<PreparedAgent<'a>, StartError> {
+        let opened = match Transcript::open(dir) {
+            Err(error) if is_damage(&error) => set_aside(&dir.events()).and_then(|()| Transcript::open(dir)),
+            opened => opened,
+        };
+        let Opened { mut transcript, was_cut } = opened.map_err(files)?;
+        if let Ok(before) = Meta::read(&dir.meta()) {
+            // An agent that outlived its session must never meet a second one in the same conversation.
+            leftovers::end(dir).map_err(files)?;
+            repair::end_open(&mut transcript, was_cut, &before).map_err(files)?;
+        }
+        Ok(PreparedAgent { agent, transcript })
+    }
+
+    /// Starts the agent's program once `wait` returns.
+    pub(in super::super) fn spawn(
+        &self,
+        dir: &SessionDir,
+        meta: &Meta,
+        umask: Mode,
+        wait: impl FnOnce() -> Result<(), StartError>,
+    ) -> Result<Program, StartError> {
+        Program::check(meta, self.agent)?;
+        wait()?;
+        Ok(Program::spawn(dir, meta, self.agent, umask)?)
+    }
+
+    /// Records the start, and completes `info`. On an error the program is dropped, which closes its pipes.
+    pub(in super::super) fn start(
+        mut self,
+        meta: &Meta,
+        program: Program,
+        umask: Mode,
+        info: &mut SessionInfo,
+        files: &dyn Fn(io::Error) -> StartError,
+    ) -> Result<Agent, StartError> {
+        let (epoch, pid, version) = (info.epoch.clone(), std::process::id(), info.version.clone());
+        let started = AgentEvent::Started { epoch, pid, version };
+        self.transcript.append(started).and_then(|_| self.transcript.sync()).map_err(files)?;
+        let fold = self.transcript.fold();
+        info.agent = Some(agent_info(&self.agent.agent, fold));
+        (info.title, info.offset) = (fold.title.clone(), fold.next_seq);
+        let config = FollowConfig { viewers: max_viewers(), ..FollowConfig::default() };
+        let follow = Server::new(config, info.clone(), fold.epochs.iter().cloned().collect(), fold.next_seq);
+        let conversation = fold.conversation.clone();
+        let adapter = adapter_config(meta, self.agent, fold);
+        let (next_seq, next_run, next_approval) = (fold.next_seq, fold.next_run, fold.next_approval);
+        Ok(Agent {
+            follow,
+            events: VecDeque::new(),
+            runs: Runs::new(next_run, conversation),
+            approvals: Approvals::new(next_approval),
+            transcript: self.transcript,
+            program: Some(program),
+            adapter: Some(Adapter::new(self.agent.protocol, adapter)),
+            steps: VecDeque::new(),
+            retry_at: None,
+            write_error: None,
+            published: next_seq,
+            shown: (info.agent.clone(), info.title.clone()),
+            unsynced: false,
+            checkpoint_due: Some(Instant::now()),
+            positions: BTreeMap::new(),
+            error_notices: ErrorNotices::new(Instant::now()),
+            umask,
+            run_began: 0,
+            aborted_tools: None,
+            is_terminated: false,
+            sweep: None,
+            exit_status: None,
+            is_ending: false,
+        })
+    }
+}
+
+impl Agent {
+    /// Begins the conversation, with its first prompt if there is one.
+    pub(in super::super) fn begin(
+        &mut self,
+        core: &mut Core,
+        prompt: Option<&(FirstPrompt, String)>,
+    ) -> Result<(), StartError> {
+        // The program runs already.
+        self.runs.handle_opened(core.now());
+        self.work(core);
+        if let Some((FirstPrompt { id, text }, by)) = prompt {
+            let command = json!({"type": "prompt", "text": text});
+            let refused = self.try_command(core, id, &command, by).err();
+            if let Some(refusal) = refused {
+                return Err(StartError::Prompt { code: refusal.code, message: refusal.message });
+            }
+        }
+        Ok(())
+    }
+}

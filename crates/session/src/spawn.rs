@@ -1,0 +1,93 @@
+//! Checks a directory and a program before it is started, and sets what a new process inherits.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The working directory is missing or not usable.
+    #[error("{path}: {reason}")]
+    Cwd { path: String, reason: String },
+    /// The program is missing or not executable.
+    #[error("{program}: {reason}")]
+    Program { program: String, reason: String },
+    /// The system could not provide a PTY, a pipe or a process.
+    #[error("cannot start the program: {0}")]
+    System(#[source] io::Error),
+}
+
+impl SpawnError {
+    /// The error of a failed `exec`.
+    pub(crate) fn of_program(program: String, error: io::Error) -> SpawnError {
+        match error.kind() {
+            io::ErrorKind::NotFound => SpawnError::Program { program, reason: "no such program".into() },
+            io::ErrorKind::PermissionDenied => SpawnError::Program { program, reason: "not executable".into() },
+            io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock => SpawnError::System(error),
+            _ => SpawnError::Program { program, reason: error.to_string() },
+        }
+    }
+}
+
+/// Checks the directory before `exec`, whose error is the same for a missing directory and a missing program.
+pub(crate) fn check_cwd(cwd: &Path) -> Result<(), SpawnError> {
+    let bad = |reason: String| SpawnError::Cwd { path: cwd.display().to_string(), reason };
+    if !cwd.is_absolute() {
+        return Err(bad("not an absolute path".into()));
+    }
+    let found = std::fs::metadata(cwd).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => bad("no such directory".into()),
+        _ => bad(error.to_string()),
+    })?;
+    if !found.is_dir() {
+        return Err(bad("not a directory".into()));
+    }
+    rustix::fs::access(cwd, rustix::fs::Access::EXEC_OK).map_err(|errno| bad(io::Error::from(errno).to_string()))
+}
+
+pub(crate) fn no_program() -> SpawnError {
+    SpawnError::Program { program: String::new(), reason: "no program was given".into() }
+}
+
+/// Looks for the program in the places where `exec` looks.
+pub(crate) fn check_program(program: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Result<(), SpawnError> {
+    let candidates: Vec<_> = if program.as_bytes().contains(&b'/') {
+        vec![cwd.join(program)]
+    } else {
+        let path = path.unwrap_or(OsStr::new("/usr/local/bin:/bin:/usr/bin"));
+        std::env::split_paths(path).map(|dir| cwd.join(dir).join(program)).collect()
+    };
+    let can_run = |path: &PathBuf| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    if candidates.iter().any(can_run) {
+        return Ok(());
+    }
+    let hidden = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let exists = candidates.iter().any(|path| path.metadata().map_or_else(hidden, |_| true));
+    let reason = match exists {
+        true if candidates.iter().any(|path| path.is_dir()) => "is a directory",
+        true => "not executable",
+        false => "no such program",
+    };
+    Err(SpawnError::Program { program: program.display().to_string(), reason: reason.into() })
+}
+
+/// Runs `spawn` with the user's umask. The session process itself uses a stricter one, for its own files.
+pub(crate) fn with_umask<T>(umask: Mode, spawn: impl FnOnce() -> T) -> T {
+    let own = rustix::process::umask(umask);
+    let spawned = spawn();
+    rustix::process::umask(own);
+    spawned
+}
+
+/// Runs `spawn` with the user's soft limit of open files. The session process raises its own limit to the maximum.
+pub(crate) fn with_open_files<T>(soft: Option<u64>, spawn: impl FnOnce() -> T) -> T {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let before = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: soft.or(before.current), maximum: before.maximum });
+    let spawned = spawn();
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum });
+    spawned
+}
