@@ -33,6 +33,9 @@ use crate::turns::Turns;
 /// Concurrent viewers of ended sessions. Those of one session keep its screen in memory together. One more closes the oldest viewer of
 /// the caller that has the most, with 4429.
 const MAX_ARCHIVE_VIEWERS: usize = 64;
+/// Ended agent sessions whose events are read for event streams at the same time. One more cuts the oldest of the caller that has the
+/// most; its stream connects again.
+const MAX_ARCHIVE_FOLLOWS: usize = 64;
 /// How long a request over the caller's rate waits. One that would wait longer gets 429 `too_many`.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -70,7 +73,9 @@ pub(crate) struct Shared {
     pub(crate) readiness: Readiness,
     /// Viewers of ended sessions, by the caller's id.
     pub(crate) archive_viewers: Places<String>,
-    /// What those viewers share.
+    /// Follows of ended agent sessions by event streams, by the caller's id.
+    pub(crate) archive_follows: Places<String>,
+    /// What the viewers of ended sessions share.
     pub(crate) screens: Screens,
     /// How many sockets have been closed.
     pub(crate) closed_sockets: AtomicU64,
@@ -121,6 +126,7 @@ impl App {
             list: SharedList::default(),
             readiness: Readiness::default(),
             archive_viewers: Places::new(MAX_ARCHIVE_VIEWERS),
+            archive_follows: Places::new(MAX_ARCHIVE_FOLLOWS),
             screens: Screens::default(),
             closed_sockets: AtomicU64::new(0),
             screen_places: Places::new(MAX_SCREENS),

@@ -18,7 +18,7 @@ use bowline_host::registry::{self, Entry};
 use bowline_proto::close;
 use bowline_proto::hello::{self, BadHello};
 use bowline_proto::message::ServerMessage;
-use bowline_proto::session::State as SessionState;
+use bowline_proto::session::{Kind, State as SessionState};
 use futures_util::{SinkExt, StreamExt};
 use http::header;
 use http::request::Parts;
@@ -271,7 +271,8 @@ async fn receive_hello(
             }
         }
     };
-    let grant = json!({ "write": caller.allows(TokenScope::Write), "caller": caller.id() });
+    let (write, name) = (caller.allows(TokenScope::Write), app.auth.display_name(&caller));
+    let grant = json!({ "write": write, "caller": caller.id(), "name": name });
     hello.insert("grant".to_owned(), grant);
     let dir = entry.dir.clone();
     let (session, place) = connect(app, &caller, *entry).await?;
@@ -310,7 +311,9 @@ async fn connect(app: &App, caller: &Caller, entry: Entry) -> Result<(UnixStream
         Ok(stream) => return Ok((stream, None)),
         Err(error) => blocking(move || read_ended(&entry.dir, &error)).await?,
     };
-    archive::check(&entry)?;
+    if entry.info.kind != Kind::Agent {
+        archive::check(&entry)?;
+    }
     let place = app.archive_viewers.take(caller.id().to_owned());
     Ok((ended::connect(app.clone(), entry).await?, Some(place)))
 }

@@ -1,6 +1,6 @@
 //! `POST /v1/sessions`: validates the request, fills in defaults, and starts one session per `Idempotency-Key`.
 
-use bowline_proto::api::{Checked, NewSession, NewTerminal};
+use bowline_proto::api::{Checked, IfExists, NewAgent, NewSession, NewTerminal};
 use bowline_proto::problem::Code;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,10 +10,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bowline_host::change_lock::ChangeKey;
 use bowline_host::registry::{self, Entry, RegistryError};
-use bowline_host::start::{self, BodySpec, Spec, TerminalSpec};
+use bowline_host::spec::{AgentSpec, BodySpec, Spec, TerminalSpec};
+use bowline_host::start;
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::SessionInfo;
 use http::{HeaderMap, StatusCode, header};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
@@ -42,7 +44,7 @@ const EARLIER_START_TIMEOUT: Duration = Duration::from_secs(10);
         (status = 403, description = "`not_allowed`: the scope `write` is required, or the session to replace belongs to another machine"),
         (status = 409, description = "`name_taken`: a running session has this name, and `detail` says what it runs; `id_reused`: a different request used this key"),
         (status = 413, description = "`too_large`"),
-        (status = 422, description = "`bad_cwd`, `no_program`"),
+        (status = 422, description = "`bad_cwd`, `no_program`, `not_allowed_mode`"),
         (status = 503, description = "`unreachable`: the session process did not start, or the session to replace did not end"),
         (status = 507, description = "`no_space`"),
     )
@@ -51,11 +53,18 @@ pub(crate) async fn create(
     State(app): State<App>,
     Writer(caller): Writer,
     headers: HeaderMap,
-    Json(NewSession::Terminal(request)): Json<NewSession>,
+    Json(request): Json<NewSession>,
 ) -> Result<Response, Problem> {
     let key = idempotency_key(&headers)?.map(|key| derive_id(caller.id(), key));
-    let digest = digest(&request).map_err(|error| internal(&error))?;
-    let mut spec = spec(&app, &caller, request).await?;
+    let digest = match &request {
+        NewSession::Terminal(terminal) => digest(terminal),
+        NewSession::Agent(_) => digest(&request),
+    };
+    let digest = digest.map_err(|error| internal(&error))?;
+    let mut spec = match request {
+        NewSession::Terminal(terminal) => terminal_spec(&app, &caller, terminal).await?,
+        NewSession::Agent(agent) => agent_spec(&app, &caller, agent).await?,
+    };
     let Some(id) = key else { return start_session(&app, caller, spec, None).await };
     (spec.id, spec.request) = (Some(id.clone()), Some(digest));
     let turn = app.turns.create(&id, EARLIER_START_TIMEOUT).await?.ok_or_else(still_starting)?;
@@ -124,9 +133,57 @@ fn still_starting() -> Problem {
     Problem::new(Code::Unreachable, detail).retry_after(5)
 }
 
-async fn spec(app: &App, caller: &Caller, request: NewTerminal) -> Result<Spec, Problem> {
-    let name = request.name.map(|name| name.parse::<SessionName>());
-    let name = name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))?;
+fn session_name(name: Option<String>) -> Result<Option<SessionName>, Problem> {
+    let name = name.map(|name| name.parse::<SessionName>());
+    name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))
+}
+
+fn absolute(cwd: PathBuf) -> Result<PathBuf, Problem> {
+    if cwd.is_absolute() {
+        return Ok(cwd);
+    }
+    Err(Problem::new(Code::BadCwd, format!("the working directory {} is not an absolute path", cwd.display())))
+}
+
+async fn agent_spec(app: &App, caller: &Caller, request: NewAgent) -> Result<Spec, Problem> {
+    let NewAgent { agent, cwd, name, resume, mode, prompt, argv: _, env: _, model: _ } = request;
+    let name = session_name(name)?;
+    let Some(program) = app.settings.agents.get(&agent) else {
+        let known = app.settings.agents.names().collect::<Vec<_>>().join(", ");
+        return Err(Problem::new(Code::NoProgram, format!("no agent is called {agent:?}; the server has {known}")));
+    };
+    if resume.as_ref().is_some_and(|id| !is_conversation(id)) {
+        let detail = "a conversation's id must have 1 to 128 characters from A-Z a-z 0-9 . _ : - and not start with -";
+        return Err(Problem::new(Code::BadRequest, detail));
+    }
+    if let Some(mode) = mode.as_ref().filter(|mode| !is_conversation(mode) || !program.allows_mode(mode)) {
+        let detail = format!("the server does not allow the mode {mode:?} of {agent}");
+        return Err(Problem::new(Code::NotAllowedMode, detail));
+    }
+    let prompt = prompt.map(|prompt| (prompt, app.auth.display_name(caller)));
+    let env = app.environment.get().await.clone();
+    Ok(Spec {
+        name,
+        cwd: absolute(cwd.into())?,
+        detached_ttl: 0,
+        if_exists: IfExists::Fail,
+        id: None,
+        request: None,
+        makers: app.auth.makers(caller),
+        open_files: app.open_files,
+        body: BodySpec::Agent(AgentSpec { agent, program: program.clone(), env, resume, mode, prompt }),
+    })
+}
+
+/// Whether this can be the id of a conversation or the name of a mode. It becomes one argument of the agent's command,
+/// which must not take it for an option.
+fn is_conversation(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    (1..=128).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_allowed)
+}
+
+async fn terminal_spec(app: &App, caller: &Caller, request: NewTerminal) -> Result<Spec, Problem> {
+    let name = session_name(request.name)?;
     let size = request.size.map(Checked::get);
     let size = size.transpose().map_err(|why| Problem::new(Code::BadSize, why.to_string()))?;
     let defaults = &app.settings.sessions;
@@ -151,11 +208,7 @@ async fn spec(app: &App, caller: &Caller, request: NewTerminal) -> Result<Spec, 
     }
     let home = || env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
     let cwd = match request.cwd.map(PathBuf::from) {
-        Some(cwd) if !cwd.is_absolute() => {
-            let detail = format!("the working directory {} is not an absolute path", cwd.display());
-            return Err(Problem::new(Code::BadCwd, detail));
-        }
-        Some(cwd) => cwd,
+        Some(cwd) => absolute(cwd)?,
         None => home().filter(|home| home.is_absolute()).unwrap_or_else(|| "/".into()),
     };
     Ok(Spec {
@@ -197,7 +250,7 @@ fn derive_id(caller: &str, key: &[u8]) -> SessionId {
 }
 
 /// A digest of the request, to tell a repeat from a different request with the same key.
-fn digest(request: &NewTerminal) -> serde_json::Result<String> {
+fn digest(request: &impl Serialize) -> serde_json::Result<String> {
     let digest = Sha256::digest(serde_json::to_vec(request)?);
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -209,7 +262,8 @@ mod tests {
     /// Digests are stored with the session, so they must not change between versions.
     #[test]
     fn r28_a_digest_covers_only_the_fields_that_were_sent() {
-        let digest = |request: serde_json::Value| digest(&serde_json::from_value(request).unwrap()).unwrap();
+        let terminal = |request| serde_json::from_value::<NewTerminal>(request).unwrap();
+        let digest = |request: serde_json::Value| digest(&terminal(request)).unwrap();
         let hash = |text: &str| Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         assert_eq!(digest(serde_json::json!({})), hash("{}"));
         assert_eq!(digest(serde_json::json!({ "name": "a", "argv": ["b"] })), hash(r#"{"name":"a","argv":["b"]}"#));

@@ -23,6 +23,7 @@
 //! [`settings`] has all settings and limits; `app` is the state that handlers share.
 
 mod app;
+mod approvals;
 mod assets;
 mod attach;
 pub mod auth;

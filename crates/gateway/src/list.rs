@@ -80,6 +80,8 @@ pub(crate) struct List(Vec<Listed>);
 struct Listed {
     id: SessionId,
     state: SessionState,
+    /// Its agent waits for an answer.
+    waits: bool,
     /// The description as JSON, after a comma.
     json: Bytes,
 }
@@ -123,9 +125,15 @@ impl List {
             serde_json::to_writer(&mut json, &info).map_err(|error| internal(&error))?;
             let same = earlier.get(&info.id).filter(|bytes| ***bytes == json);
             let json = same.map_or_else(|| Bytes::from(json), |bytes| Bytes::clone(bytes));
-            Ok(Listed { id: info.id, state: info.state, json })
+            let waits = info.host.is_none() && info.agent.is_some_and(|agent| !agent.approvals.is_empty());
+            Ok(Listed { id: info.id, state: info.state, waits, json })
         });
         Ok(List(listed.collect::<Result<_, Problem>>()?))
+    }
+
+    /// The sessions whose agents wait for an answer, oldest first.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &SessionId> {
+        self.0.iter().filter(|listed| listed.waits && listed.state == SessionState::Running).map(|listed| &listed.id)
     }
 
     /// The number of sessions in a state.

@@ -26,7 +26,7 @@ use crate::control;
 use crate::extract::{Key, Query};
 use crate::guard::Reader;
 use crate::problem::Problem;
-use crate::sessions::{blocking, find};
+use crate::sessions::{blocking, find_terminal};
 
 /// Bytes of the log that are read at a time. A client that does not read its response keeps one or two of these in
 /// memory.
@@ -67,7 +67,7 @@ pub(crate) async fn get(
     Key(id): Key,
     Query(range): Query<LogQuery>,
 ) -> Result<Response, Problem> {
-    let entry = find(&app, &caller, &id).await?;
+    let entry = find_terminal(&app, &caller, &id).await?;
     let mut tries = 0;
     let (log, from, to, end, first) = loop {
         let (log, start, end) = LogSource::open(entry.clone()).await?;

@@ -33,6 +33,7 @@ use crate::guard::KEY_HEADER;
         crate::log::get,
         crate::screen::get,
         crate::attach::attach,
+        crate::approvals::list,
         crate::events::events,
         crate::auth::endpoints::login,
         crate::auth::endpoints::logout,

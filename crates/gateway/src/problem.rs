@@ -9,6 +9,7 @@ use bowline_host::registry::RegistryError;
 use bowline_host::remove::EndError;
 use bowline_host::rename::RenameError;
 use bowline_host::start::StartError;
+use bowline_proto::agent::approval::Answered;
 use bowline_proto::problem::{Code, Problem as Body, Retained};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
@@ -24,6 +25,8 @@ pub struct Problem {
     detail: String,
     retry_after: Option<u64>,
     retained: Option<Retained>,
+    /// How an approval was answered.
+    answered: Option<Box<Answered>>,
     /// Whether the detail must not be logged.
     private: bool,
 }
@@ -32,7 +35,7 @@ impl Problem {
     /// [`Code::Unknown`], which a newer session process may cause, becomes [`Code::Internal`].
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
         let code = if code == Code::Unknown { Code::Internal } else { code };
-        Problem { code, detail: detail.into(), retry_after: None, retained: None, private: false }
+        Problem { code, detail: detail.into(), retry_after: None, retained: None, answered: None, private: false }
     }
 
     /// Adds a `Retry-After` header.
@@ -116,6 +119,8 @@ impl IntoResponse for Problem {
             code: self.code,
             detail: self.detail.clone(),
             retained: self.retained,
+            outcome: self.answered.as_ref().map(|answered| answered.outcome),
+            by: self.answered.as_ref().and_then(|answered| answered.by.clone()),
         };
         let mut response = (status, Json(body)).into_response();
         let headers = response.headers_mut();
@@ -151,10 +156,12 @@ impl From<ControlError> for Problem {
     fn from(error: ControlError) -> Problem {
         match error {
             // The program may read its input at any moment.
-            ControlError::Refused { code: Code::TooMany, message } => {
+            ControlError::Refused { code: Code::TooMany, message, .. } => {
                 Problem::new(Code::TooMany, message).retry_after(1)
             }
-            ControlError::Refused { code, message } => Problem::new(code, message).private(),
+            ControlError::Refused { code, message, answered } => {
+                Problem { answered: answered.map(Box::new), ..Problem::new(code, message) }.private()
+            }
             ControlError::Unreachable(_) | ControlError::TimedOut | ControlError::Unexpected => {
                 Problem::new(Code::Unreachable, error.to_string()).retry_after(1)
             }

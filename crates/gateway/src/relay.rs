@@ -12,6 +12,7 @@ use bowline_proto::frame::{self, HEADER, Header};
 use bowline_proto::message::{ClientMessage, Reason, ServerMessage, Verdict};
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
+use serde::Deserialize;
 use tokio::net::UnixStream;
 use tokio_websockets::{Error, Message};
 
@@ -196,13 +197,40 @@ fn inspect(payload: &Bytes, hello_at: Instant) -> Option<SessionFrame> {
     if ![&b"close"[..], b"attached", b"snapshot"].iter().any(|prefix| kind.starts_with(prefix)) {
         return None;
     }
+    if kind.starts_with(b"attached") {
+        let AttachedVerdict { verdict, reason } = serde_json::from_slice(payload).ok()?;
+        metrics::attached(verdict == Verdict::Exact, reason, hello_at.elapsed());
+        return None;
+    }
     match serde_json::from_slice(payload).ok()? {
         ServerMessage::Close { code, reason } => return Some(SessionFrame::Close(code, reason)),
-        ServerMessage::Attached(attached) => {
-            metrics::attached(attached.verdict == Verdict::Exact, attached.reason, hello_at.elapsed());
-        }
         ServerMessage::Snapshot { reason: Reason::Lagging, .. } => metrics::lagging(),
         _ => {}
     }
     None
+}
+
+/// What is counted of `attached`. All kinds of sessions send it with these fields.
+#[derive(Deserialize)]
+struct AttachedVerdict {
+    verdict: Verdict,
+    #[serde(default)]
+    reason: Option<Reason>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_verdict_is_read_from_the_attached_message_of_any_kind_of_session() {
+        let attached = json!({ "type": "attached", "session": { "kind": "agent" }, "epoch": "9f3c61d2", "offset": 7,
+            "verdict": "snapshot", "reason": "fresh", "you": { "write": true }, "heartbeat": 20000 });
+        let AttachedVerdict { verdict, reason } = serde_json::from_value(attached).unwrap();
+        assert_eq!((verdict, reason), (Verdict::Snapshot, Some(Reason::Fresh)));
+        let AttachedVerdict { verdict, reason } = serde_json::from_value(json!({ "verdict": "exact" })).unwrap();
+        assert_eq!((verdict, reason), (Verdict::Exact, None));
+    }
 }

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::extract::Json;
 use crate::problem::Problem;
-use crate::{assets, attach, auth, create, events, guard, list, log, metrics, openapi, screen, sessions};
+use crate::{approvals, assets, attach, auth, create, events, guard, list, log, metrics, openapi, screen, sessions};
 
 /// A path and its handlers by method.
 pub(crate) type Route = (&'static str, MethodRouter<App>);
@@ -40,6 +40,7 @@ fn routes(metrics_handle: PrometheusHandle) -> Vec<Route> {
         ("/v1/sessions/{id}/log", get(log::get)),
         ("/v1/sessions/{id}/screen", get(screen::get)),
         ("/v1/sessions/{id}/attach", get(attach::attach)),
+        ("/v1/approvals", get(approvals::list)),
         ("/v1/events", get(events::events)),
         ("/healthz", get(healthy)),
         ("/readyz", get(ready)),

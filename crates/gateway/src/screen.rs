@@ -26,7 +26,7 @@ use crate::extract::{Key, Query};
 use crate::guard::UnpacedReader;
 use crate::places::Place;
 use crate::problem::Problem;
-use crate::sessions::{blocking, find};
+use crate::sessions::{blocking, find_terminal};
 
 /// Screens that are being requested or sent. One more cuts off the oldest of the caller that has the most.
 pub(crate) const MAX_SCREENS: usize = 64;
@@ -75,7 +75,7 @@ pub(crate) async fn get(
     Query(query): Query<ScreenQuery>,
 ) -> Result<Response, Problem> {
     app.pace(&caller, if query.scrollback == 0 { COST } else { SCROLLBACK_COST }).await?;
-    let entry = find(&app, &caller, &id).await?;
+    let entry = find_terminal(&app, &caller, &id).await?;
     let place = app.screen_places.take(caller.id().to_owned());
     let screen = tokio::select! {
         screen = read(&app, &caller, entry, &query) => screen?,

@@ -8,13 +8,14 @@ use axum::response::{IntoResponse, Response};
 use bowline_host::change_lock::ChangeKey;
 use bowline_host::control::ControlError;
 use bowline_host::registry::{self, Entry, RegistryError};
-use bowline_host::{remove, rename, start};
+use bowline_host::{files, remove, rename, repair, start, transcript};
 use bowline_proto::api::{CommandAccepted, NewCommand, Restart, SessionChange};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_proto::session::SessionInfo;
+use bowline_proto::session::{Kind, SessionInfo};
 use http::StatusCode;
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use utoipa::IntoParams;
 
@@ -66,6 +67,16 @@ pub(crate) async fn find(app: &App, caller: &Caller, key: &str) -> Result<Entry,
     Ok(try_find(app, caller, key).await??)
 }
 
+/// Like [`find`], for a call that makes sense only for a terminal.
+pub(crate) async fn find_terminal(app: &App, caller: &Caller, key: &str) -> Result<Entry, Problem> {
+    let entry = find(app, caller, key).await?;
+    if entry.meta.kind == Kind::Agent {
+        let detail = "an agent session has neither a screen nor a log; follow its events instead";
+        return Err(Problem::new(Code::BadRequest, detail));
+    }
+    Ok(entry)
+}
+
 /// Like [`find`], but returns the registry's error for the caller to inspect.
 async fn try_find(app: &App, caller: &Caller, key: &str) -> Result<Result<Entry, RegistryError>, Problem> {
     let turn = app.turns.search(caller).await?;
@@ -76,7 +87,17 @@ async fn try_find(app: &App, caller: &Caller, key: &str) -> Result<Result<Entry,
         if key.parse::<SessionId>().is_err() && key.parse::<SessionName>().is_err() {
             return Err(Problem::new(Code::BadName, format!("{key:?} is not a valid session id or name")));
         }
-        Ok(registry::find(&home, &key))
+        let found = registry::find(&home, &key);
+        match found {
+            // The runs of a session whose process died are ended by the first that looks at it.
+            Ok(entry) if repair::is_needed(&entry) => {
+                if let Err(error) = repair::repair(&home, &entry) {
+                    tracing::warn!(%error, session = %entry.info.id, "cannot repair a lost agent session");
+                }
+                Ok(registry::find(&home, entry.info.id.as_str()))
+            }
+            found => Ok(found),
+        }
     })
     .await
 }
@@ -175,7 +196,6 @@ pub(crate) async fn end(
     Key(id): Key,
     Query(query): Query<EndQuery>,
 ) -> Result<Response, Problem> {
-    let grace = query.grace.map_or(remove::DEFAULT_GRACE, Duration::from_secs);
     match try_find(&app, &caller, &id).await? {
         // A session with damaged files has ended; its files can be removed without being parsed.
         Err(RegistryError::Damaged { dir, .. }) if !query.keep => {
@@ -185,7 +205,11 @@ pub(crate) async fn end(
             };
             blocking(forget).await?;
         }
-        found => changes::end(&app, caller, found?, grace, query.keep).await?,
+        found => {
+            let entry = found?;
+            let grace = query.grace.map_or_else(|| remove::default_grace(entry.meta.kind), Duration::from_secs);
+            changes::end(&app, caller, entry, grace, query.keep).await?;
+        }
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -221,9 +245,10 @@ pub(crate) async fn restart(
     };
     let turns = (session, name, app.turns.start().await?);
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
+    let agents = app.settings.agents.clone();
     let start = move || {
         caller.check()?;
-        Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref())?)
+        Ok(start::restart(&home, &launcher, &entry, restart.epoch.as_ref(), &agents)?)
     };
     let entry = on_thread(turns, start).await?;
     Ok(Json(control::describe(entry).await).into_response())
@@ -239,11 +264,11 @@ pub(crate) async fn restart(
         (status = 400, description = "`bad_request`, `bad_name`"),
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: the scope `write` is required, or the session belongs to another machine"),
-        (status = 404, description = "`unknown_session`"),
-        (status = 409, description = "`id_reused`: a different command already has this id"),
+        (status = 404, description = "`unknown_session`; `not_found`: no such approval"),
+        (status = 409, description = "`id_reused`: a different command already has this id; `not_running`: the run is not open; `already_answered`: `outcome` and `by` say how"),
         (status = 410, description = "`session_gone`"),
         (status = 413, description = "`too_large`"),
-        (status = 429, description = "`too_many`: the program has not read its earlier input yet"),
+        (status = 429, description = "`too_many`: the program has not read its earlier input yet, or too many prompts wait"),
         (status = 503, description = "`unreachable`: the session process does not answer"),
         (status = 507, description = "`no_space`"),
     )
@@ -256,15 +281,41 @@ pub(crate) async fn command(
 ) -> Result<Response, Problem> {
     let entry = find(&app, &caller, &id).await?;
     caller.check()?;
-    let request = Request::Command { id: command.id, command: command.command };
+    let NewCommand { id, command } = command;
+    let by = Some(app.auth.display_name(&caller));
+    let request = Request::Command { id: id.clone(), command: command.clone(), by };
     match control::request_running(&entry, &request).await? {
-        Some(Reply::Accepted { id, seq, duplicate }) => {
+        Some(Reply::Accepted { id, seq, run, duplicate }) => {
             let code = if duplicate { StatusCode::OK } else { StatusCode::ACCEPTED };
-            Ok((code, Json(CommandAccepted::new(id, seq, duplicate))).into_response())
+            Ok((code, Json(CommandAccepted::new(id, seq, run, duplicate))).into_response())
         }
         Some(_) => Err(Problem::new(Code::Unreachable, ControlError::Unexpected.to_string())),
-        None => Err(Problem::new(Code::SessionGone, "the session has ended")),
+        None => Ok(Json(find_accepted(entry, id, command).await?).into_response()),
     }
+}
+
+/// A command that an agent session accepted before it ended. A client that did not get the answer sends it again, and
+/// must not be told that it failed.
+async fn find_accepted(entry: Entry, id: String, command: Value) -> Result<CommandAccepted, Problem> {
+    let gone = || Problem::new(Code::SessionGone, "the session has ended");
+    if entry.meta.kind != Kind::Agent {
+        return Err(gone());
+    }
+    blocking(move || {
+        let fold = match transcript::read_state(&entry.dir) {
+            Ok(state) => state.fold,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound || files::is_damage(&error) => {
+                return Err(gone());
+            }
+            Err(error) => return Err(Problem::new(files::code(&error), format!("cannot read the journal: {error}"))),
+        };
+        let known = fold.accepted(&id).ok_or_else(gone)?;
+        if known.digest != transcript::command_digest(&command) {
+            return Err(Problem::new(Code::IdReused, "another command already used this id"));
+        }
+        Ok(CommandAccepted::new(id, known.seq, known.run, true))
+    })
+    .await
 }
 
 #[cfg(test)]

@@ -58,6 +58,8 @@ pub(crate) const TOKEN_PREFIX: &str = "bwl_";
 const MAX_LABEL: usize = 64;
 /// The most cookies of one request that are looked up; the rest is ignored. Browsers keep fewer for a host.
 const MAX_COOKIES: usize = 256;
+/// The longest name of a caller for people, in characters; the rest is cut off.
+const MAX_DISPLAY_NAME: usize = 128;
 /// How long to wait for another process that changes the file. After that the change fails.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest lifetime of a token.
@@ -334,6 +336,22 @@ impl Auth {
     pub(crate) fn makers(&self, caller: &Caller) -> Makers {
         let made_under = self.cache().0.records.makers(caller.id());
         Makers { made_by: Some(caller.id().to_owned()), made_under }
+    }
+
+    /// The caller's name for people: that of the token, login or user, or else the id. Without control characters, and
+    /// at most 128 characters long.
+    pub fn display_name(&self, caller: &Caller) -> String {
+        let (cache, _) = self.cache();
+        let name = match caller.kind() {
+            Kind::Token => cache.records.tokens.get(caller.id()).map(|token| token.name.as_str()),
+            Kind::Login => cache.records.logins.get(caller.id()).map(|login| login.label.as_str()),
+            Kind::User => caller.id().strip_prefix("user:"),
+        };
+        let shorten =
+            |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(MAX_DISPLAY_NAME).collect() };
+        // Only a client on this machine is called `local`.
+        let name = name.map(shorten).filter(|name| !name.trim().is_empty() && name != "local");
+        name.unwrap_or_else(|| shorten(caller.id()))
     }
 
     /// Records on the disk what was revoked in this process.

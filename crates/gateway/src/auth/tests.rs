@@ -428,3 +428,18 @@ fn r49_debug_and_error_output_contain_no_secret() {
         format!("https://box.example/x/#login={}", code.code.reveal())
     );
 }
+
+#[test]
+fn a_caller_has_a_name_for_people() {
+    let world = World::new();
+    let auth = world.open();
+    let created = auth.create_token("phone", TokenScope::Read, None).unwrap();
+    let token = auth.bearer(created.token.reveal()).unwrap();
+    assert_eq!(auth.display_name(&token), "phone");
+    auth.revoke(&created.id).unwrap();
+    assert_eq!(auth.display_name(&token), token.id(), "its name is gone");
+    let login = auth.login(auth.new_code().unwrap().code.reveal(), "Firefox").unwrap();
+    assert_eq!(auth.display_name(&authenticate(&auth, &login).unwrap()), "Firefox");
+    let long = Caller::user(&format!("a\u{1b}b{}", "\u{fc}".repeat(200)), TokenScope::Read);
+    assert_eq!(auth.display_name(&long), format!("ab{}", "\u{fc}".repeat(126)));
+}

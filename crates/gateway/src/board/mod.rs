@@ -5,6 +5,8 @@
 //! subscriber's pending changes are ids, not states: it gets the latest state when it reads them, and one that
 //! never reads costs at most about one id per session. Messages are serialized once, for all subscribers.
 
+mod message;
+mod shown;
 mod track;
 mod watch;
 
@@ -15,9 +17,12 @@ use bowline_host::home::Home;
 use bowline_proto::board::BoardMessage;
 use bowline_proto::ids::SessionId;
 use bowline_proto::session::{SessionInfo, State};
-use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub(crate) use message::EncodedMessage;
+pub(crate) use shown::ShownSessions;
+use shown::Waiting;
 
 /// Sessions whose files are read concurrently; others wait.
 const MAX_FILE_READS: usize = 4;
@@ -60,6 +65,8 @@ struct BoardState {
     unread: Option<HashSet<SessionId>>,
     subscribers: HashMap<u64, PendingChanges>,
     next_subscriber: u64,
+    /// Notified of each state of a session, by its id, for those that [wait](ShownSessions::wait_for).
+    waiting: HashMap<SessionId, Waiting>,
 }
 
 struct ShownSession {
@@ -119,6 +126,11 @@ impl Subscription {
             self.wake.notified().await;
         }
     }
+
+    /// The sessions that the board shows.
+    pub(crate) fn shown(&self) -> ShownSessions {
+        ShownSessions::new(self.tasks.clone())
+    }
 }
 
 impl Drop for Subscription {
@@ -168,6 +180,7 @@ impl BoardState {
         let same = |before: &ShownSession| SessionInfo { offset: info.offset, ..before.info.clone() } == info;
         let changed = !self.sessions.get(&id).is_some_and(same);
         self.sessions.insert(id.clone(), ShownSession { info, message: None });
+        self.waiting.get(&id).iter().for_each(|waiting| waiting.wake());
         self.board = None;
         self.mark_read(&id, changed);
     }
@@ -236,32 +249,9 @@ impl BoardState {
         let serialize = || {
             let mut all: Vec<_> = sessions.values().map(|shown| shown.info.clone()).collect();
             all.sort_by(|a, b| (&a.created, &a.id).cmp(&(&b.created, &b.id)));
-            EncodedMessage::new(&BoardMessage::Board { sessions: all, approvals: Vec::new() })
+            EncodedMessage::new(&BoardMessage::Board { sessions: all })
         };
         self.board.get_or_insert_with(serialize).clone()
-    }
-}
-
-/// A message as it is sent, which all subscribers share: an event for SSE, whose data is a WebSocket's text.
-#[derive(Clone, Debug)]
-pub(crate) struct EncodedMessage(Bytes);
-
-const BEFORE_DATA: &[u8] = b"data: ";
-const AFTER_DATA: &[u8] = b"\n\n";
-
-impl EncodedMessage {
-    pub(crate) fn new(message: &BoardMessage) -> EncodedMessage {
-        // JSON without line breaks is one line of data.
-        let json = serde_json::to_vec(message).unwrap_or_default();
-        EncodedMessage([BEFORE_DATA, &json, AFTER_DATA].concat().into())
-    }
-
-    pub(crate) fn sse_event(&self) -> Bytes {
-        self.0.clone()
-    }
-
-    pub(crate) fn json(&self) -> Bytes {
-        self.0.slice(BEFORE_DATA.len()..self.0.len() - AFTER_DATA.len())
     }
 }
 

@@ -102,6 +102,7 @@ impl FakeSession {
             version: "0.1.0".to_owned(),
             truncated: false,
             terminal: Some(TerminalInfo { argv: vec!["sh".to_owned()], size: Size::default() }),
+            agent: None,
         }
     }
 
@@ -405,6 +406,7 @@ fn info(n: u16) -> SessionInfo {
         version: String::new(),
         truncated: false,
         terminal: Some(TerminalInfo { argv: Vec::new(), size: Size::default() }),
+        agent: None,
     }
 }
 

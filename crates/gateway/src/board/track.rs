@@ -7,6 +7,7 @@ use std::time::Duration;
 use bowline_host::control::ControlError;
 use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
+use bowline_host::repair;
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::session::{SessionInfo, State};
 use tokio::sync::Notify;
@@ -60,6 +61,13 @@ pub(super) async fn track(shared: Arc<Shared>, dir: SessionDir, nudge: Arc<Notif
                 tokio::select! { () = sleep(retry) => {}, () = nudge.notified() => {} }
                 retry = (retry * 2).min(MAX_RETRY);
             }
+            Some(entry) if repair::is_needed(&entry) => {
+                permit = None;
+                shared.state().put(entry.info.clone());
+                if !repair_lost(&shared, entry).await {
+                    tokio::select! { () = sleep(MAX_RETRY) => {}, () = nudge.notified() => {} }
+                }
+            }
             Some(entry) => {
                 permit = None;
                 shared.state().put(entry.info);
@@ -76,6 +84,19 @@ pub(super) async fn track(shared: Arc<Shared>, dir: SessionDir, nudge: Arc<Notif
                 nudge.notified().await;
             }
         }
+    }
+}
+
+/// Ends what a dead agent session left open. Returns whether it did.
+async fn repair_lost(shared: &Shared, entry: Entry) -> bool {
+    let (home, id) = (shared.home.clone(), entry.info.id.clone());
+    match tokio::task::spawn_blocking(move || repair::repair(&home, &entry)).await {
+        Ok(Ok(is_repaired)) => is_repaired,
+        Ok(Err(error)) => {
+            tracing::warn!(%error, session = %id, "cannot repair a lost agent session");
+            false
+        }
+        Err(_) => false,
     }
 }
 

@@ -1,14 +1,21 @@
-//! `GET /v1/events`: streams the board and its changes, over SSE or a WebSocket. Both carry the same JSON messages.
+//! `GET /v1/events`: streams the board and its changes, and the events of watched agent sessions, over SSE or a
+//! WebSocket. Both carry the same JSON messages.
 
+#[cfg(test)]
+mod fake_agent;
+mod follow;
+mod follows;
 mod request;
 mod socket;
 mod sse;
+#[cfg(test)]
+mod tests;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bowline_proto::api::TokenScope;
 use bowline_proto::board::BoardMessage;
-use bowline_proto::ids::ClientId;
+use bowline_proto::ids::{ClientId, SessionId};
 use http::header;
 use http::request::Parts;
 
@@ -21,6 +28,8 @@ use crate::metrics;
 use crate::problem::Problem;
 use crate::refusals::Source;
 use crate::ws::{self, Upgrade};
+use follow::{FollowContext, Update};
+use follows::{Follows, TooManyWatched};
 use request::{StreamRequest, WatchCursors};
 
 /// Streams all sessions and their changes, as Server-Sent Events or, on upgrade, over a WebSocket.
@@ -36,7 +45,7 @@ use request::{StreamRequest, WatchCursors};
     ),
     responses(
         (status = 101, description = "The WebSocket is open"),
-        (status = 200, description = "A `welcome` message, a `board` message, then changes", content_type = "text/event-stream", body = String),
+        (status = 200, description = "A `welcome` message, a `board` message, then changes and events", content_type = "text/event-stream", body = String),
         (status = 400, description = "`bad_request`: invalid `client`, `watch`, `Last-Event-ID` or WebSocket handshake"),
         (status = 401, description = "`not_authenticated`"),
         (status = 403, description = "`not_allowed`: the scope `read` is required"),
@@ -90,12 +99,21 @@ async fn admit_socket(app: &App, parts: &Parts, upgrade: &Upgrade) -> Result<Adm
     }
 }
 
-/// A subscriber to board changes, over SSE or a WebSocket.
+/// Messages for a subscriber.
+enum Batch {
+    Board(Vec<EncodedMessage>),
+    /// Of a watched session.
+    Session(SessionId, Vec<Update>),
+}
+
+/// A subscriber to board changes and to the events of the sessions that it watches, over SSE or a WebSocket.
 struct Subscriber {
     caller: Caller,
     client: ClientId,
+    /// Those of the request.
     cursors: WatchCursors,
     changes: Subscription,
+    follows: Follows,
     _slot: StreamSlot,
     _counted: metrics::OpenStream,
 }
@@ -109,7 +127,18 @@ impl Subscriber {
         let slot = app.reserve_stream(&caller)?;
         let (client, cursors) = (request.client, request.watch.resolve(app, &caller).await?);
         let (changes, counted) = (app.board.subscribe(), metrics::OpenStream::events());
-        Ok(Subscriber { caller, client, cursors, changes, _slot: slot, _counted: counted })
+        let context = FollowContext { app: app.clone(), caller: caller.clone(), board: changes.shown() };
+        let mut follows = Follows::new(context);
+        follows.watch(cursors.iter()).map_err(|TooManyWatched| request::too_many_watched())?;
+        Ok(Subscriber { caller, client, cursors, changes, follows, _slot: slot, _counted: counted })
+    }
+
+    /// Waits for messages. Neither a busy board nor a busy session delays the others. Cancel safe.
+    async fn next(&mut self) -> Batch {
+        tokio::select! {
+            messages = self.changes.next() => Batch::Board(messages),
+            (session, updates) = self.follows.next() => Batch::Session(session, updates),
+        }
     }
 
     /// The stream's first message.

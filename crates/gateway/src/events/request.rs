@@ -6,9 +6,11 @@ use bowline_proto::problem::Code;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use bowline_proto::ids::{ClientId, Epoch, SessionId, SessionName};
+use bowline_proto::ids::{ClientId, SessionId, SessionName};
+use bowline_proto::message::Cursor;
 use http::request::Parts;
 
+use super::follows;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::guard::query_value;
@@ -27,7 +29,7 @@ pub(super) struct StreamRequest {
 }
 
 /// A session's next event. `None` starts with the events from now on.
-type Position = Option<(Epoch, u64)>;
+type Position = Option<Cursor>;
 
 /// Sessions to watch, by id or name.
 #[derive(Debug, Default, PartialEq)]
@@ -41,8 +43,11 @@ impl StreamRequest {
     /// Parses the query.
     pub(super) fn for_socket(parts: &Parts) -> Result<StreamRequest, Problem> {
         let watch =
-            query_value(parts, "watch").map_or(Ok(WatchList::default()), |text| WatchList::parse(&text, ',', '@'));
-        Ok(StreamRequest { client: client(parts)?, watch: watch? })
+            query_value(parts, "watch").map_or(Ok(WatchList::default()), |text| WatchList::parse(&text, ',', '@'))?;
+        if watch.0.len() > follows::MAX_WATCHED {
+            return Err(too_many_watched());
+        }
+        Ok(StreamRequest { client: client(parts)?, watch })
     }
 
     /// Parses the query and the `Last-Event-ID` header.
@@ -59,6 +64,11 @@ impl StreamRequest {
         }
         Ok(request)
     }
+}
+
+pub(super) fn too_many_watched() -> Problem {
+    let detail = format!("a stream can watch at most {} sessions", follows::MAX_WATCHED);
+    Problem::new(Code::BadRequest, detail)
 }
 
 fn client(parts: &Parts) -> Result<ClientId, Problem> {
@@ -109,7 +119,24 @@ fn parse_item(item: &str, marker: char) -> Option<(SessionName, Position)> {
     let (epoch, seq) = position.split_once(':')?;
     // `parse` would also accept a sign.
     let seq = seq.bytes().all(|byte| byte.is_ascii_digit()).then(|| seq.parse().ok())??;
-    Some((id.parse().ok()?, Some((epoch.parse().ok()?, seq))))
+    Some((id.parse().ok()?, Some(Cursor { epoch: epoch.parse().ok()?, offset: seq })))
+}
+
+impl WatchCursors {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SessionId, Option<Cursor>)> {
+        self.0.iter().map(|(id, position)| (id.clone(), position.clone()))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Moves a watched session's position.
+    pub(super) fn set(&mut self, session: &SessionId, cursor: Cursor) {
+        if let Some(position) = self.0.get_mut(session) {
+            *position = Some(cursor);
+        }
+    }
 }
 
 /// All cursors in the form of an SSE `id`.
@@ -117,8 +144,8 @@ impl fmt::Display for WatchCursors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, (id, position)) in self.0.iter().enumerate() {
             write!(f, "{}{id}", if n > 0 { ";" } else { "" })?;
-            if let Some((epoch, seq)) = position {
-                write!(f, ":{epoch}:{seq}")?;
+            if let Some(Cursor { epoch, offset }) = position {
+                write!(f, ":{epoch}:{offset}")?;
             }
         }
         Ok(())
@@ -185,5 +212,25 @@ mod tests {
         assert_eq!(sse(&format!("watch={}", ids.join(",")), None).unwrap_err().status(), 400);
         let parts = http::Request::get(format!("/v1/events?watch={}", ids.join(","))).body(()).unwrap().into_parts().0;
         assert_eq!(StreamRequest::for_socket(&parts).unwrap().watch.0.len(), 17);
+    }
+
+    #[test]
+    fn r46_a_websocket_can_watch_at_most_64_sessions() {
+        let socket = |count| {
+            let ids: Vec<String> = (0..count).map(|n| format!("{n:0>12}")).collect();
+            let request = http::Request::get(format!("/v1/events?watch={}", ids.join(","))).body(()).unwrap();
+            StreamRequest::for_socket(&request.into_parts().0)
+        };
+        assert_eq!(socket(64).unwrap().watch.0.len(), 64);
+        assert_eq!(socket(65).unwrap_err().status(), 400);
+    }
+
+    #[test]
+    fn r46_the_cursor_moves_only_for_watched_sessions_and_is_accepted_as_last_event_id() {
+        let mut watched = cursors(sse(&format!("watch={A},{B}@9f3c61d2:7"), None).unwrap());
+        watched.set(&A.parse().unwrap(), Cursor { epoch: "00000001".parse().unwrap(), offset: 3 });
+        watched.set(&"cccccccccccc".parse().unwrap(), Cursor { epoch: "00000001".parse().unwrap(), offset: 3 });
+        assert_eq!(watched.to_string(), format!("{A}:00000001:3;{B}:9f3c61d2:7"));
+        assert_eq!(cursors(sse("", Some(&watched.to_string())).unwrap()), watched);
     }
 }

@@ -4,15 +4,17 @@ use bowline_proto::problem::Code;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use bowline_proto::board::{BoardClientMessage, BoardMessage};
+use bowline_proto::board::{BoardClientMessage, BoardMessage, WatchedSession};
 use bowline_proto::close;
+use bowline_proto::ids::SessionId;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_websockets::{Error, Message};
 
-use super::{Admission, Subscriber};
+use super::follows::{Follows, MAX_WATCHED, TooManyWatched};
+use super::{Admission, Batch, Subscriber};
 use crate::app::App;
 use crate::auth::site;
 use crate::board::EncodedMessage;
@@ -120,12 +122,38 @@ async fn run(app: &App, socket: &mut Socket, mut subscriber: Subscriber) -> Endi
     let (sink, stream) = socket.split();
     // Only the newest ping gets a reply.
     let (ping_sender, pings) = watch::channel(None);
+    // While one change waits, nothing more is read from the client.
+    let (change_sender, changes) = mpsc::channel(1);
     let pongs = Pongs::new();
     tokio::select! {
-        ending = up(stream, heartbeat, ping_sender, &pongs) => ending,
-        ending = down(app, sink, &mut subscriber, pings, &pongs) => ending,
+        ending = up(stream, heartbeat, ping_sender, change_sender, &pongs) => ending,
+        ending = down(app, sink, &mut subscriber, pings, changes, &pongs) => ending,
         () = caller.revoked() => Ending::Close(close::NOT_AUTHENTICATED, "the token or login was revoked".to_owned()),
         () = app.stop.cancelled() => stopping(),
+    }
+}
+
+/// A change of the watched sessions.
+enum WatchChange {
+    Watch(Vec<WatchedSession>),
+    Unwatch(Vec<SessionId>),
+}
+
+impl WatchChange {
+    /// Makes the change. Returns what to tell the client.
+    fn apply(self, follows: &mut Follows) -> Option<BoardMessage> {
+        match self {
+            WatchChange::Unwatch(sessions) => {
+                follows.unwatch(&sessions);
+                None
+            }
+            WatchChange::Watch(sessions) => {
+                let watched = follows.watch(sessions.into_iter().map(|session| (session.id, session.cursor)));
+                let TooManyWatched = watched.err()?;
+                let message = format!("a stream can watch at most {MAX_WATCHED} sessions; none was added");
+                Some(BoardMessage::Error { code: Code::TooMany, message })
+            }
+        }
     }
 }
 
@@ -133,6 +161,7 @@ async fn up(
     mut stream: SplitStream<&mut Socket>,
     heartbeat: Duration,
     pings: watch::Sender<Option<u64>>,
+    changes: mpsc::Sender<WatchChange>,
     pongs: &Pongs,
 ) -> Ending {
     let timeout = heartbeat * 9 / 4;
@@ -143,11 +172,18 @@ async fn up(
         if is_ping(&message) {
             pongs.queued().await;
         }
-        match read(message) {
-            Ok(Some(BoardClientMessage::Ping { n })) => drop(pings.send_replace(Some(n))),
-            Ok(_) => {}
+        let change = match read(message) {
+            Ok(Some(BoardClientMessage::Watch { sessions })) => WatchChange::Watch(sessions),
+            Ok(Some(BoardClientMessage::Unwatch { sessions })) => WatchChange::Unwatch(sessions),
+            Ok(Some(BoardClientMessage::Ping { n })) => {
+                pings.send_replace(Some(n));
+                continue;
+            }
+            Ok(_) => continue,
             Err(ending) => return ending,
-        }
+        };
+        // It fails only after the other direction has ended.
+        let _ = changes.send(change).await;
     }
 }
 
@@ -156,6 +192,7 @@ async fn down(
     mut sink: SplitSink<&mut Socket, Message>,
     subscriber: &mut Subscriber,
     mut pings: watch::Receiver<Option<u64>>,
+    mut changes: mpsc::Receiver<WatchChange>,
     pongs: &Pongs,
 ) -> Ending {
     let heartbeat = app.settings.limits.heartbeat;
@@ -187,7 +224,13 @@ async fn down(
                 n += 1;
                 vec![EncodedMessage::new(&BoardMessage::Ping { n })]
             }
-            messages = subscriber.changes.next() => messages,
+            Some(change) = changes.recv() => {
+                change.apply(&mut subscriber.follows).iter().map(EncodedMessage::new).collect()
+            }
+            batch = subscriber.next() => match batch {
+                Batch::Board(messages) => messages,
+                Batch::Session(_, updates) => updates.into_iter().map(|update| update.message).collect(),
+            },
         };
     }
 }

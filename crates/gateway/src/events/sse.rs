@@ -10,7 +10,7 @@ use http::header;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::Subscriber;
+use super::{Batch, Subscriber, Update};
 use crate::app::App;
 use crate::board::EncodedMessage;
 
@@ -50,22 +50,38 @@ fn chunks(stream: SseStream) -> impl Stream<Item = Result<Bytes, Infallible>> + 
 }
 
 impl SseStream {
-    /// The next chunks, each a whole event; `None` at the end of the stream.
+    /// The next chunks; `None` at the end of the stream.
     async fn next(&mut self) -> Option<Vec<Bytes>> {
         if !std::mem::replace(&mut self.welcomed, true) {
-            let cursor = self.subscriber.cursors.to_string();
-            let id = if cursor.is_empty() { String::new() } else { format!("id: {cursor}\n") };
-            let welcome = self.subscriber.welcome(&self.app).sse_event();
-            return Some(vec![[id.as_bytes(), &welcome].concat().into()]);
+            let welcome = self.subscriber.welcome(&self.app);
+            return Some(self.events([welcome]));
         }
-        tokio::select! {
+        let caller = self.subscriber.caller.clone();
+        let batch = tokio::select! {
             biased;
-            () = self.app.stop.cancelled() => None,
-            () = self.subscriber.caller.revoked() => None,
-            _ = self.heartbeats.tick() => Some(vec![Bytes::from_static(b":\n\n")]),
-            messages = self.subscriber.changes.next() => {
-                Some(messages.iter().map(EncodedMessage::sse_event).collect())
+            () = self.app.stop.cancelled() => return None,
+            () = caller.revoked() => return None,
+            _ = self.heartbeats.tick() => return Some(vec![Bytes::from_static(b":\n\n")]),
+            batch = self.subscriber.next() => batch,
+        };
+        match batch {
+            Batch::Board(messages) => Some(self.events(messages)),
+            Batch::Session(session, updates) => {
+                let mut chunks = Vec::with_capacity(2 * updates.len());
+                for Update { message, cursor } in updates {
+                    self.subscriber.cursors.set(&session, cursor);
+                    chunks.extend(self.events([message]));
+                }
+                Some(chunks)
             }
         }
+    }
+
+    /// The chunks of these messages: for each the whole cursor, if anything is watched, and the message, which is not
+    /// copied because subscribers share it.
+    fn events(&self, messages: impl IntoIterator<Item = EncodedMessage>) -> Vec<Bytes> {
+        let cursors = &self.subscriber.cursors;
+        let id = (!cursors.is_empty()).then(|| Bytes::from(format!("id: {cursors}\n")));
+        messages.into_iter().flat_map(|message| id.clone().into_iter().chain([message.sse_event()])).collect()
     }
 }

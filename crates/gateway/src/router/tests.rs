@@ -173,11 +173,17 @@ fn the_session_schema_matches_the_json() {
         "version": "0.1.0", "truncated": true,
         "host": "box", "active": "2026-11-15T18:00:00Z", "call": { "at": "2026-11-15T18:00:00Z", "kind": "bell", "text": "" },
     });
-    let info: bowline_proto::session::SessionInfo = serde_json::from_value(session).unwrap();
+    let agent = serde_json::json!({
+        "agent": "fake", "conversation": null, "queued": 1, "approvals": [],
+        "activity": { "run": "r0", "text": "Working", "can_interrupt": true, "started_at": "2026-11-15T18:00:00Z" },
+    });
+    let mut info: bowline_proto::session::SessionInfo = serde_json::from_value(session).unwrap();
+    info.agent = serde_json::from_value(agent).unwrap();
     let document = crate::openapi::document();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
     let described = &document["components"]["schemas"];
     let written = serde_json::to_value(&info).unwrap();
+    assert_eq!(keys(&described["Activity"]["properties"]), keys(&written["activity"]));
     assert_eq!(properties(&described["SessionInfo"]), keys(&written));
     assert_eq!(keys(&described["Size"]["properties"]), keys(&written["size"]));
     assert_eq!(keys(&described["ExitStatus"]["properties"]), keys(&written["exit"]));

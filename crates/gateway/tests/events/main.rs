@@ -7,4 +7,5 @@
 mod client;
 mod refusals;
 mod stream;
+mod watch;
 mod world;
