@@ -54,8 +54,19 @@ pub(crate) fn attach_started(host: &dyn Host, session: &Session, config: &Config
     attach(host, session, &options(config))
 }
 
-/// Fails for a session that is not a terminal, which only a newer version can create.
+/// Fails for an agent session, which has neither a screen nor a log.
+pub(crate) fn refuse_agent_session(session: &Session) -> anyhow::Result<()> {
+    if session.info.agent.is_none() {
+        return Ok(());
+    }
+    let message = format!("{} is an agent session, which this command does not support", session.label());
+    let hint = "follow it at `GET /v1/events?watch=ID`, and send it prompts with `POST /v1/sessions/ID/commands`";
+    Err(Failure::new(Code::Other, message, hint).into())
+}
+
+/// Fails for a session that is not a terminal.
 pub(crate) fn require_terminal_session(session: &Session) -> anyhow::Result<()> {
+    refuse_agent_session(session)?;
     if session.info.terminal.is_some() {
         return Ok(());
     }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::args;
+use crate::attach;
 use crate::config::Config;
 use crate::failure::{Code, Failure};
 use crate::host::{Host, Log, LogRead};
@@ -12,7 +13,9 @@ use crate::print::SessionOutput;
 const CHUNK: usize = 256 << 10;
 
 pub(crate) fn run(verb: &args::Log, host: &dyn Host, config: &Config) -> anyhow::Result<ExitCode> {
-    let log = host.log(&host.find(&verb.session)?, config)?;
+    let session = host.find(&verb.session)?;
+    attach::refuse_agent_session(&session)?;
+    let log = host.log(&session, config)?;
     let (start, end) = (log.start()?, log.end()?.offset);
     let mut at = verb.from.unwrap_or(start);
     let until = verb.to.unwrap_or(end);

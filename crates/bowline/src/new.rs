@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use bowline_host::start::{BodySpec, OUTER_TERMINAL_VARIABLES, Spec, TerminalSpec};
+use bowline_host::spec::{BodySpec, Spec, TerminalSpec};
+use bowline_host::start::OUTER_TERMINAL_VARIABLES;
 use bowline_proto::size::Size;
 
 use crate::config::Config;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bowline_client::local::LocalDialer;
 use bowline_client::transport::Dialer;
+use bowline_host::agents::AgentTable;
 use bowline_host::archive::{self, ArchiveError, LogFile};
 use bowline_host::control::{Control, ControlError, STATUS_TIMEOUT};
 use bowline_host::home::{Home, SessionDir};
@@ -13,12 +14,13 @@ use bowline_host::meta::makers_of_this_session;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::remove::{self, Retention};
 use bowline_host::rename;
-use bowline_host::start::{self, Spec};
+use bowline_host::spec::Spec;
+use bowline_host::start;
 use bowline_host::watch::{WatchFlags, Watcher};
 use bowline_proto::api::CommandAccepted;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
 use bowline_proto::ids::{SessionId, SessionName};
-use bowline_proto::session::State;
+use bowline_proto::session::{Kind, State};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
 
@@ -70,11 +72,19 @@ impl Host for LocalHost {
     }
 
     fn restart(&self, session: &Session) -> anyhow::Result<Session> {
-        Ok(start::restart(&self.home, &Launcher::this_program(), &self.entry(session)?, None)?.into())
+        // A terminal can be restarted whatever the configuration says.
+        let agents = match session.info.kind {
+            Kind::Agent => Config::load()?.agent_table()?,
+            Kind::Terminal | Kind::Unknown => AgentTable::builtin(),
+        };
+        let launcher = Launcher::this_program();
+        Ok(start::restart(&self.home, &launcher, &self.entry(session)?, None, &agents)?.into())
     }
 
     fn end(&self, session: &Session, grace: Option<Duration>, keep: bool) -> anyhow::Result<()> {
-        Ok(remove::end(&self.entry(session)?, grace.unwrap_or(remove::DEFAULT_GRACE), keep)?)
+        let entry = self.entry(session)?;
+        let grace = grace.unwrap_or_else(|| remove::default_grace(entry.meta.kind));
+        Ok(remove::end(&entry, grace, keep)?)
     }
 
     fn forget_damaged(&self, _key: &str, error: anyhow::Error) -> anyhow::Result<SessionId> {
@@ -90,14 +100,14 @@ impl Host for LocalHost {
 
     fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<CommandAccepted> {
         let dir = self.entry(session)?.dir;
-        let request = Request::Command { id: id.to_owned(), command: command.clone() };
+        let request = Request::Command { id: id.to_owned(), command: command.clone(), by: Some("local".to_owned()) };
         let send = || Control::connect(&dir)?.request(&request, TIMEOUT);
         let reply = match send() {
             Err(ControlError::TimedOut | ControlError::Unreachable(_)) => send()?,
             other => other?,
         };
-        let Reply::Accepted { id, seq, duplicate } = reply else { return Err(ControlError::Unexpected.into()) };
-        Ok(CommandAccepted::new(id, seq, duplicate))
+        let Reply::Accepted { id, seq, run, duplicate } = reply else { return Err(ControlError::Unexpected.into()) };
+        Ok(CommandAccepted::new(id, seq, run, duplicate))
     }
 
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String> {

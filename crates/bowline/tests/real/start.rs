@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use bowline_host::agents::AgentTable;
 use bowline_host::launch::Launcher;
 use bowline_host::log;
 use bowline_host::registry;
 use bowline_host::remove::Retention;
-use bowline_host::start::{self, BodySpec, Spec, StartError, TerminalSpec};
+use bowline_host::spec::{self, BodySpec, Spec, TerminalSpec};
+use bowline_host::start::{self, StartError};
 use bowline_proto::api::IfExists;
 use bowline_proto::ids::SessionId;
 use bowline_proto::problem::Code;
@@ -129,7 +131,8 @@ fn r21_a_restart_of_a_forgotten_session_says_so() {
     let entry = registry::find(&world.home(), &id).unwrap();
     world.run(&["kill", &id]);
     let launcher = Launcher::new(env!("CARGO_BIN_EXE_bowline"));
-    let why = start::restart(&world.home(), &launcher, &entry, None).expect_err("the session is forgotten");
+    let why = start::restart(&world.home(), &launcher, &entry, None, &AgentTable::builtin())
+        .expect_err("the session is forgotten");
     assert_eq!(why.code(), Code::UnknownSession, "{why}");
     assert!(!entry.dir.path().exists(), "the attempt created a folder");
 }
@@ -173,7 +176,7 @@ fn spec(world: &World, name: &str) -> Spec {
             env: Vec::new(),
             size: Size::default(),
             log_size: log::DEFAULT_SIZE,
-            scrollback: start::DEFAULT_SCROLLBACK,
+            scrollback: spec::DEFAULT_SCROLLBACK,
         }),
     }
 }

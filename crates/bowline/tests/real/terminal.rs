@@ -151,13 +151,13 @@ fn r28_a_command_is_executed_once() {
     world.wait_for_screen(&id, "ready");
     let send = |command_id: &str, text: &str| {
         let command = json!({"type": "input", "text": text});
-        let request = Request::Command { id: command_id.into(), command };
+        let request = Request::Command { id: command_id.into(), command, by: None };
         Control::connect(&world.dir(&id)).unwrap().request(&request, Duration::from_secs(10))
     };
     let Ok(Reply::Accepted { seq, duplicate: false, .. }) = send("one", "typed once\n") else { panic!("refused") };
     for _ in 0..3 {
         let again = send("one", "typed once\n").unwrap();
-        assert_eq!(again, Reply::Accepted { id: "one".into(), seq, duplicate: true });
+        assert_eq!(again, Reply::Accepted { id: "one".into(), seq, run: None, duplicate: true });
     }
     assert!(send("one", "something else\n").unwrap_err().to_string().contains("already used this id"));
     send("two", "the end\n").unwrap();
