@@ -27,7 +27,7 @@ pub struct Lines<'a> {
     next: u64,
 }
 
-/// One line.
+/// A line of a transcript: one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     /// Its position in the file.

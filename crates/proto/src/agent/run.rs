@@ -255,8 +255,7 @@ impl Runs {
         }
     }
 
-    /// The agent's program has closed its standard input or output. It gets no more prompts, and is asked to exit if it
-    /// does not do so by itself.
+    /// The program has closed its standard input or output. It gets no more prompts, and is asked to exit if it does not.
     pub fn handle_closed(&mut self, now: Duration) {
         match self.program {
             Program::Absent | Program::Leaving => return,
