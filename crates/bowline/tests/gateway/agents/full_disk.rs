@@ -44,6 +44,8 @@ fn r52_a_full_disk_stops_the_agent_and_loses_nothing() {
             }
             let refused = world.command(&id, &format!("x{attempt}"), &json!({"type": "prompt", "text": "say no"}));
             assert_eq!((refused.status, refused.code()), (507, "no_space"), "{}", refused.text());
+            // The commands themselves take time of the session process, which is measured below.
+            std::thread::sleep(Duration::from_millis(20));
         }
         let refused = world.command(&id, "y", &json!({"type": "abort", "run": run}));
         assert_eq!(refused.code(), "no_space", "an abort that cannot be recorded is not accepted");
