@@ -27,6 +27,46 @@ const MODES_WITHOUT_APPROVALS: &[&str] = &[
 pub enum Protocol {
     /// The Agent Client Protocol, version 1.
     Acp,
+    /// The stream-json and control messages of Claude Code.
+    Claude,
+    /// The app-server of Codex.
+    Codex,
+}
+
+impl Protocol {
+    /// The modes of every agent that speaks this protocol; `None` if each agent has its own.
+    pub fn modes(self) -> Option<&'static [&'static str]> {
+        match self {
+            Protocol::Acp => None,
+            Protocol::Claude => Some(&["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]),
+            Protocol::Codex => Some(&["read-only", "workspace-write", "plan", "danger-full-access"]),
+        }
+    }
+}
+
+/// Which modes of an agent a client may choose.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModePolicy {
+    /// `None` for all that request approvals.
+    pub modes: Option<Vec<String>>,
+    /// Whether a client may choose a mode that skips approvals.
+    pub allow_bypass: bool,
+}
+
+impl ModePolicy {
+    /// Whether a client may choose this mode. One that skips approvals also needs `allow_bypass`, even if `modes`
+    /// lists it.
+    pub fn allows(&self, mode: &str) -> bool {
+        let is_listed = self.modes.as_ref().is_none_or(|modes| modes.iter().any(|listed| listed == mode));
+        is_listed && self.allows_value(mode)
+    }
+
+    /// Whether a client may choose this value of an option of the agent, whose meaning is not known. Some agents have
+    /// their modes among the options.
+    pub fn allows_value(&self, value: &str) -> bool {
+        self.allow_bypass || !skips_approvals(value)
+    }
 }
 
 /// How to run an agent.
@@ -35,24 +75,20 @@ pub struct AgentProgram {
     /// The name that users see.
     pub label: String,
     pub protocol: Protocol,
-    /// The program, by an absolute path or a name to find in `PATH`, and its arguments. Never empty.
+    /// The program, by an absolute path or a name to find in `PATH`, and its arguments. Never empty. Bowline adds the
+    /// arguments that make Claude Code and Codex speak their protocol.
     pub command: Vec<String>,
     /// Variables to add to the environment. Their values may be secrets.
     pub env: BTreeMap<String, String>,
-    /// The modes that a client may choose. `None` for all that request approvals.
-    pub modes: Option<Vec<String>>,
-    /// Whether a client may choose a mode that skips approvals.
-    pub allow_bypass: bool,
+    pub mode_policy: ModePolicy,
     /// A command that installs the program.
     pub install: Option<String>,
 }
 
 impl AgentProgram {
-    /// Whether a client may choose this mode. One that skips approvals also needs `allow_bypass`, even if `modes`
-    /// lists it.
+    /// Whether a client may choose this mode, as far as that is known before the agent has started.
     pub fn allows_mode(&self, mode: &str) -> bool {
-        let is_listed = self.modes.as_ref().is_none_or(|modes| modes.iter().any(|listed| listed == mode));
-        is_listed && (self.allow_bypass || !skips_approvals(mode))
+        self.protocol.modes().is_none_or(|modes| modes.contains(&mode)) && self.mode_policy.allows(mode)
     }
 
     fn merge(&mut self, config: &AgentConfig) {
@@ -67,8 +103,9 @@ impl AgentProgram {
         self.label = label.unwrap_or_else(|| self.label.clone());
         self.protocol = protocol.unwrap_or(self.protocol);
         self.env = env.unwrap_or_else(|| self.env.clone());
-        self.modes = modes.or_else(|| self.modes.clone());
-        self.allow_bypass = allow_bypass.unwrap_or(self.allow_bypass);
+        let policy = &mut self.mode_policy;
+        policy.modes = modes.or_else(|| policy.modes.clone());
+        policy.allow_bypass = allow_bypass.unwrap_or(policy.allow_bypass);
     }
 }
 
@@ -151,24 +188,26 @@ impl Default for AgentTable {
 impl AgentTable {
     /// The agents that need no configuration.
     pub fn builtin() -> AgentTable {
-        let acp = |name: &str, label: &str, command: &[&str], package: Option<&str>| {
+        use Protocol::{Acp, Claude, Codex};
+        let agent = |name: &str, label: &str, protocol, command: &[&str], package: Option<&str>| {
             let program = AgentProgram {
                 label: label.to_owned(),
-                protocol: Protocol::Acp,
+                protocol,
                 command: command.iter().map(|&part| part.to_owned()).collect(),
                 env: BTreeMap::new(),
-                modes: None,
-                allow_bypass: false,
+                mode_policy: ModePolicy::default(),
                 install: package.map(|package| format!("npm install -g {package}")),
             };
             (name.to_owned(), program)
         };
         AgentTable(BTreeMap::from([
-            acp("gemini", "Gemini CLI", &["gemini", "--acp"], Some("@google/gemini-cli")),
-            acp("opencode", "opencode", &["opencode", "acp"], Some("opencode-ai")),
-            acp("qwen", "Qwen Code", &["qwen", "--acp"], Some("@qwen-code/qwen-code")),
+            agent("claude", "Claude Code", Claude, &["claude"], Some("@anthropic-ai/claude-code")),
+            agent("codex", "Codex", Codex, &["codex"], Some("@openai/codex")),
+            agent("gemini", "Gemini CLI", Acp, &["gemini", "--acp"], Some("@google/gemini-cli")),
+            agent("opencode", "opencode", Acp, &["opencode", "acp"], Some("opencode-ai")),
+            agent("qwen", "Qwen Code", Acp, &["qwen", "--acp"], Some("@qwen-code/qwen-code")),
             // The npm package `cursor-agent` is an unrelated program.
-            acp("cursor", "Cursor", &["cursor-agent", "acp"], None),
+            agent("cursor", "Cursor", Acp, &["cursor-agent", "acp"], None),
         ]))
     }
 
@@ -189,8 +228,7 @@ impl AgentTable {
                         protocol: config.protocol.ok_or_else(|| missing("protocol", "protocol = \"acp\""))?,
                         command: command.ok_or_else(|| missing("command", "command = [\"my-agent\", \"--acp\"]"))?,
                         env: BTreeMap::new(),
-                        modes: None,
-                        allow_bypass: false,
+                        mode_policy: ModePolicy::default(),
                         install: None,
                     };
                     program.merge(config);
@@ -219,14 +257,13 @@ impl AgentTable {
 /// Without the values of `env`, which may be secrets.
 impl fmt::Debug for AgentProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AgentProgram { label, protocol, command, env, modes, allow_bypass, install } = self;
+        let AgentProgram { label, protocol, command, env, mode_policy, install } = self;
         f.debug_struct("AgentProgram")
             .field("label", label)
             .field("protocol", protocol)
             .field("command", command)
             .field("env", &env.keys())
-            .field("modes", modes)
-            .field("allow_bypass", allow_bypass)
+            .field("mode_policy", mode_policy)
             .field("install", install)
             .finish()
     }
@@ -261,7 +298,7 @@ mod tests {
     #[test]
     fn the_built_in_agents_have_commands() {
         let table = AgentTable::default();
-        assert_eq!(table.names().collect::<Vec<_>>(), ["cursor", "gemini", "opencode", "qwen"]);
+        assert_eq!(table.names().collect::<Vec<_>>(), ["claude", "codex", "cursor", "gemini", "opencode", "qwen"]);
         assert_eq!(table.get("gemini").unwrap().command, ["gemini", "--acp"]);
         assert_eq!(table.get("gemini").unwrap().install.as_deref(), Some("npm install -g @google/gemini-cli"));
         assert_eq!(table.get("cursor").unwrap().install, None);
@@ -285,7 +322,7 @@ mod tests {
     fn an_entry_for_a_new_agent_needs_a_protocol_and_a_command() {
         let table = merged(json!({ "mine": { "protocol": "acp", "command": ["a", "b"], "modes": ["plan"] } })).unwrap();
         let mine = table.get("mine").unwrap();
-        assert_eq!((mine.label.as_str(), mine.command.len(), mine.allow_bypass), ("mine", 2, false));
+        assert_eq!((mine.label.as_str(), mine.command.len(), mine.mode_policy.allow_bypass), ("mine", 2, false));
         let error = |entry: Value| merged(json!({ "mine": entry })).unwrap_err().to_string();
         assert!(error(json!({ "command": ["a"] })).contains("agents.mine.protocol is missing"));
         assert!(error(json!({ "protocol": "acp" })).contains("such as command = [\"my-agent\", \"--acp\"]"));
@@ -315,7 +352,7 @@ mod tests {
         let program = |entry: Value| merged(json!({ "gemini": entry })).unwrap().get("gemini").unwrap().clone();
         let allowed = |entry: Value| {
             let program = program(entry);
-            ["default", "plan", "yolo"].map(|mode| program.allows_mode(mode))
+            ["default", "plan", "yolo"].map(|mode| program.mode_policy.allows(mode))
         };
         assert_eq!(allowed(json!({})), [true, true, false]);
         assert_eq!(allowed(json!({ "modes": ["plan", "yolo"] })), [false, true, false]);
@@ -324,7 +361,8 @@ mod tests {
         assert_eq!(allowed(json!({ "modes": [] })), [false, false, false]);
         let gemini = program(json!({}));
         for mode in ["bypassPermissions", "dontAsk", "agent-full-access", "auto-approve", "AUTO_APPROVE", "YOLO"] {
-            assert!(!gemini.allows_mode(mode), "{mode}");
+            assert!(!gemini.mode_policy.allows(mode), "{mode}");
+            assert!(!gemini.mode_policy.allows_value(mode), "{mode}");
         }
     }
 

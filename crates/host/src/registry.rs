@@ -3,13 +3,15 @@
 
 use std::fs;
 use std::io;
+use std::sync::Arc;
 
+use bowline_proto::agent::config::Choices;
 use bowline_proto::agent::fold::Fold;
 use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::session::{AgentInfo, Kind, SessionInfo, State, TerminalInfo};
 use rustix::process::Pid;
 
-use crate::agents::Protocol;
+use crate::agents::{ModePolicy, Protocol};
 use crate::alive::is_alive;
 use crate::archive;
 use crate::control::{self, Control, STATUS_TIMEOUT};
@@ -211,6 +213,8 @@ fn meta_of_running(info: &SessionInfo) -> Meta {
         table_env: Vec::new(),
         resume: agent.conversation.clone(),
         mode: None,
+        model: None,
+        mode_policy: ModePolicy::default(),
     });
     Meta {
         id: info.id.clone(),
@@ -337,12 +341,18 @@ pub(crate) fn recorded_process(dir: &SessionDir, meta: &Meta) -> Option<u32> {
 
 /// What a conversation's fold says about its session.
 pub fn agent_info(agent: &str, fold: &Fold) -> AgentInfo {
+    let current = |choices: Option<&Choices>| choices.and_then(|choices| choices.current.clone());
+    let config = fold.config.as_ref();
     AgentInfo {
         agent: agent.to_owned(),
         conversation: fold.conversation.clone(),
         activity: fold.activity(),
         queued: fold.queued(),
         approvals: fold.approvals.clone(),
+        mode: current(config.and_then(|config| config.modes.as_ref())),
+        model: current(config.and_then(|config| config.models.as_ref())),
+        usage: fold.usage.clone(),
+        commands: config.map(|config| Arc::clone(&config.commands)).filter(|commands| !commands.is_empty()),
     }
 }
 

@@ -10,7 +10,7 @@ use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::Kind;
 use bowline_proto::size::Size;
 
-use crate::agents::AgentProgram;
+use crate::agents::{AgentProgram, ModePolicy};
 use crate::log;
 use crate::machine::{this_boot, this_host};
 use crate::meta::{AgentMeta, Makers, Meta, TerminalMeta};
@@ -76,6 +76,7 @@ pub struct AgentSpec {
     /// The conversation to continue.
     pub resume: Option<String>,
     pub mode: Option<String>,
+    pub model: Option<String>,
     /// The first prompt, and the name of its sender.
     pub prompt: Option<(FirstPrompt, String)>,
 }
@@ -133,9 +134,10 @@ fn terminal_meta(spec: TerminalSpec) -> TerminalMeta {
 }
 
 fn agent_meta(spec: AgentSpec) -> AgentMeta {
-    let AgentSpec { agent, program, env, resume, mode, prompt: _ } = spec;
-    let (protocol, env) = (program.protocol, env_meta(env));
-    let mut meta = AgentMeta { agent, protocol, command: Vec::new(), env, table_env: Vec::new(), resume, mode };
+    let AgentSpec { agent, program, env, resume, mode, model, prompt: _ } = spec;
+    let (protocol, env, mode_policy) = (program.protocol, env_meta(env), ModePolicy::default());
+    let (command, table_env) = (Vec::new(), Vec::new());
+    let mut meta = AgentMeta { agent, protocol, command, env, table_env, resume, mode, model, mode_policy };
     meta.refresh(&program);
     meta
 }

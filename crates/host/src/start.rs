@@ -232,6 +232,11 @@ pub fn restart(
         Kind::Agent => {
             if let Some(agent) = &mut agent {
                 let program = agents.get(&agent.agent).ok_or_else(|| StartError::NoAgent(agent.agent.clone()))?;
+                // The mode that the agent was in last comes before the one that it began with.
+                let last = entry.info.agent.as_ref().and_then(|info| info.mode.clone());
+                if last.is_some_and(|mode| program.allows_mode(&mode)) {
+                    agent.mode = agent.mode.take().filter(|mode| program.allows_mode(mode));
+                }
                 if let Some(mode) = agent.mode.clone().filter(|mode| !program.allows_mode(mode)) {
                     return Err(StartError::Mode { agent: agent.agent.clone(), mode });
                 }

@@ -99,6 +99,10 @@ pub struct NewAgent {
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(test, ts(optional))]
     pub mode: Option<String>,
+    /// The agent's name for a model: 1 to 128 bytes without spaces, not starting with `-`; the agent's own default if absent.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(test, ts(optional))]
+    pub model: Option<String>,
     /// Starts the first run.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(test, ts(optional))]
@@ -111,10 +115,6 @@ pub struct NewAgent {
     #[cfg_attr(feature = "openapi", schema(ignore))]
     #[cfg_attr(test, ts(skip))]
     pub env: Forbidden,
-    #[serde(default, skip_serializing)]
-    #[cfg_attr(feature = "openapi", schema(ignore))]
-    #[cfg_attr(test, ts(skip))]
-    pub model: Forbidden,
 }
 
 /// A field that may not be there. Ignoring it would mislead the caller.
@@ -123,9 +123,7 @@ pub struct Forbidden;
 
 impl<'de> Deserialize<'de> for Forbidden {
     fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Forbidden, D::Error> {
-        Err(serde::de::Error::custom(
-            "an agent session takes neither argv nor env, which the server's table has, and no model yet",
-        ))
+        Err(serde::de::Error::custom("an agent session takes neither argv nor env: the server's table has them"))
     }
 }
 

@@ -1,10 +1,14 @@
 //! The description of a session, as used in lists, over HTTP and in `attached`.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Offset;
 use crate::agent::approval::Approval;
+use crate::agent::config::SlashCommand;
 use crate::agent::event::RunId;
+use crate::agent::usage::Used;
 use crate::ids::{Epoch, SessionId, SessionName};
 use crate::size::Size;
 
@@ -116,6 +120,23 @@ pub struct AgentInfo {
     /// What the agent asks and waits for, oldest first; at most 64.
     #[serde(default)]
     pub approvals: Vec<Approval>,
+    /// The mode that the agent is in, if it has modes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub mode: Option<String>,
+    /// The model that the agent uses, if it has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub model: Option<String>,
+    /// What the agent has used since the session was created, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub usage: Option<Used>,
+    /// The commands that a prompt may begin with, such as `/compact`. Lists and the board leave them out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<SlashCommand>>))]
+    #[cfg_attr(test, ts(optional, type = "SlashCommand[]"))]
+    pub commands: Option<Arc<Vec<SlashCommand>>>,
 }
 
 /// The OpenAPI schema of [`AgentInfo`], with optional fields because other kinds of sessions do not have them.
@@ -133,6 +154,14 @@ struct OptionalAgentInfo {
     queued: Option<u32>,
     /// Only for an agent session: what the agent asks and waits for, oldest first; at most 64.
     approvals: Option<Vec<Approval>>,
+    /// Only for an agent session: the mode that the agent is in, if it has modes.
+    mode: Option<String>,
+    /// Only for an agent session: the model that the agent uses, if it has said so.
+    model: Option<String>,
+    /// Only for an agent session: what the agent has used, if it says so.
+    usage: Option<Used>,
+    /// Only for an agent session: the commands that a prompt may begin with. Lists and the board leave them out.
+    commands: Option<Vec<SlashCommand>>,
 }
 
 /// What an agent does.
@@ -169,9 +198,12 @@ impl SessionInfo {
             approval.truncate(MAX_LISTED_TEXT);
             cut | approval.truncated
         });
-        let agent = agent.iter_mut().flat_map(|AgentInfo { agent, conversation, activity, .. }| {
+        if let Some(agent) = agent {
+            agent.commands = None;
+        }
+        let agent = agent.iter_mut().flat_map(|AgentInfo { agent, conversation, activity, mode, model, .. }| {
             let activity = activity.iter_mut().flat_map(|activity| [&mut activity.text, &mut activity.started_at]);
-            [agent].into_iter().chain(conversation).chain(activity)
+            [agent].into_iter().chain(conversation).chain(activity).chain(mode).chain(model)
         });
         let texts = [created, cwd, title, version].into_iter().chain(call).chain(signal).chain(active).chain(host);
         let texts = texts.chain(agent);

@@ -10,6 +10,8 @@ use crate::agent::approval::{
     Answered, Approval, ApprovalKind, ApprovalOption, Detail, OptionKind, Outcome, Question, QuestionOption,
 };
 use crate::agent::command::FirstPrompt;
+use crate::agent::config::SlashCommand;
+use crate::agent::usage::{Context, Tokens, Used};
 use crate::api::{
     ApprovalList, CodeReply, CommandAccepted, CommandStatus, IfExists, Login, LoginReply, NewAgent, NewCommand,
     NewSession, NewTerminal, NewToken, Restart, Revoked, Secret, SessionChange, SessionList, TicketReply, TokenInfo,
@@ -95,6 +97,10 @@ fn messages() -> String {
     declare::<TerminalInfo>(&mut out);
     declare::<AgentInfo>(&mut out);
     declare::<Activity>(&mut out);
+    declare::<Used>(&mut out);
+    declare::<Tokens>(&mut out);
+    declare::<Context>(&mut out);
+    declare::<SlashCommand>(&mut out);
     declare::<Approval>(&mut out);
     declare::<ApprovalKind>(&mut out);
     declare::<Detail>(&mut out);

@@ -82,8 +82,8 @@ fn shown(program: &AgentProgram) -> AgentConfig {
         label: Some(program.label.clone()),
         protocol: Some(program.protocol),
         command: Some(program.command.clone()),
-        modes: program.modes.clone(),
-        allow_bypass: Some(program.allow_bypass),
+        modes: program.mode_policy.modes.clone(),
+        allow_bypass: Some(program.mode_policy.allow_bypass),
         env: (!program.env.is_empty()).then_some(env),
     }
 }
@@ -95,6 +95,8 @@ fn quoted(name: &str) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use bowline_host::agents::ModePolicy;
+
     use super::*;
 
     const FILE: &str = "[agents.gemini]\nallow_bypass = true\n[agents.\"my.agent\"]\nprotocol = \"acp\"\n\
@@ -118,7 +120,8 @@ pub(super) mod tests {
     fn the_table_of_agent_keys_is_complete() {
         let program = AgentTable::builtin().get("gemini").unwrap().clone();
         let env = [("A".to_owned(), "b".to_owned())].into();
-        let all = Table::try_from(shown(&AgentProgram { modes: Some(vec![]), env, ..program })).unwrap();
+        let mode_policy = ModePolicy { modes: Some(vec![]), ..program.mode_policy.clone() };
+        let all = Table::try_from(shown(&AgentProgram { mode_policy, env, ..program })).unwrap();
         let mut names: Vec<&str> = AGENT_KEYS.iter().map(|key| key.name).collect();
         names.sort_unstable();
         let mut found: Vec<&str> = all.keys().map(String::as_str).collect();

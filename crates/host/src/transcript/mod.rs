@@ -36,7 +36,7 @@ const INDEX_EVERY: u64 = 64 << 10;
 const MAX_HEAD: u64 = 4 << 20;
 /// Increased with each change of the file format or of the fold. A checkpoint of another version is ignored. Those of
 /// terminals have versions below 1000.
-const HEAD_VERSION: u32 = 1000;
+const HEAD_VERSION: u32 = 1001;
 /// A reader that had to read more than this many bytes writes a checkpoint.
 const CHECKPOINT_EVERY: u64 = 64 << 10;
 

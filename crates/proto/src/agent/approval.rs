@@ -365,11 +365,10 @@ impl Approvals {
 
     /// The run has ended, and its `complete` follows. Approvals whose answer the agent still `awaits` stay open, without
     /// a run.
-    pub fn handle_run_end(&mut self, run: RunId, awaits: bool) {
-        if !awaits {
-            // Every request gets an answer, even if the agent went on without.
-            return self.close(Outcome::Lost, Some(&Answer::Cancelled), |_, approval| approval.run == Some(run));
-        }
+    pub fn handle_run_end(&mut self, run: RunId, awaits: impl Fn(RequestKey) -> bool) {
+        // Every request gets an answer, even if the agent went on without.
+        let is_over = |request, approval: &Approval| approval.run == Some(run) && !awaits(request);
+        self.close(Outcome::Lost, Some(&Answer::Cancelled), is_over);
         for (_, approval) in self.open.iter_mut().filter(|(_, approval)| approval.run == Some(run)) {
             approval.run = None;
         }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::approval::{Answers, ApprovalId};
+use super::config::Settings;
 use super::event::RunId;
 
 /// The longest command in bytes, as JSON; a longer one gets `too_large`.
@@ -43,6 +44,19 @@ pub enum AgentCommand {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         queue: bool,
     },
+    /// Give more instructions to the run that is in the agent.
+    Steer { run: RunId, text: String },
+    /// Change how the agent works from now on.
+    Set(Settings),
+}
+
+/// Checks the name of a model. Agents get it as one argument, which they must not take for an option.
+pub fn check_model(model: &str) -> Result<(), &'static str> {
+    let is_word = (1..=128).contains(&model.len()) && !model.contains(|c: char| c.is_control() || c.is_whitespace());
+    match is_word && !model.starts_with('-') {
+        true => Ok(()),
+        false => Err("a model's name must have 1 to 128 bytes without spaces, and not start with -"),
+    }
 }
 
 /// The first prompt of a new session.

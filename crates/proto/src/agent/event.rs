@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::approval::{Approval, ApprovalId, Outcome};
+use super::config::{Config, Settings};
+use super::usage::Usage;
 use crate::ids::Epoch;
 
 /// A run: one prompt and what the agent does about it. Written as `r3`.
@@ -117,6 +119,24 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         queue: bool,
     },
+    /// A client gave more instructions to a run.
+    Steered {
+        run: RunId,
+        #[serde(flatten)]
+        source: CommandSource,
+        text: String,
+    },
+    /// A client changed how the agent works. The agent's answer is a `config` or a notice.
+    Set {
+        #[serde(flatten)]
+        settings: Settings,
+        #[serde(flatten)]
+        source: CommandSource,
+    },
+    /// What the agent has used since the last such event.
+    Usage(Usage),
+    /// What can be set, and the commands that the agent knows. Replaces the one before.
+    Config(Config),
     /// The agent's name for the conversation, by which another process can resume it.
     Conversation {
         id: String,
@@ -278,7 +298,8 @@ impl AgentEvent {
     /// Whether the event must survive a power cut before anything follows from it.
     pub fn is_synced(&self) -> bool {
         use AgentEvent::{
-            AbortRequested, ApprovalRequested, ApprovalResolved, Complete, Exit, Prompt, Repaired, RunStarted, Started,
+            AbortRequested, ApprovalRequested, ApprovalResolved, Complete, Exit, Prompt, Repaired, RunStarted, Set,
+            Started, Steered,
         };
         matches!(
             self,
@@ -289,6 +310,8 @@ impl AgentEvent {
                 | Prompt { .. }
                 | RunStarted { .. }
                 | AbortRequested { .. }
+                | Steered { .. }
+                | Set { .. }
                 | Complete(_)
                 | Exit { .. }
         )
@@ -297,7 +320,10 @@ impl AgentEvent {
     /// The command that this event records.
     pub fn command(&self) -> Option<&CommandSource> {
         match self {
-            AgentEvent::Prompt { source, .. } | AgentEvent::AbortRequested { source, .. } => Some(source),
+            AgentEvent::Prompt { source, .. }
+            | AgentEvent::AbortRequested { source, .. }
+            | AgentEvent::Steered { source, .. }
+            | AgentEvent::Set { source, .. } => Some(source),
             AgentEvent::ApprovalResolved { source, .. } => source.as_ref(),
             _ => None,
         }

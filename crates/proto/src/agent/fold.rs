@@ -8,7 +8,9 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::approval::{Answered, Approval, ApprovalId, Outcome, resolved};
+use super::config::{Choices, Config, Settings};
 use super::event::{AgentEvent, Complete, Delta, RunId, ToolCall};
+use super::usage::Used;
 use crate::follow::EpochStart;
 use crate::ids::Epoch;
 use crate::journal::Record;
@@ -57,6 +59,13 @@ pub struct Fold {
     answered: VecDeque<(ApprovalId, Answered)>,
     /// Tool calls of the run in the agent that have not ended, with their titles, oldest first.
     tools: VecDeque<(String, String)>,
+    /// What can be set in the agent, as it last said.
+    pub config: Option<Config>,
+    /// The mode and the model that were chosen since the session was created, so that the next process of the agent gets
+    /// them, too.
+    pub settings: Settings,
+    /// What the agent has used, added up.
+    pub usage: Option<Used>,
     /// What the agent did last in this run.
     last_step: Option<Step>,
     /// Accepted commands, oldest first.
@@ -105,7 +114,9 @@ impl Fold {
         self.last_at.clone_from(&record.at);
         if let Some(source) = record.event.command() {
             let run = match &record.event {
-                AgentEvent::Prompt { run, .. } | AgentEvent::AbortRequested { run, .. } => Some(*run),
+                AgentEvent::Prompt { run, .. }
+                | AgentEvent::AbortRequested { run, .. }
+                | AgentEvent::Steered { run, .. } => Some(*run),
                 AgentEvent::ApprovalResolved { approval, .. } => {
                     self.approvals.iter().find(|open| open.id == *approval).and_then(|open| open.run)
                 }
@@ -148,15 +159,16 @@ impl Fold {
                 }
             }
             AgentEvent::AbortRequested { run, queue, .. } => {
-                for open in self.open.iter_mut().filter(|open| open.run == *run || (*queue && open.run > *run)) {
-                    open.aborted = true;
-                }
+                // Later by position: a run that the agent began by itself comes before prompts with lower numbers.
+                let at = self.open.iter().position(|open| open.run == *run).unwrap_or(self.open.len());
+                let meant = if *queue { usize::MAX } else { 1 };
+                self.open.iter_mut().skip(at).take(meant).for_each(|open| open.aborted = true);
             }
             AgentEvent::Text(delta) => self.step(delta, Step::Writing),
             AgentEvent::Thinking(delta) => self.step(delta, Step::Thinking),
             AgentEvent::ToolCall(call) | AgentEvent::ToolUpdate(call) => self.tool(call),
-            AgentEvent::Complete(Complete { run, started, stop_reason, .. }) => {
-                self.has_ended_run |= *started && stop_reason.is_some();
+            AgentEvent::Complete(Complete { run, started, success, stop_reason, .. }) => {
+                self.has_ended_run |= *started && (*success || stop_reason.is_some());
                 self.open.retain(|open| open.run != *run);
                 for approval in self.approvals.iter_mut().filter(|approval| approval.run == Some(*run)) {
                     approval.run = None; // the agent still waits for the answer
@@ -170,12 +182,37 @@ impl Fold {
                 self.conversation = Some(id.clone());
                 (self.has_started_run, self.has_ended_run) = (false, false);
             }
+            AgentEvent::Set { settings, .. } => {
+                let Settings { mode, model, option: _ } = settings;
+                self.settings.mode = mode.clone().or(self.settings.mode.take());
+                self.settings.model = model.clone().or(self.settings.model.take());
+            }
+            AgentEvent::Usage(usage) => self.usage.get_or_insert_default().add(&usage.used),
+            AgentEvent::Config(config) => {
+                // The agent's word counts: it may have refused what a client set, or have left a mode by itself. What it
+                // chose at its start is not kept: it may choose better the next time.
+                let before = self.config.replace(config.clone());
+                let current = |choices: &Option<Choices>| choices.as_ref().and_then(|choices| choices.current.clone());
+                let mode_before = before.and_then(|config| current(&config.modes));
+                if let Some(mode) = current(&config.modes)
+                    && (self.settings.mode.is_some() || mode_before.is_some_and(|before| before != mode))
+                {
+                    self.settings.mode = Some(mode);
+                }
+                if let (Some(model), Some(_)) = (current(&config.models), &self.settings.model) {
+                    self.settings.model = Some(model);
+                }
+            }
             AgentEvent::Title { title } => self.title.clone_from(title),
             AgentEvent::Degraded { .. } => self.degraded = true,
             AgentEvent::Exit { code, signal } => {
                 self.exit = Some(ExitStatus { code: *code, signal: signal.clone() });
             }
-            AgentEvent::Plan { .. } | AgentEvent::Notice { .. } | AgentEvent::Raw { .. } | AgentEvent::Unknown => {}
+            AgentEvent::Plan { .. }
+            | AgentEvent::Steered { .. }
+            | AgentEvent::Notice { .. }
+            | AgentEvent::Raw { .. }
+            | AgentEvent::Unknown => {}
         }
     }
 
@@ -386,6 +423,23 @@ mod tests {
         assert_eq!(fold(&events).resumable(), Some("a"));
         events.push(conversation("b"));
         assert_eq!((fold(&events).resumable(), fold(&events).conversation.as_deref()), (None, Some("b")));
+    }
+
+    #[test]
+    fn r43_a_mode_that_was_chosen_is_kept_and_one_that_the_agent_began_with_is_not() {
+        let config = |mode: &str| {
+            json!({"type": "config", "modes": {"current": mode, "available": []},
+            "models": {"current": "m", "available": []}, "options": [], "commands": []})
+        };
+        let set = |mode: &str| json!({"type": "set", "mode": mode, "command": "c", "digest": "d", "by": "local"});
+        let chosen = |events: &[Value]| fold(events).settings.mode;
+        let some = |mode: &str| Some(mode.to_owned());
+        assert_eq!(chosen(&[config("default")]), None);
+        assert_eq!(chosen(&[config("default"), config("default")]), None);
+        assert_eq!(chosen(&[config("plan"), config("default")]), some("default"), "as when a plan was approved");
+        assert_eq!(chosen(&[set("plan")]), some("plan"), "for the next process");
+        assert_eq!(chosen(&[config("default"), set("plan"), config("default")]), some("default"), "it was refused");
+        assert_eq!(fold(&[config("a"), config("b")]).settings.model, None);
     }
 
     #[test]

@@ -3,10 +3,13 @@
 //! - [`event`]: what a journal records and viewers follow; [`command`]: what clients send;
 //! - [`run`]: the machine that gives every accepted prompt exactly one `complete`;
 //! - [`approval`]: what an agent asks of its owner, with exactly one outcome each;
+//! - [`config`]: what can be set in an agent; [`usage`]: what it has used;
 //! - [`fold`]: the state of a conversation, derived from its events alone.
 
 pub mod approval;
 pub mod command;
+pub mod config;
 pub mod event;
 pub mod fold;
 pub mod run;
+pub mod usage;

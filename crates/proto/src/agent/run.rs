@@ -54,6 +54,8 @@ pub struct End {
     /// Why it stopped, in its words.
     pub stop_reason: Option<String>,
     pub error: Option<RunError>,
+    /// The agent goes on at once with a turn of its own, before it takes another prompt.
+    pub goes_on: bool,
 }
 
 /// How the agent's program ended.
@@ -145,6 +147,13 @@ impl Runs {
         if waiting < MAX_WAITING { Ok(self.next) } else { Err(Refused::QueueFull) }
     }
 
+    /// Whether this run is in the agent and is not being aborted, so that it can be given more instructions.
+    pub fn check_steer(&self, run: RunId) -> Result<(), Refused> {
+        let is_running = |open: &OpenRun| open.run == run && open.phase == Phase::Running;
+        let is_steerable = self.program == Program::Ready && self.open.front().is_some_and(is_running);
+        if is_steerable { Ok(()) } else { Err(Refused::NotRunning) }
+    }
+
     /// Whether this run can be aborted.
     pub fn check_abort(&self, run: RunId) -> Result<(), Refused> {
         if self.open.iter().any(|open| open.run == run) { Ok(()) } else { Err(Refused::NotRunning) }
@@ -167,14 +176,16 @@ impl Runs {
 
     /// An abort was accepted and recorded.
     pub fn handle_abort(&mut self, run: RunId, and_later: bool, now: Duration) {
-        let is_meant = |open: &OpenRun| open.run == run || (and_later && open.run > run);
-        let waiting = |open: &OpenRun| is_meant(open) && matches!(open.phase, Phase::Waiting(_));
-        let ended: Vec<RunId> = self.open.iter().filter(|open| waiting(open)).map(|open| open.run).collect();
+        // Later by position: a run that the agent began by itself comes before prompts with lower numbers.
+        let Some(at) = self.open.iter().position(|open| open.run == run) else { return };
+        let end = if and_later { self.open.len() } else { at + 1 };
+        let is_waiting = |open: &&OpenRun| matches!(open.phase, Phase::Waiting(_));
+        let ended: Vec<RunId> = self.open.range(at..end).filter(is_waiting).map(|open| open.run).collect();
         self.open.retain(|open| !ended.contains(&open.run));
         for run in ended {
             self.complete(Complete { run, aborted: true, ..Complete::default() });
         }
-        let Some(open) = self.open.front_mut().filter(|open| is_meant(open)) else { return };
+        let Some(open) = self.open.front_mut().filter(|open| open.run == run) else { return };
         match open.phase {
             Phase::Running => {
                 open.phase = Phase::Cancelling { last_abort: now };
@@ -216,27 +227,36 @@ impl Runs {
         }
     }
 
-    /// The agent says that a run ended.
-    pub fn handle_end(&mut self, run: RunId, end: End, now: Duration) {
+    /// The program has to be started again, because it cannot continue the conversation. Runs that wait go on waiting.
+    pub fn handle_restart(&mut self, now: Duration) {
+        if let Program::Starting { .. } = self.program {
+            self.terminate(now);
+        }
+    }
+
+    /// The agent says that a run ended. If it goes on by itself, that is the run that is returned.
+    pub fn handle_end(&mut self, run: RunId, end: End, now: Duration) -> Option<RunId> {
         let is_current = |open: &OpenRun| open.run == run && !matches!(open.phase, Phase::Waiting(_));
         if !self.open.front().is_some_and(is_current) {
             let text = format!("the agent reported the end of {run}, which is not in it");
-            return self.append(AgentEvent::Notice { level: Level::Debug, text });
+            self.append(AgentEvent::Notice { level: Level::Debug, text });
+            return None;
         }
+        let goes_on = end.goes_on;
         let ended = self.end_current(end, None);
         // The agent did as it was told, unless the whole session is being ended.
         if !self.ending && self.program != Program::Leaving {
             self.stop = None;
         }
+        let own = if goes_on { self.handle_own_turn() } else { None };
         self.after(ended, now);
+        own
     }
 
-    /// The agent began a run by itself. If one is in the agent already, the news belongs to that one.
+    /// The agent began a turn by itself. It becomes a run, unless another one is in the agent already: that may not have
+    /// reached the agent yet, and must not end with this turn.
     pub fn handle_own_turn(&mut self) -> Option<RunId> {
-        if let Some(run) = self.current() {
-            return Some(run);
-        }
-        if !matches!(self.program, Program::Ready) || self.ending {
+        if self.current().is_some() || !matches!(self.program, Program::Ready) || self.ending {
             return None;
         }
         let run = self.next;

@@ -31,15 +31,16 @@ fn is_same_block(a: &Delta, b: &Delta) -> bool {
 
 /// The parts of a delta, none longer than [`MAX_DELTA`].
 fn split(delta: Delta) -> impl Iterator<Item = Delta> {
-    let Delta { run, block, parent, delta: mut rest } = delta;
+    let Delta { run, block, parent, delta } = delta;
+    let mut from = 0;
     let mut is_done = false;
     std::iter::from_fn(move || {
         if is_done {
             return None;
         }
-        let after = rest.split_off(rest.floor_char_boundary(MAX_DELTA));
-        let part = std::mem::replace(&mut rest, after);
-        is_done = rest.is_empty();
+        let to = delta.floor_char_boundary(from + MAX_DELTA);
+        let part = delta.get(from..to).unwrap_or_default().to_owned();
+        (from, is_done) = (to, to >= delta.len());
         Some(Delta { run, block: block.clone(), parent: parent.clone(), delta: part })
     })
 }

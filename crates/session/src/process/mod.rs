@@ -229,6 +229,7 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
 }
 
 /// A session whose files are open, but whose program is not started yet.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Prepared<'a> {
     Terminal(PreparedTerminal<'a>),
     Agent(PreparedAgent<'a>),
@@ -277,9 +278,9 @@ fn start_session(
             (Body::Terminal(Box::new(prepared.start(dir, pty, &mut info, files)?)), socket)
         }
         Prepared::Agent(prepared) => {
-            let program = prepared.spawn(dir, meta, umask, wait_for_go_ahead)?;
+            let (program, adapter) = prepared.spawn(dir, meta, umask, wait_for_go_ahead)?;
             let socket = Socket::bind(home, dir)?;
-            (Body::Agent(Box::new(prepared.start(meta, program, umask, &mut info, files)?)), socket)
+            (Body::Agent(Box::new(prepared.start(program, adapter, umask, &mut info, files)?)), socket)
         }
     };
     let mut session =

@@ -44,6 +44,8 @@ export type NewAgent = {
   resume?: string,
   /** One of the modes that the server allows for this agent; the agent's own default if absent. */
   mode?: string,
+  /** The agent's name for a model: 1 to 128 bytes without spaces, not starting with `-`; the agent's own default if absent. */
+  model?: string,
   /** Starts the first run. */
   prompt?: FirstPrompt,
 };

@@ -79,6 +79,14 @@ export type AgentInfo = {
   queued: number,
   /** What the agent asks and waits for, oldest first; at most 64. */
   approvals: Array<Approval>,
+  /** The mode that the agent is in, if it has modes. */
+  mode?: string,
+  /** The model that the agent uses, if it has said so. */
+  model?: string,
+  /** What the agent has used since the session was created, if it says so. */
+  usage?: Used,
+  /** The commands that a prompt may begin with, such as `/compact`. Lists and the board leave them out. */
+  commands?: SlashCommand[],
 };
 
 /** What an agent does. */
@@ -91,6 +99,42 @@ export type Activity = {
   can_interrupt: boolean,
   /** When the run was accepted, RFC 3339 UTC. */
   started_at: string,
+};
+
+/** Tokens and money, for one event or added up over a conversation. */
+export type Used = {
+  tokens: Tokens,
+  /** In US dollars, as the agent estimates it. */
+  cost?: number,
+  /** How full the context is now. */
+  context?: Context,
+};
+
+/** Numbers of tokens. */
+export type Tokens = {
+  /** Without those from the cache. */
+  input: number,
+  output: number,
+  /** Read from the cache. */
+  cache_read: number,
+  /** Written to the cache. */
+  cache_write: number,
+};
+
+/** How full the agent's context is, in tokens. */
+export type Context = {
+  used: number,
+  /** Zero if it is unknown. */
+  size: number,
+};
+
+/** A command of the agent, which a prompt begins with. */
+export type SlashCommand = {
+  /** Without the slash. */
+  name: string,
+  description?: string,
+  /** What its argument is, in words. */
+  hint?: string,
 };
 
 /** What an agent asks. */

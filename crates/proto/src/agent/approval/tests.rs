@@ -123,8 +123,8 @@ impl World {
             }
             Input::WithdrawLast => self.approvals.handle_withdrawn(last.unwrap().0),
             Input::AbortFirstRun => self.approvals.handle_abort(RunId(0)),
-            Input::EndFirstRun => self.approvals.handle_run_end(RunId(0), false),
-            Input::EndFirstRunAwaiting => self.approvals.handle_run_end(RunId(0), true),
+            Input::EndFirstRun => self.approvals.handle_run_end(RunId(0), |_| false),
+            Input::EndFirstRunAwaiting => self.approvals.handle_run_end(RunId(0), |_| true),
             Input::Exit => self.approvals.handle_exit(),
             Input::EndSession => self.approvals.handle_ending(),
         }

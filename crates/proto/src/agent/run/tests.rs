@@ -27,9 +27,13 @@ enum Input {
     Unusable,
     EndWell,
     EndBadly,
+    /// The agent goes on with a turn of its own.
+    EndAndGoOn,
     /// The end of a run that is over.
     EndOfAnother,
     OwnTurn,
+    /// The program cannot continue the conversation.
+    Restart,
     /// The program closed its pipes.
     Closed,
     Exit,
@@ -41,7 +45,7 @@ enum Input {
     Ended,
 }
 
-const INPUTS: [Input; 18] = [
+const INPUTS: [Input; 20] = [
     Input::Prompt,
     Input::AbortFirst,
     Input::AbortAll,
@@ -52,8 +56,10 @@ const INPUTS: [Input; 18] = [
     Input::Unusable,
     Input::EndWell,
     Input::EndBadly,
+    Input::EndAndGoOn,
     Input::EndOfAnother,
     Input::OwnTurn,
+    Input::Restart,
     Input::Closed,
     Input::Exit,
     Input::Timeout,
@@ -92,7 +98,7 @@ impl World {
 
     /// Everything that decides what happens next, without absolute times and numbers.
     fn key(&self) -> String {
-        let first = self.runs.open.front().map_or(self.runs.next.0, |open| open.run.0);
+        let first = self.runs.open.iter().map(|open| open.run.0).min().unwrap_or(self.runs.next.0);
         let ago = |at: Duration| at.as_millis() as i128 - self.now.as_millis() as i128;
         let open: Vec<_> = self
             .runs
@@ -124,8 +130,9 @@ impl World {
         match input {
             Input::Prompt => !self.ended && self.runs.open.len() < MAX_OPEN,
             Input::AbortFirst | Input::AbortAll | Input::AbortLast => first.is_some() && !self.ended,
-            Input::Activity | Input::Ready | Input::EndWell | Input::EndBadly => self.program_runs,
-            Input::EndOfAnother | Input::OwnTurn | Input::Closed | Input::Exit | Input::Unusable => self.program_runs,
+            Input::Activity | Input::Ready | Input::EndWell | Input::EndBadly | Input::EndAndGoOn => self.program_runs,
+            Input::EndOfAnother | Input::OwnTurn | Input::Restart | Input::Closed => self.program_runs,
+            Input::Exit | Input::Unusable => self.program_runs,
             // A program that could not be run.
             Input::SpawnFailed => self.program_runs && matches!(self.runs.program, Program::Starting { .. }),
             Input::Timeout => self.runs.poll_timeout().is_some(),
@@ -157,13 +164,16 @@ impl World {
                 self.runs.handle_unusable(&error, false, now);
             }
             Input::Unusable => self.runs.handle_unusable(&error, true, now),
-            Input::EndWell | Input::EndBadly => {
+            Input::EndWell | Input::EndBadly | Input::EndAndGoOn => {
                 let run = self.runs.current().unwrap_or(RunId(0));
-                let end = End { success: input == Input::EndWell, ..End::default() };
-                self.runs.handle_end(run, end, now);
+                let goes_on = input == Input::EndAndGoOn;
+                let end = End { success: input != Input::EndBadly, goes_on, ..End::default() };
+                let own = self.runs.handle_end(run, end, now);
+                assert!(own.is_none() || own == self.runs.current(), "{:?}", self.path);
             }
-            Input::EndOfAnother => self.runs.handle_end(RunId(1000), End::default(), now),
+            Input::EndOfAnother => drop(self.runs.handle_end(RunId(1000), End::default(), now)),
             Input::OwnTurn => drop(self.runs.handle_own_turn()),
+            Input::Restart => self.runs.handle_restart(now),
             Input::Closed => self.runs.handle_closed(now),
             Input::Exit => {
                 self.runs.handle_gone();
@@ -429,4 +439,48 @@ fn r37_sixteen_prompts_wait_and_the_next_is_refused() {
     assert_eq!(world.runs.check_prompt(), Err(Refused::QueueFull));
     world.apply(Input::EndWell);
     assert_eq!(world.runs.check_prompt(), Ok(RunId(17)));
+}
+
+/// The agent's own turn can begin before it was sent a prompt whose run has already started.
+#[test]
+fn r33_a_turn_of_the_agents_own_does_not_end_the_run_that_comes_next() {
+    let mut world = World::new();
+    for input in [Input::Prompt, Input::Ready, Input::Prompt, Input::EndWell] {
+        world.apply(input);
+    }
+    assert_eq!((world.runs.current(), world.runs.handle_own_turn()), (Some(RunId(1)), None));
+    world.apply(Input::EndAndGoOn);
+    assert_eq!(world.runs.current(), Some(RunId(2)), "it goes on by itself");
+    assert_eq!(world.journal.last(), Some(&AgentEvent::RunStarted { run: RunId(2), cause: Cause::Agent }));
+    world.apply(Input::Prompt);
+    assert_eq!(world.sent, [RunId(0), RunId(1)], "the prompt waits for its end");
+    world.apply(Input::EndWell);
+    assert_eq!(world.sent, [RunId(0), RunId(1), RunId(3)]);
+}
+
+/// A run of the agent's own has a higher number than the prompts that wait behind it.
+#[test]
+fn r33_an_abort_of_later_runs_goes_by_their_order() {
+    let ready = || {
+        let mut world = World::new();
+        for input in [Input::Prompt, Input::Ready, Input::Prompt, Input::EndAndGoOn] {
+            world.apply(input);
+        }
+        let order: Vec<RunId> = world.runs.open.iter().map(|open| open.run).collect();
+        assert_eq!(order, [RunId(2), RunId(1)]);
+        world
+    };
+    let aborted =
+        |world: &World| fold(&world.journal).open.iter().map(|open| (open.run, open.aborted)).collect::<Vec<_>>();
+    let mut first = ready();
+    first.apply(Input::AbortAll);
+    assert!(first.runs.is_cancelling());
+    assert_eq!(aborted(&first), [(RunId(2), true)], "the prompt behind it is aborted, too");
+    let mut last = ready();
+    last.abort(1, true);
+    while let Some(output) = last.runs.poll_output() {
+        last.perform(output);
+    }
+    assert!(!last.runs.is_cancelling(), "the run in front of it goes on");
+    assert_eq!(aborted(&last), [(RunId(2), false)]);
 }

@@ -1,65 +1,12 @@
-//! The messages of ACP, version 1, as far as Bowline reads them. Each is parsed in stages, the envelope first, so that
-//! a long line costs little unless its content is wanted.
+//! The messages of ACP, version 1, as far as Bowline reads them.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{self, Deserializer, IgnoredAny, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// What every message has.
-#[derive(Debug, Deserialize)]
-pub(super) struct Envelope<'a> {
-    #[serde(default)]
-    pub(super) id: Option<Id>,
-    #[serde(borrow, default)]
-    pub(super) method: Option<Cow<'a, str>>,
-    #[serde(default)]
-    pub(super) error: Option<IgnoredAny>,
-}
-
-/// The id of a request. Anything but a number or a text is refused unread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub(super) enum Id {
-    Number(i64),
-    Text(String),
-}
-
-impl<'de> Deserialize<'de> for Id {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Id, D::Error> {
-        struct IdVisitor;
-        impl Visitor<'_> for IdVisitor {
-            type Value = Id;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number or a text")
-            }
-            fn visit_i64<E: de::Error>(self, id: i64) -> Result<Id, E> {
-                Ok(Id::Number(id))
-            }
-            fn visit_u64<E: de::Error>(self, id: u64) -> Result<Id, E> {
-                i64::try_from(id).map(Id::Number).map_err(E::custom)
-            }
-            fn visit_str<E: de::Error>(self, id: &str) -> Result<Id, E> {
-                Ok(Id::Text(id.to_owned()))
-            }
-        }
-        from.deserialize_any(IdVisitor)
-    }
-}
-
-/// A response with a result of this type.
-#[derive(Debug, Deserialize)]
-pub(super) struct Response<T> {
-    pub(super) result: T,
-}
-
-/// A response that is an error.
-#[derive(Debug, Deserialize)]
-pub(super) struct Failure {
-    pub(super) error: RpcError,
-}
+use crate::agent::rpc::Id;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct RpcError {
@@ -67,6 +14,8 @@ pub(super) struct RpcError {
     pub(super) code: i64,
     #[serde(default)]
     pub(super) message: String,
+    #[serde(default)]
+    pub(super) data: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -76,6 +25,36 @@ pub(super) struct Initialized {
     pub(super) protocol_version: u64,
     #[serde(default)]
     pub(super) agent_capabilities: Capabilities,
+    #[serde(default)]
+    pub(super) agent_info: AgentInfo,
+    #[serde(default, rename = "_meta")]
+    pub(super) meta: InitializedMeta,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct AgentInfo {
+    #[serde(default)]
+    pub(super) name: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct InitializedMeta {
+    #[serde(default)]
+    pub(super) steering: Steering,
+}
+
+/// Whether a run can be given more instructions.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Steering {
+    #[serde(default)]
+    pub(super) supported: bool,
+}
+
+/// The answer to `_session/steering`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Steered {
+    #[serde(default)]
+    pub(super) outcome: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -96,12 +75,6 @@ pub(super) struct NewSession {
 pub(super) struct Prompted {
     #[serde(default)]
     pub(super) stop_reason: String,
-}
-
-/// A message with parameters of this type.
-#[derive(Debug, Deserialize)]
-pub(super) struct Call<T> {
-    pub(super) params: T,
 }
 
 /// The parameters of `session/update`.
@@ -156,6 +129,76 @@ pub(super) struct Tool {
     /// Details were left out.
     #[serde(skip)]
     pub(super) truncated: bool,
+}
+
+impl Tool {
+    /// Whether there is anything but the id.
+    pub(super) fn says_something(&self) -> bool {
+        let Tool { tool_call_id: _, title, name, kind, status, raw_input, content, locations, truncated } = self;
+        let texts = [title, name, kind, status].into_iter().any(Option::is_some);
+        texts || [raw_input, content, locations].into_iter().any(Option::is_some) || *truncated
+    }
+}
+
+/// The fields of agents beside those of the protocol.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct WithMeta<T> {
+    #[serde(rename = "_meta")]
+    pub(super) meta: T,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ToolMeta {
+    /// More output of the tool.
+    pub(super) terminal_output_delta: Option<OutputDelta>,
+    /// There is no more output.
+    pub(super) terminal_exit: Option<IgnoredAny>,
+    #[serde(rename = "claudeCode")]
+    claude_code: Option<ClaudeMeta>,
+}
+
+impl ToolMeta {
+    /// The tool call of the sub-agent that made this one.
+    pub(super) fn parent(&self) -> Option<String> {
+        self.claude_code.as_ref().and_then(|claude| claude.parent_tool_use_id.clone())
+    }
+}
+
+/// The fields of agents in a permission request.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PermissionMeta {
+    pub(super) tool_call: WithMeta<ToolMeta>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct OutputDelta {
+    pub(super) data: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClaudeMeta {
+    parent_tool_use_id: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct InfoMeta {
+    pub(super) codex: Option<CodexMeta>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct CodexMeta {
+    pub(super) thread_status: Option<ThreadStatus>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ThreadStatus {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
 }
 
 /// A tool call without its details.

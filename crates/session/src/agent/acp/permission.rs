@@ -1,25 +1,24 @@
 //! Permission requests of ACP agents, as approvals.
 
+use bowline_host::agents::ModePolicy;
 use bowline_proto::agent::approval::{
     Answer, Approval, ApprovalId, ApprovalKind, ApprovalOption, Detail, OptionKind, Question,
 };
 use bowline_proto::agent::event::RunId;
 use serde_json::{Map, Value, json};
 
+use super::cursor::{self, OfferedAnswers};
 use super::elicitation::{Elicitation, Schema};
-use super::messages::{Id, Permission, PermissionOption, Tool};
-use crate::agent::shown_text;
+use super::messages::{Permission, PermissionOption, Tool};
+use crate::agent::details::{Cut, quoted_argument, unified_diff};
+use crate::agent::rpc::Id;
 
-/// The most bytes of each part of a detail; more is cut.
-const MAX_DETAIL: usize = 8 << 10;
-/// The most bytes of a title or a label.
-const MAX_LINE: usize = 1 << 10;
+/// The kind of a tool call that asks for the approval of a plan.
+const PLAN: &str = "switch_mode";
 /// The longest id of an option, in bytes; an option with a longer one is left out.
 const MAX_ID: usize = 256;
 /// The most options of a request; more are left out.
 const MAX_OPTIONS: usize = 32;
-/// Lines around a change that a diff shows.
-const CONTEXT: usize = 3;
 
 /// A request of the agent that waits for an answer.
 #[derive(Debug)]
@@ -36,6 +35,8 @@ enum Form {
         reject: Option<String>,
     },
     Elicitation(Schema),
+    CursorQuestion(OfferedAnswers),
+    CursorPlan,
 }
 
 impl OpenRequest {
@@ -50,6 +51,14 @@ impl OpenRequest {
         OpenRequest { id, form: Form::Elicitation(schema) }
     }
 
+    pub(super) fn cursor_question(id: Id, offered: OfferedAnswers) -> OpenRequest {
+        OpenRequest { id, form: Form::CursorQuestion(offered) }
+    }
+
+    pub(super) fn cursor_plan(id: Id) -> OpenRequest {
+        OpenRequest { id, form: Form::CursorPlan }
+    }
+
     /// The result that the agent gets.
     pub(super) fn result(&self, answer: &Answer) -> Value {
         match (&self.form, answer) {
@@ -61,6 +70,11 @@ impl OpenRequest {
             }
             (Form::Elicitation(_), Answer::Denied { .. }) => json!({"action": "decline"}),
             (Form::Elicitation(_), _) => json!({"action": "cancel"}),
+            (Form::CursorQuestion(offered), Answer::Answers(answers)) => offered.result(answers),
+            (Form::CursorQuestion(_), Answer::Denied { .. }) => cursor::outcome("skipped"),
+            (Form::CursorPlan, Answer::Chosen(option)) => cursor::outcome(option),
+            (Form::CursorPlan, Answer::Denied { .. }) => cursor::outcome("rejected"),
+            (Form::CursorQuestion(_) | Form::CursorPlan, _) => cursor::outcome("cancelled"),
         }
     }
 }
@@ -69,20 +83,23 @@ fn selected(option: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": option}})
 }
 
-/// The approval of a permission request. Its id and time are set when it is recorded.
-pub(super) fn approval(run: Option<RunId>, permission: &Permission) -> Approval {
+/// The approval of a permission request. Its id and time are set when it is recorded. `changes` are those that the agent
+/// announced earlier, as a diff.
+pub(super) fn approval(run: Option<RunId>, permission: &Permission, changes: Option<&str>) -> Approval {
     let Permission { options, tool_call } = permission;
     let mut cut = Cut::default();
     let input = tool_call.raw_input.as_ref().and_then(Value::as_object);
     let plan = input.and_then(|input| input.get("plan")).and_then(Value::as_str);
     let kind = match tool_call.kind.as_deref() {
-        Some("switch_mode") => ApprovalKind::Plan,
+        Some(PLAN) => ApprovalKind::Plan,
         _ => ApprovalKind::Permission,
     };
+    let own = input.and_then(|input| input.get("diff")).and_then(Value::as_str);
+    let diff = content_diff(tool_call.content.as_ref());
     let detail = Detail {
         command: input.and_then(command).map(|text| cut.long(&text)),
         cwd: input.and_then(|input| input.get("cwd")).and_then(Value::as_str).map(|text| cut.long(text)),
-        diff: diff(tool_call, input).map(|text| cut.long(&text)),
+        diff: diff.as_deref().or(changes).or(own).map(|text| cut.long(text)),
         text: plan.map(ToOwned::to_owned).or_else(|| content_text(tool_call)).map(|text| cut.long(&text)),
     };
     let title = tool_call.title.as_deref().map(|title| cut.line(title)).unwrap_or_default();
@@ -145,20 +162,26 @@ fn command(input: &Map<String, Value>) -> Option<String> {
     match input.get("command")? {
         Value::String(command) => Some(command.clone()),
         Value::Array(arguments) if !arguments.is_empty() => {
-            Some(arguments.iter().map(argument).collect::<Vec<_>>().join(" "))
+            let quoted = |argument: &Value| argument.as_str().map_or_else(|| argument.to_string(), quoted_argument);
+            Some(arguments.iter().map(quoted).collect::<Vec<_>>().join(" "))
         }
         _ => None,
     }
 }
 
-/// An argument as a shell would take it, so that it is clear where it ends.
-fn argument(argument: &Value) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
-    match argument {
-        Value::String(text) if !text.is_empty() && text.bytes().all(is_plain) => text.clone(),
-        Value::String(text) => format!("'{}'", text.replace('\'', "'\\''")),
-        other => other.to_string(),
-    }
+/// Leaves out the options that the table of agents does not let a client choose: those that skip approvals, and of a plan
+/// also those that switch to a mode which a client may not choose. They would be a way around the table. What the id of an
+/// option means is only known if it is that of a mode.
+pub(super) fn retain_allowed(permission: &mut Permission, policy: &ModePolicy, is_mode: impl Fn(&str) -> bool) {
+    let is_plan = permission.tool_call.kind.as_deref() == Some(PLAN);
+    permission.options.retain(|option| {
+        let id = option.option_id.as_str();
+        let named = id.strip_prefix("exit-plan-clear-").or_else(|| id.strip_prefix("exit-plan-"));
+        let mode = named.or(Some(id).filter(|id| is_mode(id)));
+        // To reject a plan is to stay in the mode.
+        let switches = is_plan && !option.kind.starts_with("reject");
+        policy.allows_value(named.unwrap_or(id)) && !(switches && mode.is_some_and(|mode| !policy.allows(mode)))
+    });
 }
 
 /// The text in a tool's content.
@@ -168,61 +191,11 @@ fn content_text(tool: &Tool) -> Option<String> {
     Some(texts.join("\n")).filter(|text| !text.is_empty())
 }
 
-/// The changes in a tool's content or input, as a unified diff.
-fn diff(tool: &Tool, input: Option<&Map<String, Value>>) -> Option<String> {
-    let items = tool.content.as_ref().and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+/// The changes in a tool's content, as a unified diff.
+pub(super) fn content_diff(content: Option<&Value>) -> Option<String> {
+    let items = content.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let text = |change: &Value, key: &str| change[key].as_str().unwrap_or_default().to_owned();
+    let unified = |change| unified_diff(&text(change, "path"), &text(change, "oldText"), &text(change, "newText"));
     let diffs: Vec<String> = items.iter().filter(|item| item["type"] == "diff").map(unified).collect();
-    let own = || input.and_then(|input| input.get("diff")).and_then(Value::as_str).map(ToOwned::to_owned);
-    Some(diffs.join("")).filter(|text| !text.is_empty()).or_else(own)
-}
-
-/// One change as a unified diff with a single hunk: what the texts have in common at both ends is left out.
-fn unified(change: &Value) -> String {
-    let path = change["path"].as_str().unwrap_or_default();
-    let lines = |key: &str| change[key].as_str().unwrap_or_default().lines().collect::<Vec<_>>();
-    let (old, new) = (lines("oldText"), lines("newText"));
-    let same = |(a, b): &(&&str, &&str)| a == b;
-    let head = old.iter().zip(&new).take_while(same).count();
-    let most = old.len().min(new.len()) - head;
-    let tail = old.iter().rev().zip(new.iter().rev()).take(most).take_while(same).count();
-    let before = head - head.min(CONTEXT);
-    let after = tail.min(CONTEXT);
-    let (removed, added) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
-    let context = |lines: &[&str]| lines.iter().map(|line| format!(" {line}\n")).collect::<String>();
-    let marked = |mark: char, lines: &[&str]| lines.iter().map(|line| format!("{mark}{line}\n")).collect::<String>();
-    let counts = |changed: usize| head - before + changed + after;
-    format!(
-        "--- {path}\n+++ {path}\n@@ -{start},{} +{start},{} @@\n{}{}{}{}",
-        counts(removed.len()),
-        counts(added.len()),
-        context(&old[before..head]),
-        marked('-', removed),
-        marked('+', added),
-        context(&old[old.len() - tail..old.len() - tail + after]),
-        start = before + 1,
-    )
-}
-
-/// Cuts long texts, and remembers whether it did.
-#[derive(Default)]
-struct Cut {
-    was_cut: bool,
-}
-
-impl Cut {
-    /// A text of several lines, whose control characters stay visible as escapes: the user decides by what it says.
-    fn long(&mut self, text: &str) -> String {
-        self.shown(text, MAX_DETAIL)
-    }
-
-    /// The same on one line.
-    fn line(&mut self, text: &str) -> String {
-        self.shown(&text.replace(['\n', '\t'], " "), MAX_LINE)
-    }
-
-    fn shown(&mut self, text: &str, max: usize) -> String {
-        let (shown, was_cut) = shown_text(text, max);
-        self.was_cut |= was_cut;
-        shown
-    }
+    Some(diffs.join("")).filter(|text| !text.is_empty())
 }

@@ -2,8 +2,16 @@
 
 use std::path::PathBuf;
 
+use bowline_host::agents::ModePolicy;
+use bowline_proto::agent::approval::Approval;
+use bowline_proto::agent::run::End;
+
+use super::requests::CANCELLED;
 use super::*;
-use crate::agent::merge_deltas;
+use crate::agent::details::{MAX_CONTENT, MAX_DETAIL, MAX_SHORT};
+use crate::agent::news::MAX_NOISE;
+use crate::agent::rpc::NO_METHOD;
+use crate::agent::{AdapterEvent, merge_deltas};
 
 const RUN: RunId = RunId(3);
 
@@ -13,6 +21,10 @@ fn adapter(conversation: Option<&str>, mode: Option<&str>) -> Acp {
         conversation: conversation.map(ToOwned::to_owned),
         may_start_anew: false,
         mode: mode.map(ToOwned::to_owned),
+        model: None,
+        mode_policy: ModePolicy::default(),
+        random: [7; 16],
+        runs_as_root: false,
     };
     Acp::new(config)
 }
@@ -73,12 +85,17 @@ fn r32_a_new_conversation_is_started_and_gets_its_prompt() {
     let conversation = AdapterEvent::Event(AgentEvent::Conversation { id: "s".into() });
     assert_eq!(events(&mut acp), [conversation], "not ready before the mode is set");
     receive(&mut acp, json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
-    assert_eq!(events(&mut acp), [AdapterEvent::Ready]);
+    match events(&mut acp).as_slice() {
+        [AdapterEvent::Event(AgentEvent::Config(config)), AdapterEvent::Ready] => {
+            assert_eq!(config.modes.as_ref().unwrap().current.as_deref(), Some("plan"));
+        }
+        other => panic!("{other:?}"),
+    }
     acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] });
     let prompt = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hi"}]});
     assert_eq!(written(&mut acp)[0]["params"], prompt);
     receive(&mut acp, json!({"jsonrpc": "2.0", "id": 3, "result": {"stopReason": "end_turn"}}));
-    let end = End { success: true, stop_reason: Some("end_turn".into()), error: None };
+    let end = End { success: true, stop_reason: Some("end_turn".into()), ..End::default() };
     assert_eq!(events(&mut acp), [AdapterEvent::Ended { run: RUN, end }]);
 }
 
@@ -428,4 +445,357 @@ fn r36_a_question_is_a_form_whose_answers_have_their_types() {
         json!({"jsonrpc": "2.0", "id": 8, "method": "elicitation/create", "params": {"mode": "url", "message": "go"}}),
     );
     assert_eq!(written(&mut acp)[0]["result"]["action"], "decline");
+}
+
+/// An adapter whose agent calls itself this, and has a prompt.
+fn prompted_as(agent: &str) -> Acp {
+    let mut acp = adapter(None, None);
+    let meta = json!({"steering": {"supported": true}});
+    let result = json!({"protocolVersion": 1, "agentInfo": {"name": agent}, "_meta": meta});
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 0, "result": result}));
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}}));
+    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] });
+    written(&mut acp);
+    events(&mut acp);
+    acp
+}
+
+#[test]
+fn r43_what_is_set_before_the_conversation_begins_is_set_with_it() {
+    use bowline_proto::agent::config::OptionValue;
+    let mut acp = adapter(None, Some("default"));
+    let option = Some(OptionValue { id: "effort".into(), value: "high".into() });
+    acp.set(&config::Settings { mode: Some("plan".into()), model: Some("large".into()), option });
+    let notices = recorded(&mut acp);
+    assert!(notices[0]["text"].as_str().unwrap().contains("effort was not set"), "{notices:?}");
+    receive(&mut acp, initialized(false));
+    written(&mut acp);
+    let models = json!({"currentModelId": "large", "availableModels": []});
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s", "models": models}}));
+    let requests = written(&mut acp);
+    assert_eq!(requests.len(), 1, "the model is large already: {requests:?}");
+    assert_eq!(requests[0]["params"], json!({"sessionId": "s", "modeId": "plan"}));
+    events(&mut acp);
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
+    assert_eq!(events(&mut acp).last(), Some(&AdapterEvent::Ready));
+}
+
+/// Gemini answers `session/load` first and replays the history then, while it works on other requests.
+#[test]
+fn r40_history_that_gemini_replays_after_its_answer_is_dropped() {
+    let mut acp = adapter(Some("old"), None);
+    let info =
+        json!({"protocolVersion": 1, "agentInfo": {"name": "gemini-cli"}, "agentCapabilities": {"loadSession": true}});
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 0, "result": info}));
+    let chunk = |text: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
+    let commands = json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "help"}]});
+    update(&mut acp, chunk("earlier"));
+    let modes = json!({"currentModeId": "default", "availableModes": [{"id": "default"}]});
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 1, "result": {"modes": modes}}));
+    let conversation = AdapterEvent::Event(AgentEvent::Conversation { id: "old".into() });
+    assert_eq!(events(&mut acp), [conversation], "a prompt would be sent into the replay");
+    for n in 0..3 {
+        let probe = written(&mut acp).pop().unwrap();
+        assert_eq!((&probe["method"], &probe["params"]["modeId"]), (&json!("session/set_mode"), &json!("default")));
+        update(&mut acp, chunk("earlier"));
+        if n == 0 {
+            update(&mut acp, commands.clone());
+        }
+        receive(&mut acp, json!({"jsonrpc": "2.0", "id": probe["id"], "result": {}}));
+        assert!(events(&mut acp).is_empty(), "there was history before the answer, so more may come");
+    }
+    let probe = written(&mut acp).pop().unwrap();
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": probe["id"], "result": {}}));
+    assert!(written(&mut acp).is_empty());
+    assert!(matches!(events(&mut acp).as_slice(), [AdapterEvent::Event(AgentEvent::Config(_)), AdapterEvent::Ready]));
+    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] });
+    update(&mut acp, chunk("now"));
+    assert_eq!(recorded(&mut acp)[0]["delta"], "now");
+}
+
+/// Otherwise a crash in between would make the state forget the mode that was asked for.
+#[test]
+fn r43_the_agents_own_mode_is_not_recorded_before_the_configured_one_is_set() {
+    let mut acp = adapter(None, Some("plan"));
+    receive(&mut acp, initialized(false));
+    let modes = json!({"currentModeId": "default", "availableModes": [{"id": "default"}, {"id": "plan"}]});
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s", "modes": modes}}));
+    update(&mut acp, json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "help"}]}));
+    let conversation = AdapterEvent::Event(AgentEvent::Conversation { id: "s".into() });
+    assert_eq!(events(&mut acp), [conversation]);
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
+    match events(&mut acp).as_slice() {
+        [AdapterEvent::Event(AgentEvent::Config(config)), AdapterEvent::Ready] => {
+            assert_eq!(config.modes.as_ref().unwrap().current.as_deref(), Some("plan"));
+            assert_eq!(config.commands.len(), 1);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn r52_an_agent_that_refuses_the_configured_mode_is_unusable() {
+    let mut acp = adapter(None, Some("plan"));
+    acp.config.model = Some("large".into());
+    receive(&mut acp, initialized(false));
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}}));
+    events(&mut acp);
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -32602, "message": "no"}}));
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 3, "result": {}}));
+    match events(&mut acp).as_slice() {
+        [AdapterEvent::Unusable(error)] => {
+            assert_eq!(error.code, "mode_refused");
+            assert_eq!(error.message, "the agent refused the mode plan: no; set another one");
+        }
+        other => panic!("{other:?}"),
+    }
+    let mut acp = adapter(None, None);
+    acp.config.model = Some("large".into());
+    receive(&mut acp, initialized(false));
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}}));
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -32602, "message": "no"}}));
+    let news = events(&mut acp);
+    let is_notice = |news: &AdapterEvent| matches!(news, AdapterEvent::Event(AgentEvent::Notice { .. }));
+    assert!(news.iter().any(is_notice) && news.last() == Some(&AdapterEvent::Ready), "a model only: {news:?}");
+}
+
+#[test]
+fn r32_an_agent_that_cannot_resume_starts_anew_if_it_may() {
+    let mut acp = adapter(Some("old"), None);
+    acp.config.may_start_anew = true;
+    written(&mut acp);
+    receive(&mut acp, initialized(false));
+    assert_eq!(methods(&mut acp), ["session/new"]);
+    assert_eq!(recorded(&mut acp)[0]["level"], "warning");
+}
+
+#[test]
+fn r52_options_that_the_table_of_agents_does_not_allow_are_left_out() {
+    let ids = |policy: ModePolicy, kind: &str, offered: &[(&str, &str)]| -> Vec<String> {
+        let mut acp = prompted();
+        acp.config.mode_policy = policy;
+        let modes = json!([{"value": "acceptEdits"}, {"value": "default"}, {"value": "plan"}]);
+        let options = json!([{"id": "mode", "category": "mode", "currentValue": "plan", "options": modes}]);
+        update(&mut acp, json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+        let option = |(id, kind): &(&str, &str)| json!({"optionId": id, "kind": kind, "name": id});
+        let options: Vec<Value> = offered.iter().map(option).collect();
+        let params = json!({"options": options, "toolCall": {"toolCallId": "t", "kind": kind}});
+        receive(&mut acp, json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission", "params": params}));
+        let approval = requested(&mut acp).pop().unwrap().1;
+        approval.options.into_iter().map(|option| option.id).collect()
+    };
+    let plan = [
+        ("exit-plan-default", "allow_once"),
+        ("exit-plan-auto", "allow_always"),
+        ("exit-plan-clear-auto", "allow_always"),
+        ("exit-plan-bypassPermissions", "allow_always"),
+        ("exit-plan-clear-bypass_permissions", "allow_always"),
+        ("acceptEdits", "allow_always"),
+        ("implement_plan", "allow_once"),
+        ("plan", "reject_once"),
+    ];
+    let listed = |modes: &[&str]| Some(modes.iter().map(|mode| (*mode).to_owned()).collect());
+    let only_default = ModePolicy { modes: listed(&["default"]), allow_bypass: false };
+    assert_eq!(ids(only_default.clone(), "switch_mode", &plan), ["exit-plan-default", "implement_plan", "plan"]);
+    let all: Vec<&str> = plan.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids(ModePolicy::default(), "switch_mode", &plan), [&all[..3], &all[5..]].concat());
+    assert_eq!(ids(ModePolicy { modes: None, allow_bypass: true }, "switch_mode", &plan), all);
+    let other = [("yolo", "allow_always"), ("acceptEdits", "allow_always"), ("once", "allow_once")];
+    assert_eq!(ids(only_default, "execute", &other), ["acceptEdits", "once"], "only a plan switches modes");
+}
+
+#[test]
+fn empty_texts_are_not_recorded_and_late_ones_have_blocks_of_their_own() {
+    let mut acp = prompted();
+    let chunk = |text: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
+    update(&mut acp, chunk(""));
+    assert!(events(&mut acp).is_empty());
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "end_turn"}}));
+    events(&mut acp);
+    update(&mut acp, chunk("late"));
+    assert_eq!(recorded(&mut acp)[0]["block"], "late-07070707.1");
+}
+
+#[test]
+fn r52_what_is_remembered_is_bounded() {
+    let mut acp = prompted();
+    for n in 0..300 {
+        let change = json!([{"type": "diff", "path": "/f", "oldText": "", "newText": "x\n".repeat(10_000)}]);
+        update(&mut acp, json!({"sessionUpdate": "tool_call", "toolCallId": format!("t{n}"), "content": change}));
+        update(
+            &mut acp,
+            json!({"sessionUpdate": "tool_call", "toolCallId": format!("{n}{}", "x".repeat(10_000)),
+            "_meta": {"terminal_output_delta": {"data": "x"}}}),
+        );
+        acp.steer("more");
+        events(&mut acp);
+        written(&mut acp);
+    }
+    assert!(acp.pending.len() <= MAX_PENDING);
+    assert!(acp.pending.values().any(|request| *request == Request::Prompt(RUN)), "its run needs an end");
+    let kept = format!("{:?}", acp.tools).len();
+    assert!(kept < 4 << 20, "{kept} bytes");
+    let entries = vec![json!({"content": "x".repeat(1000)}); 200];
+    update(&mut acp, json!({"sessionUpdate": "plan", "entries": entries}));
+    assert!((20..40).contains(&recorded(&mut acp)[0]["entries"].as_array().unwrap().len()), "a list stays one");
+}
+
+/// A parsed value takes up to 100 times as much memory.
+#[test]
+fn r52_a_long_error_is_not_parsed() {
+    let long = format!(r#"{{"error":{{"message":"short"}},"x":[{}0]}}"#, "0,".repeat(100_000));
+    let mut acp = prompted();
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 2, "error": {"code": 1, "message": long}}));
+    let Some(AdapterEvent::Ended { end, .. }) = events(&mut acp).pop() else { panic!("no end") };
+    assert!(end.error.unwrap().message.starts_with("{\"error\""));
+}
+
+#[test]
+fn r43_modes_among_the_options_are_modes_and_groups_and_truth_values_can_be_chosen() {
+    let mut acp = prompted();
+    let grouped = json!([{"group": "g", "name": "G", "options": [{"value": "a", "name": "A"}]}, {"value": "b"}]);
+    let options = json!([
+        {"id": "m", "category": "mode", "currentValue": "build", "options": [{"value": "build"}, {"value": "yolo"}]},
+        {"id": "model", "category": "model", "currentValue": "a", "options": grouped},
+        {"id": "fast", "name": "Fast", "type": "boolean", "currentValue": false},
+        {"id": "level", "name": "Level", "currentValue": "low", "options": [{"value": "low"}, {"value": "full-access"}]},
+        {"name": "has no id"},
+    ]);
+    update(&mut acp, json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+    let config = recorded(&mut acp).pop().unwrap();
+    let ids = |list: &Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|choice| choice["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        (&config["modes"]["current"], ids(&config["modes"]["available"])),
+        (&json!("build"), vec!["build".into()])
+    );
+    assert_eq!(ids(&config["models"]["available"]), ["a", "b"]);
+    assert_eq!(ids(&config["options"]), ["fast", "level"]);
+    assert_eq!(ids(&config["options"][0]["available"]), ["true", "false"]);
+    assert_eq!(ids(&config["options"][1]["available"]), ["low"], "a value that skips approvals is not offered");
+    let option = Some(bowline_proto::agent::config::OptionValue { id: "fast".into(), value: "true".into() });
+    acp.set(&config::Settings { mode: Some("plan".into()), model: None, option });
+    let values: Vec<(Value, Value)> = written(&mut acp)
+        .iter()
+        .map(|set| (set["params"]["configId"].clone(), set["params"]["value"].clone()))
+        .collect();
+    assert_eq!(values, [(json!("m"), json!("plan")), (json!("fast"), json!(true))]);
+}
+
+#[test]
+fn r52_a_long_list_of_commands_is_cut_and_recorded_once() {
+    let mut acp = prompted();
+    let command = |n: usize| json!({"name": format!("c{n}"), "description": "d".repeat(1000), "input": {"hint": "x"}});
+    let commands: Vec<Value> = (0..1000).map(command).collect();
+    let long = json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
+    update(&mut acp, long.clone());
+    let config = recorded(&mut acp).pop().unwrap();
+    assert_eq!((&config["truncated"], &config["commands"][0]["name"]), (&json!(true), &json!("c0")));
+    assert!(config.to_string().len() <= MAX_DETAIL + 1024, "{}", config.to_string().len());
+    update(&mut acp, long);
+    assert_eq!(recorded(&mut acp), Vec::<Value>::new(), "nothing changed");
+}
+
+#[test]
+fn r59_instructions_that_come_too_late_are_a_notice() {
+    let mut acp = prompted_as("x");
+    assert!(acp.can_steer());
+    for answer in [json!({"result": {"outcome": "promptRequired"}}), json!({"error": {"code": -1, "message": "no"}})] {
+        acp.steer("more");
+        let request = written(&mut acp).pop().unwrap();
+        assert_eq!(request["params"]["_meta"]["steering"]["idleBehavior"], "promptRequired");
+        let mut answer = answer;
+        answer["id"] = request["id"].clone();
+        receive(&mut acp, answer);
+        assert_eq!(recorded(&mut acp)[0]["level"], "warning");
+    }
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "end_turn"}}));
+    assert!(!acp.can_steer(), "there is no run");
+    assert!(!prompted().can_steer(), "an agent that does not say so cannot be steered");
+}
+
+#[test]
+fn r33_errors_say_what_kind_they_are() {
+    let error = |error: Value| {
+        let mut acp = prompted();
+        receive(&mut acp, json!({"jsonrpc": "2.0", "id": 2, "error": error}));
+        match events(&mut acp).as_slice() {
+            [AdapterEvent::Ended { end, .. }] => (end.error.clone().unwrap().code, end.error.clone().unwrap().message),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (code, message) = error(json!({"code": 400, "message": "{\"error\":{\"message\":\"bad\"}}"}));
+    assert_eq!((code.as_str(), message.as_str()), ("agent_error", "bad"));
+    assert_eq!(error(json!({"code": 429, "message": "slow down"})).0, "usage_limit");
+    assert_eq!(error(json!({"code": -32603, "message": "x", "data": {"errorKind": "rate_limit"}})).0, "usage_limit");
+    assert_eq!(error(json!({"code": -32000, "message": "x"})).0, "not_logged_in");
+    assert_eq!(error(json!({"code": 1, "message": "x", "data": {"details": "why"}})).1, "why");
+    assert_eq!(error(json!({"code": 1, "message": "x", "data": "y".repeat(MAX_CONTENT)})).1, "an unreadable error");
+}
+
+#[test]
+fn r52_output_in_pieces_is_shown_when_it_has_doubled_and_cut_in_the_middle() {
+    let mut acp = prompted_as("codex-acp");
+    let mut events = 0;
+    for n in 0..10_000 {
+        let delta = json!({"terminal_output_delta": {"data": format!("line {n}\n")}});
+        update(&mut acp, json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "_meta": delta}));
+        events += recorded(&mut acp).len();
+    }
+    assert!(events < 20, "{events} events");
+    let exit = json!({"terminal_exit": {"exit_code": 0}});
+    let end = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed", "_meta": exit});
+    update(&mut acp, end);
+    let last = recorded(&mut acp).pop().unwrap();
+    let text = last["content"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.starts_with("line 0\n") && text.ends_with("line 9999\n") && text.contains("bytes left out"), "{text}");
+    assert!(text.len() < MAX_DETAIL && last["truncated"] == true);
+    for n in 0..1000 {
+        let delta = json!({"terminal_output_delta": {"data": "x"}});
+        let id = format!("t{n}");
+        update(&mut acp, json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "_meta": delta}));
+    }
+    assert!(format!("{:?}", acp.tools).len() < 1 << 20, "only some calls are kept");
+}
+
+/// As Cursor's documentation describes them; the program could not be tried.
+#[test]
+fn r36_the_requests_of_cursor_are_approvals() {
+    let ask = |acp: &mut Acp, method: &str, params: Value| {
+        receive(acp, json!({"jsonrpc": "2.0", "id": 9, "method": method, "params": params}));
+        requested(acp).pop()
+    };
+    let options =
+        json!([{"id": "r", "label": "Red"}, {"id": "b", "label": "Blue"}, {"id": "x", "label": "B\u{202e}lue"}]);
+    let question = json!({"toolCallId": "t", "title": "Colours", "questions":
+        [{"id": "q", "prompt": "Which?", "options": options, "allowMultiple": true}]});
+    let mut acp = prompted_as("cursor-agent");
+    let (request, approval) = ask(&mut acp, "cursor/ask_question", question.clone()).unwrap();
+    assert_eq!(json!(approval.questions)[0]["options"], json!([{"label": "Red"}, {"label": "Blue"}]));
+    acp.answer(request, &Answer::Answers([("q".to_owned(), vec!["Blue".to_owned()])].into()));
+    let answers = json!([{"questionId": "q", "selectedOptionIds": ["b"]}]);
+    assert_eq!(written(&mut acp)[0]["result"], json!({"outcome": {"outcome": "answered", "answers": answers}}));
+    let plan = json!({"toolCallId": "t", "name": "Do it", "plan": "# Steps"});
+    for (answer, outcome) in [
+        (Answer::Chosen("accepted".into()), "accepted"),
+        (Answer::Denied { reason: None }, "rejected"),
+        (Answer::Cancelled, "cancelled"),
+    ] {
+        let (request, approval) = ask(&mut acp, "cursor/create_plan", plan.clone()).unwrap();
+        assert_eq!((approval.title.as_str(), approval.detail.text.as_deref()), ("Do it", Some("# Steps")));
+        acp.answer(request, &answer);
+        assert_eq!(written(&mut acp)[0]["result"]["outcome"]["outcome"], outcome);
+    }
+    receive(
+        &mut acp,
+        json!({"jsonrpc": "2.0", "id": 10, "method": "cursor/update_todos", "params": {"todos": [{"content": "a"}]}}),
+    );
+    assert_eq!(written(&mut acp)[0]["result"], json!({}));
+    assert_eq!(recorded(&mut acp)[0]["entries"], json!([{"content": "a"}]));
+    receive(&mut acp, json!({"jsonrpc": "2.0", "id": 11, "method": "cursor/other", "params": {}}));
+    assert_eq!(written(&mut acp)[0]["result"], json!({"outcome": {"outcome": "cancelled"}}));
+    let mut other = prompted();
+    assert!(ask(&mut other, "cursor/ask_question", question).is_none(), "no other agent has them");
+    assert_eq!(written(&mut other)[0]["error"]["code"], NO_METHOD);
 }

@@ -1,9 +1,11 @@
 //! Commands: each is recorded as its event, then acted on, once.
 
+use bowline_host::agents::ModePolicy;
 use bowline_host::files;
 use bowline_host::transcript::{MAX_TRANSCRIPT, command_digest};
 use bowline_proto::agent::approval::{Answered, ApprovalId, BadAnswer, Decision};
-use bowline_proto::agent::command::{AgentCommand, MAX_COMMAND};
+use bowline_proto::agent::command::{AgentCommand, MAX_COMMAND, check_model};
+use bowline_proto::agent::config::{OptionValue, Settings};
 use bowline_proto::agent::event::{AgentEvent, CommandSource, RunId};
 use bowline_proto::agent::run::{Prompt, Refused};
 use bowline_proto::config::COMMAND_ID;
@@ -15,7 +17,10 @@ use serde_json::Value;
 
 use super::super::core::Core;
 use super::super::requests::error;
-use super::Agent;
+use super::{Agent, Step};
+
+/// The longest mode, id or value of an option, in bytes.
+const MAX_VALUE: usize = 128;
 
 /// Why a command is refused.
 pub(super) struct Refusal {
@@ -133,7 +138,78 @@ impl Agent {
                 self.work(core);
                 Ok(Recorded { seq, run: Some(run), duplicate: false })
             }
+            AgentCommand::Steer { run, text } => self.steer(core, source, run, text),
+            AgentCommand::Set(settings) => self.set(core, source, settings),
         }
+    }
+
+    /// Gives more instructions to the run in the agent.
+    fn steer(&mut self, core: &mut Core, source: CommandSource, run: RunId, text: String) -> Result<Recorded, Refusal> {
+        if text.trim().is_empty() {
+            return Err(Refusal::new(Code::BadRequest, "the text is empty"));
+        }
+        self.check_transcript()?;
+        self.runs.check_steer(run)?;
+        if !self.adapter.as_ref().is_some_and(|adapter| adapter.can_steer()) {
+            let message = "this agent takes no instructions during a run; send a prompt, which waits for its end";
+            return Err(Refusal::new(Code::NotRunning, message));
+        }
+        let seq = self.record_command(core, AgentEvent::Steered { run, source, text: text.clone() })?;
+        self.steps.push_back(Step::Steer(text));
+        self.work(core);
+        Ok(Recorded { seq, run: Some(run), duplicate: false })
+    }
+
+    /// Changes how the agent works. If its program does not run, the next one gets the mode and the model.
+    fn set(&mut self, core: &mut Core, source: CommandSource, settings: Settings) -> Result<Recorded, Refusal> {
+        self.check_settings(core, &settings)?;
+        let seq = self.record_command(core, AgentEvent::Set { settings: settings.clone(), source })?;
+        self.steps.push_back(Step::Set(settings));
+        self.work(core);
+        Ok(Recorded { seq, run: None, duplicate: false })
+    }
+
+    fn check_settings(&self, core: &Core, settings: &Settings) -> Result<(), Refusal> {
+        let Settings { mode, model, option } = settings;
+        let bad = |why: &str| Err(Refusal::new(Code::BadRequest, why));
+        let policy = core.meta.agent.as_ref().map(|agent| agent.mode_policy.clone()).unwrap_or_default();
+        if mode.is_none() && model.is_none() && option.is_none() {
+            return bad("there is nothing to set; give a mode, a model or an option");
+        }
+        if let Some(mode) = mode {
+            let known = self.transcript.fold().config.as_ref().and_then(|config| config.modes.as_ref());
+            if mode.len() > MAX_VALUE
+                || !policy.allows(mode)
+                || known.is_some_and(|modes| !modes.available.is_empty() && !modes.has(mode))
+            {
+                return Err(Refusal::new(Code::NotAllowedMode, format!("the mode {mode:?} cannot be chosen")));
+            }
+        }
+        if let Some(Err(why)) = model.as_deref().map(check_model) {
+            return bad(why);
+        }
+        option.as_ref().map_or(Ok(()), |option| self.check_option(&policy, option))
+    }
+
+    /// An option has to be one that the agent offers. Its mode is not among them: that is set as the mode.
+    fn check_option(&self, policy: &ModePolicy, option: &OptionValue) -> Result<(), Refusal> {
+        let OptionValue { id, value } = option;
+        if self.adapter.is_none() {
+            let message = "the agent does not run, and only a mode and a model can be set for its next start";
+            return Err(Refusal::new(Code::NotRunning, message));
+        }
+        if !policy.allows_value(value) || !policy.allows_value(id) {
+            return Err(Refusal::new(Code::NotAllowedMode, format!("{value:?} cannot be chosen for {id:?}")));
+        }
+        let options =
+            self.transcript.fold().config.as_ref().map(|config| config.options.as_slice()).unwrap_or_default();
+        let Some(known) = options.iter().find(|known| known.id == *id) else {
+            return Err(Refusal::new(Code::BadRequest, format!("the agent has no option {id:?}")));
+        };
+        if !known.choices.available.is_empty() && !known.choices.has(value) {
+            return Err(Refusal::new(Code::BadRequest, format!("the option {id:?} has no value {value:?}")));
+        }
+        Ok(())
     }
 
     /// Records a client's decision about an approval, and tells the agent.
@@ -183,16 +259,21 @@ impl Agent {
         if text.trim().is_empty() {
             return Err(Refusal::new(Code::BadRequest, "the prompt is empty"));
         }
-        if self.transcript.end().byte > MAX_TRANSCRIPT {
-            let message = format!("the conversation has more than {} MiB; start a new session", MAX_TRANSCRIPT >> 20);
-            return Err(Refusal::new(Code::NoSpace, message));
-        }
+        self.check_transcript()?;
         let run = self.runs.check_prompt()?;
         let prompt = Prompt { text: text.clone(), attachments: attachments.clone() };
         let seq = self.record_command(core, AgentEvent::Prompt { run, source, text, attachments })?;
         self.runs.handle_prompt(prompt, core.now());
         self.work(core);
         Ok(Recorded { seq, run: Some(run), duplicate: false })
+    }
+
+    fn check_transcript(&self) -> Result<(), Refusal> {
+        if self.transcript.end().byte <= MAX_TRANSCRIPT {
+            return Ok(());
+        }
+        let message = format!("the conversation has more than {} MiB; start a new session", MAX_TRANSCRIPT >> 20);
+        Err(Refusal::new(Code::NoSpace, message))
     }
 
     /// Appends the event of a command. It is synced, with what follows from it, before the command is answered.

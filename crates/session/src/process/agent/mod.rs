@@ -26,7 +26,8 @@ use bowline_host::registry::agent_info;
 use bowline_host::timestamp::timestamp;
 use bowline_host::transcript::{self, Put, ReadPosition, Transcript};
 use bowline_proto::agent::approval::{Answer, Approval, ApprovalOutput, Approvals, RequestKey};
-use bowline_proto::agent::event::{AgentEvent, RunError};
+use bowline_proto::agent::config::Settings;
+use bowline_proto::agent::event::{AgentEvent, Level, RunError, RunId};
 use bowline_proto::agent::fold::Fold;
 use bowline_proto::agent::run::{Output, Runs};
 use bowline_proto::follow::{EpochStart, Server, ServerEvent};
@@ -42,7 +43,7 @@ pub(super) use self::start::PreparedAgent;
 use super::body::BodyEvent;
 use super::core::Core;
 use super::poll::Ready;
-use crate::agent::{Adapter, AdapterConfig, AdapterEvent, merge_deltas};
+use crate::agent::{self, Adapter, AdapterConfig, AdapterEvent, merge_deltas};
 use crate::process_tree::{self, Member};
 
 /// After a failed write to the journal, it is tried again this often.
@@ -59,7 +60,11 @@ pub(super) struct Agent {
     runs: Runs,
     approvals: Approvals,
     program: Option<Program>,
-    adapter: Option<Adapter>,
+    adapter: Option<Box<dyn Adapter>>,
+    /// Events of the adapter that are not queued yet, because more of the same text may follow.
+    unmerged: Vec<AgentEvent>,
+    /// The next program must not continue the conversation, because the last one did not know it.
+    starts_anew: bool,
     /// Events to append and things to do, in order. Empty unless the journal cannot be written.
     steps: VecDeque<Step>,
     /// When to try to write the journal again.
@@ -96,6 +101,9 @@ enum Step {
     Run(Output),
     /// Answer a request of the agent.
     Answer(RequestKey, Answer),
+    /// Give more instructions to the run in the agent.
+    Steer(String),
+    Set(Settings),
 }
 
 impl Agent {
@@ -237,15 +245,26 @@ impl Agent {
 
     /// Takes the adapter's lines and news.
     fn handle_adapter(&mut self, core: &mut Core) {
-        while let Some(line) = self.adapter.as_mut().and_then(Adapter::poll_write) {
+        self.handle_news(core);
+        self.queue_unmerged();
+    }
+
+    /// Queues the events that the adapter gave, with few events for much text.
+    fn queue_unmerged(&mut self) {
+        let events = std::mem::take(&mut self.unmerged);
+        merge_deltas(events).into_iter().for_each(|event| self.append_later(event));
+    }
+
+    /// Takes the adapter's lines and news after one line of the agent. Its text is not queued yet.
+    fn handle_news(&mut self, core: &mut Core) {
+        while let Some(line) = self.adapter.as_mut().and_then(|adapter| adapter.poll_write()) {
             if let Some(program) = &mut self.program {
                 program.write_line(core, &line);
             }
             self.check_pipes(core);
         }
         let now = core.now();
-        let mut events = Vec::new();
-        while let Some(news) = self.adapter.as_mut().and_then(Adapter::poll_event) {
+        while let Some(news) = self.adapter.as_mut().and_then(|adapter| adapter.poll_event()) {
             if let AdapterEvent::Event(event) = news {
                 if let AgentEvent::Conversation { id } = &event {
                     if self.transcript.fold().conversation.as_ref() == Some(id) {
@@ -253,11 +272,11 @@ impl Agent {
                     }
                     self.runs.handle_conversation(id);
                 }
-                events.push(event);
+                self.unmerged.push(event);
                 continue;
             }
             // What the agent said before comes first.
-            merge_deltas(std::mem::take(&mut events)).into_iter().for_each(|event| self.append_later(event));
+            self.queue_unmerged();
             match news {
                 AdapterEvent::Ready => self.runs.handle_ready(now),
                 AdapterEvent::Unusable(error) => self.handle_unusable(core, &error, true),
@@ -266,12 +285,19 @@ impl Agent {
                         if self.runs.is_cancelling() && !end.success {
                             self.end_tools();
                         }
-                        let awaits = self.adapter.as_ref().is_some_and(Adapter::awaits_after_run);
+                        let adapter = self.adapter.as_ref();
+                        let awaits = |request| adapter.is_some_and(|adapter| adapter.awaits_after_run(request));
                         self.approvals.handle_run_end(run, awaits);
                     }
                     self.collect_steps();
-                    self.runs.handle_end(run, end, now);
+                    let own = self.runs.handle_end(run, end, now);
+                    self.begin_own_turn(own);
                 }
+                AdapterEvent::OwnTurn => {
+                    let own = self.runs.handle_own_turn();
+                    self.begin_own_turn(own);
+                }
+                AdapterEvent::UnknownConversation => self.handle_unknown_conversation(core),
                 AdapterEvent::Requested { request, approval } => {
                     self.approvals.handle_request(request, Approval { at: timestamp(), ..*approval });
                     // It comes too late: nothing that its run asks for may happen any more.
@@ -288,7 +314,6 @@ impl Agent {
             }
             self.collect_steps();
         }
-        merge_deltas(events).into_iter().for_each(|event| self.append_later(event));
     }
 
     /// Takes what the approvals and then the runs have decided.
@@ -321,43 +346,55 @@ impl Agent {
     /// Tells people why the agent cannot be used, and ends the runs that wait for it.
     fn handle_unusable(&mut self, core: &Core, error: &RunError, program_runs: bool) {
         let text = format!("{}; the next prompt tries again", error.message);
-        let level = bowline_proto::agent::event::Level::Error;
-        self.append_later(AgentEvent::Notice { level, text });
+        self.append_later(AgentEvent::Notice { level: Level::Error, text });
         self.runs.handle_unusable(error, program_runs, core.now());
+    }
+
+    /// Tells the adapter which run the turn is that the agent has begun by itself, if it is one.
+    fn begin_own_turn(&mut self, own: Option<RunId>) {
+        if let (Some(run), Some(adapter)) = (own, &mut self.adapter) {
+            self.run_began = process_tree::now_in_ticks();
+            adapter.handle_own_turn(run);
+        }
+    }
+
+    /// The program cannot continue the conversation. If nothing happened in it, another one is started.
+    fn handle_unknown_conversation(&mut self, core: &mut Core) {
+        let agent = core.meta.agent.as_ref();
+        if agent.is_some_and(|agent| may_start_anew(agent, self.transcript.fold())) {
+            let text = "the agent does not know the conversation, so a new one is started".to_owned();
+            self.append_later(AgentEvent::Notice { level: Level::Warning, text });
+            self.starts_anew = true;
+            return self.runs.handle_restart(core.now());
+        }
+        let error = RunError::new("unknown_conversation", "the agent does not know the conversation");
+        self.handle_unusable(core, &error, true);
     }
 
     /// Takes one step. On error, nothing was done.
     fn take_step(&mut self, core: &mut Core, step: &Step) -> io::Result<()> {
-        let output = match step {
-            Step::Run(output) => output,
-            Step::Answer(request, answer) => {
-                self.sync(core);
-                if let Some(adapter) = &mut self.adapter {
-                    adapter.answer(*request, answer);
-                }
-                return Ok(());
-            }
-        };
-        match output {
-            Output::Append(event) => _ = self.append(core, event)?,
-            Output::Start if self.program.is_none() => self.start_program(core),
-            Output::Start => {}
-            Output::Send { run, prompt } => {
-                self.sync(core);
+        match step {
+            Step::Run(Output::Append(event)) => _ = self.append(core, event)?,
+            Step::Run(Output::Start) if self.program.is_none() => self.start_program(core),
+            Step::Run(Output::Start | Output::Terminate | Output::Kill) => {}
+            Step::Run(Output::Send { run, prompt }) => {
                 self.run_began = process_tree::now_in_ticks();
-                if let Some(adapter) = &mut self.adapter {
-                    adapter.prompt(*run, prompt);
-                }
+                self.with_adapter(core, |adapter| adapter.prompt(*run, prompt));
             }
-            Output::Cancel => {
-                self.sync(core);
-                if let Some(adapter) = &mut self.adapter {
-                    adapter.cancel();
-                }
-            }
-            Output::Terminate | Output::Kill => {}
+            Step::Run(Output::Cancel) => self.with_adapter(core, |adapter| adapter.cancel()),
+            Step::Answer(request, answer) => self.with_adapter(core, |adapter| adapter.answer(*request, answer)),
+            Step::Steer(text) => self.with_adapter(core, |adapter| adapter.steer(text)),
+            Step::Set(settings) => self.with_adapter(core, |adapter| adapter.set(settings)),
         }
         Ok(())
+    }
+
+    /// Tells the adapter something, once what was recorded before it survives a power cut.
+    fn with_adapter(&mut self, core: &mut Core, tell: impl FnOnce(&mut dyn Adapter)) {
+        self.sync(core);
+        if let Some(adapter) = &mut self.adapter {
+            tell(&mut **adapter);
+        }
     }
 
     /// Appends an event and returns its number.
@@ -429,7 +466,13 @@ impl Agent {
     /// Starts the agent's program again.
     fn start_program(&mut self, core: &mut Core) {
         let Some(agent) = core.meta.agent.clone() else { return };
-        let started = Program::spawn(&core.dir, &core.meta, &agent, self.umask).map_err(|error| error.to_string());
+        let mut config = adapter_config(&core.meta, &agent, self.transcript.fold());
+        if std::mem::take(&mut self.starts_anew) {
+            config.conversation = None;
+        }
+        let arguments = agent::arguments(agent.protocol, &config);
+        let started = Program::spawn(&core.dir, &core.meta, &agent, &arguments, self.umask);
+        let started = started.map_err(|error| error.to_string());
         let registered = started.and_then(|program| match program.register(core) {
             Ok(()) => Ok(program),
             Err(error) => Err(error.to_string()),
@@ -437,8 +480,7 @@ impl Agent {
         match registered {
             Ok(program) => {
                 self.program = Some(program);
-                self.adapter =
-                    Some(Adapter::new(agent.protocol, adapter_config(&core.meta, &agent, self.transcript.fold())));
+                self.adapter = Some(agent::adapter(agent.protocol, config));
             }
             Err(message) => {
                 let error = RunError::new("no_program", format!("the agent cannot be started: {message}"));
@@ -452,10 +494,28 @@ impl Agent {
 fn adapter_config(meta: &Meta, agent: &AgentMeta, fold: &Fold) -> AdapterConfig {
     // Until a run was started in it, the conversation to resume is as good as the one that the journal names.
     let is_current = |id: &String| fold.conversation.as_ref().is_none_or(|current| current == id);
-    let (conversation, may_start_anew) = match fold.resumable() {
-        // One that the user named, or in which the agent did something, must not be replaced without a word.
-        Some(id) => (Some(id.to_owned()), !fold.has_ended_run() && agent.resume.as_deref() != Some(id)),
-        None => (agent.resume.clone().filter(is_current), false),
+    let conversation = match fold.resumable() {
+        Some(id) => Some(id.to_owned()),
+        None => agent.resume.clone().filter(is_current),
     };
-    AdapterConfig { cwd: meta.cwd.as_os().into(), conversation, may_start_anew, mode: agent.mode.clone() }
+    let mut random = [0; 16];
+    // Without random bytes, ids repeat only in another process of the agent.
+    let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+    let mode_policy = agent.mode_policy.clone();
+    AdapterConfig {
+        cwd: meta.cwd.as_os().into(),
+        conversation,
+        may_start_anew: may_start_anew(agent, fold),
+        mode: fold.settings.mode.clone().filter(|mode| mode_policy.allows(mode)).or_else(|| agent.mode.clone()),
+        model: fold.settings.model.clone().or_else(|| agent.model.clone()),
+        mode_policy,
+        random,
+        runs_as_root: rustix::process::geteuid().is_root(),
+    }
+}
+
+/// Whether another conversation may be started if the agent does not know this one. One that the user named, or in which
+/// the agent did something, must not be replaced without a word.
+fn may_start_anew(agent: &AgentMeta, fold: &Fold) -> bool {
+    fold.resumable().is_some_and(|id| !fold.has_ended_run() && agent.resume.as_deref() != Some(id))
 }

@@ -102,20 +102,28 @@ impl Agent {
 
     /// Reads once from standard output, and passes whole lines to the adapter.
     fn read_messages(&mut self, core: &mut Core, buf: &mut [u8]) -> PipeRead {
-        let (Some(program), Some(adapter)) = (&mut self.program, &mut self.adapter) else { return PipeRead::Closed };
+        let Some(program) = &mut self.program else { return PipeRead::Closed };
         let read = program.read(core, STDOUT, buf);
         if let PipeRead::Data(n) = read {
+            let mut lines = std::mem::take(&mut program.lines);
             self.runs.handle_activity(core.now());
-            let mut skipped = Vec::new();
-            program.lines.handle_bytes(buf.get(..n).unwrap_or_default(), |line| match line {
-                ReadLine::Line(line) => adapter.handle_line(line),
-                ReadLine::Skipped(bytes) => skipped.push(bytes),
+            lines.handle_bytes(buf.get(..n).unwrap_or_default(), |line| match line {
+                ReadLine::Line(line) => {
+                    if let Some(adapter) = &mut self.adapter {
+                        adapter.handle_line(line);
+                    }
+                    // What the next line means may depend on what follows from this one.
+                    self.handle_news(core);
+                }
+                ReadLine::Skipped(bytes) => {
+                    let text = format!("a line of {bytes} bytes was skipped (limit {MAX_LINE})");
+                    self.unmerged.push(AgentEvent::Notice { level: Level::Warning, text });
+                }
             });
-            for bytes in skipped {
-                let text = format!("a line of {bytes} bytes was skipped (limit {MAX_LINE})");
-                self.append_later(AgentEvent::Notice { level: Level::Warning, text });
+            if let Some(program) = &mut self.program {
+                program.lines = lines;
             }
-            self.handle_adapter(core);
+            self.queue_unmerged();
         }
         read
     }

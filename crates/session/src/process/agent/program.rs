@@ -73,14 +73,22 @@ impl Program {
         check_program(program.as_os(), cwd, path)
     }
 
-    /// Starts the program in a process group of its own, with this umask.
-    pub(super) fn spawn(dir: &SessionDir, meta: &Meta, agent: &AgentMeta, umask: Mode) -> Result<Program, SpawnError> {
+    /// Starts the program in a process group of its own, with this umask, and with these arguments after those of the
+    /// table.
+    pub(super) fn spawn(
+        dir: &SessionDir,
+        meta: &Meta,
+        agent: &AgentMeta,
+        arguments: &[String],
+        umask: Mode,
+    ) -> Result<Program, SpawnError> {
         let cwd = Path::new(meta.cwd.as_os());
         check_cwd(cwd)?;
         let [program, args @ ..] = agent.command.as_slice() else { return Err(no_program()) };
         let mut command = Command::new(program.as_os());
         command
             .args(args.iter().map(|arg| arg.as_os()))
+            .args(arguments)
             .current_dir(cwd)
             .env_clear()
             .envs(agent.env.iter().chain(&agent.table_env).map(|(name, value)| (name.as_os(), value.as_os())))

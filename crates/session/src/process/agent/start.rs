@@ -26,7 +26,7 @@ use super::super::viewers::max_viewers;
 use super::pipes::ErrorNotices;
 use super::program::Program;
 use super::{Agent, adapter_config};
-use crate::agent::Adapter;
+use crate::agent::{self, Adapter};
 
 /// An agent session whose journal is open, but whose program is not started yet.
 pub(in super::super) struct PreparedAgent<'a> {
@@ -61,17 +61,20 @@ impl<'a> PreparedAgent<'a> {
         meta: &Meta,
         umask: Mode,
         wait: impl FnOnce() -> Result<(), StartError>,
-    ) -> Result<Program, StartError> {
+    ) -> Result<(Program, Box<dyn Adapter>), StartError> {
         Program::check(meta, self.agent)?;
         wait()?;
-        Ok(Program::spawn(dir, meta, self.agent, umask)?)
+        let config = adapter_config(meta, self.agent, self.transcript.fold());
+        let arguments = agent::arguments(self.agent.protocol, &config);
+        let program = Program::spawn(dir, meta, self.agent, &arguments, umask)?;
+        Ok((program, agent::adapter(self.agent.protocol, config)))
     }
 
     /// Records the start, and completes `info`. On an error the program is dropped, which closes its pipes.
     pub(in super::super) fn start(
         mut self,
-        meta: &Meta,
         program: Program,
+        adapter: Box<dyn Adapter>,
         umask: Mode,
         info: &mut SessionInfo,
         files: &dyn Fn(io::Error) -> StartError,
@@ -82,10 +85,9 @@ impl<'a> PreparedAgent<'a> {
         let fold = self.transcript.fold();
         info.agent = Some(agent_info(&self.agent.agent, fold));
         (info.title, info.offset) = (fold.title.clone(), fold.next_seq);
-        let config = FollowConfig { viewers: max_viewers(), ..FollowConfig::default() };
-        let follow = Server::new(config, info.clone(), fold.epochs.iter().cloned().collect(), fold.next_seq);
+        let follow = FollowConfig { viewers: max_viewers(), ..FollowConfig::default() };
+        let follow = Server::new(follow, info.clone(), fold.epochs.iter().cloned().collect(), fold.next_seq);
         let conversation = fold.conversation.clone();
-        let adapter = adapter_config(meta, self.agent, fold);
         let (next_seq, next_run, next_approval) = (fold.next_seq, fold.next_run, fold.next_approval);
         Ok(Agent {
             follow,
@@ -94,7 +96,9 @@ impl<'a> PreparedAgent<'a> {
             approvals: Approvals::new(next_approval),
             transcript: self.transcript,
             program: Some(program),
-            adapter: Some(Adapter::new(self.agent.protocol, adapter)),
+            adapter: Some(adapter),
+            unmerged: Vec::new(),
+            starts_anew: false,
             steps: VecDeque::new(),
             retry_at: None,
             write_error: None,

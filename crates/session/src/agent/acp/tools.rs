@@ -1,0 +1,66 @@
+//! Tool calls of ACP agents: what is kept of them while they run, because later messages refer to it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::json;
+
+use super::messages::{Tool, ToolMeta};
+use super::permission::content_diff;
+use crate::agent::details::{MAX_SHORT, cut_diff};
+use crate::agent::output::Output;
+
+/// Tool calls of which something is kept; of older ones it is dropped.
+const MAX_CALLS: usize = 64;
+
+/// What is kept of the tool calls of one agent.
+#[derive(Debug, Default)]
+pub(super) struct ToolCalls {
+    calls: BTreeMap<String, Kept>,
+    /// Their ids, oldest first.
+    order: VecDeque<String>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The changes of files that the agent announced, as a diff.
+    changes: Option<String>,
+    output: Output,
+}
+
+impl ToolCalls {
+    /// Completes a message about a tool call: with the output that the agent sends in pieces and beside the content.
+    pub(super) fn handle_tool(&mut self, tool: &mut Tool, meta: ToolMeta) {
+        if tool.tool_call_id.len() > MAX_SHORT {
+            return; // nothing with such an id is kept
+        }
+        if let Some(diff) = content_diff(tool.content.as_ref()) {
+            self.call(&tool.tool_call_id).changes = Some(cut_diff(diff));
+        }
+        if let Some(delta) = meta.terminal_output_delta {
+            self.call(&tool.tool_call_id).output.push(&delta.data);
+        }
+        let has_ended = meta.terminal_exit.is_some() || matches!(tool.status.as_deref(), Some("completed" | "failed"));
+        let kept = self.calls.get_mut(&tool.tool_call_id);
+        if let Some((content, was_cut)) = kept.and_then(|kept| kept.output.take_due(has_ended)) {
+            tool.content = Some(json!([content]));
+            tool.truncated |= was_cut;
+        }
+    }
+
+    /// The changes of files that a permission request is about, which some agents only send with the tool call.
+    pub(super) fn changes(&self, call: &str) -> Option<&str> {
+        self.calls.get(call).and_then(|kept| kept.changes.as_deref())
+    }
+
+    fn call(&mut self, id: &str) -> &mut Kept {
+        if !self.calls.contains_key(id) {
+            self.order.push_back(id.to_owned());
+            if self.order.len() > MAX_CALLS
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.calls.remove(&oldest);
+            }
+        }
+        self.calls.entry(id.to_owned()).or_default()
+    }
+}
