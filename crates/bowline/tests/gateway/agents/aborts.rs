@@ -5,15 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::super::gateway::World;
-use super::{assert_each_prompt_ends_once, until, world, world_with};
+use super::{assert_each_run_ends_once, is_running, until, world, world_with};
 
 impl World {
-    #[track_caller]
-    fn abort(&self, session: &str, id: &str, run: &str) {
-        let answer = self.command(session, id, &json!({"type": "abort", "run": run}));
-        assert_eq!(answer.status, 202, "{}", answer.text());
-    }
-
     /// Sends a prompt whose run reaches a certain point and waits there.
     #[track_caller]
     fn hold(&self, session: &str, id: &str, lines: &[&str]) -> String {
@@ -36,11 +30,6 @@ pub(super) fn has_ended(pid: i32) -> bool {
     !is_running(pid)
 }
 
-fn is_running(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
-}
-
 #[test]
 fn r33_an_aborted_run_ends_once_and_the_agent_lives_on() {
     let world = world();
@@ -60,7 +49,7 @@ fn r33_an_aborted_run_ends_once_and_the_agent_lives_on() {
     let again = world.command(&id, "z", &json!({"type": "abort", "run": run}));
     assert_eq!((again.status, again.code()), (409, "not_running"));
     assert_eq!(world.command(&id, "y", &json!({"type": "abort", "run": run})).status, 200, "a repeat is a duplicate");
-    assert_each_prompt_ends_once(&world.journal(&id));
+    assert_each_run_ends_once(&world.journal(&id));
     let abort = world.events_of(&id, "abort_requested");
     assert_eq!((abort.len(), &abort[1]["by"], &abort[1]["command"]), (2, &json!("test"), &json!("y")));
 }
@@ -178,7 +167,7 @@ fn r33_ending_a_session_interrupts_its_runs_and_records_its_exit() {
     assert!(!is_running(child), "nothing that the agent started is left");
     let journal = world.journal(&id);
     assert_eq!(journal.last().unwrap()["event"]["type"], "exit");
-    assert_each_prompt_ends_once(&journal);
+    assert_each_run_ends_once(&journal);
     let described = world.describe(&id);
     assert_eq!(
         (&described["state"], &described["activity"], &described["exit"]["code"]),

@@ -4,39 +4,9 @@ use serde_json::{Value, json};
 
 use rustix::process::Signal;
 
-use super::super::gateway::{World, signal};
-use super::super::http::Response;
+use super::super::gateway::signal;
 use super::stream::{Received, Socket, read_until};
-use super::{assert_each_prompt_ends_once, until, world, world_with};
-
-impl World {
-    /// The approvals of a session, once there are this many.
-    #[track_caller]
-    fn approvals(&self, session: &str, count: usize) -> Vec<Value> {
-        let open = || self.describe(session)["approvals"].as_array().unwrap().clone();
-        until(&format!("{count} approvals wait"), || open().len() == count);
-        open()
-    }
-
-    #[track_caller]
-    fn answer(&self, session: &str, id: &str, mut command: Value, approval: &Value) -> Response {
-        command["approval"] = approval["id"].clone();
-        self.command(session, id, &command)
-    }
-}
-
-/// The events `approval_requested` and `approval_resolved` of a journal: each request has exactly one outcome.
-#[track_caller]
-fn assert_each_approval_has_one_outcome(journal: &[Value]) {
-    let events = || journal.iter().map(|record| &record["event"]);
-    let requested =
-        events().filter(|event| event["type"] == "approval_requested").map(|event| &event["approval"]["id"]);
-    let resolved = events().filter(|event| event["type"] == "approval_resolved").map(|event| &event["approval"]);
-    let (mut requested, mut resolved): (Vec<_>, Vec<_>) = (requested.collect(), resolved.collect());
-    requested.sort_by_key(ToString::to_string);
-    resolved.sort_by_key(ToString::to_string);
-    assert_eq!(requested, resolved);
-}
+use super::{assert_each_approval_has_one_outcome, assert_each_run_ends_once, until, world, world_with};
 
 #[test]
 fn r36_an_approval_is_shown_everywhere_and_answered_once() {
@@ -193,7 +163,7 @@ fn r36_an_approval_that_needs_no_answer_any_more_is_closed_with_the_reason() {
     assert_eq!(outcome("a5"), "aborted");
     let journal = world.journal(&id);
     assert_each_approval_has_one_outcome(&journal);
-    assert_each_prompt_ends_once(&journal);
+    assert_each_run_ends_once(&journal);
 }
 
 /// The session process is killed while an approval waits. The first that looks at the session ends what was open, and a
@@ -231,6 +201,6 @@ fn r33_a_dead_session_is_repaired_by_the_first_that_notices() {
     assert_eq!(world.run_prompt(&id, "c", &["say back"])["success"], true);
     let journal = world.journal(&id);
     assert_each_approval_has_one_outcome(&journal);
-    assert_each_prompt_ends_once(&journal);
+    assert_each_run_ends_once(&journal);
     assert_eq!(received.of(&id), &journal[..received.of(&id).len()]);
 }

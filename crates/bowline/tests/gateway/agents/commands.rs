@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::gateway::signal;
-use super::{assert_contiguous, assert_each_prompt_ends_once, until, world, world_with};
+use super::{assert_contiguous, assert_each_run_ends_once, until, world, world_with};
 use rustix::process::Signal;
 
 #[test]
@@ -92,7 +92,7 @@ fn r33_each_way_in_which_a_run_can_end_is_one_complete() {
     assert_eq!(end(&["stderr noise", "garbage", "unknown", "say still here"])["success"], true);
     let journal = world.journal(&id);
     assert_contiguous(&journal);
-    assert_each_prompt_ends_once(&journal);
+    assert_each_run_ends_once(&journal);
     until("the late text is recorded", || {
         world.events_of(&id, "text").iter().any(|text| text["run"].is_null() && text["delta"] == "after the end")
     });
@@ -134,7 +134,7 @@ fn r32_what_cannot_be_started_is_refused_and_leaves_nothing() {
         (json!({"cwd": null}), 400, "bad_request"),
         (json!({"argv": ["sh"]}), 400, "bad_request"),
         (json!({"env": {}}), 400, "bad_request"),
-        (json!({"model": "best"}), 400, "bad_request"),
+        (json!({"model": "-best"}), 400, "bad_request"),
         (json!({"name": "-x"}), 400, "bad_name"),
         (json!({"resume": "--help"}), 400, "bad_request"),
         (json!({"resume": "a b"}), 400, "bad_request"),
@@ -242,7 +242,7 @@ fn r32_an_agent_that_exits_while_it_starts_fails_the_waiting_prompts() {
     assert_eq!((&end["started"], &end["error"]["code"]), (&json!(false), &json!("agent_exited")));
     std::fs::write(world.file("fixed"), "").unwrap();
     assert_eq!(world.run_prompt(&id, "b", &["say hi"])["success"], true);
-    assert_each_prompt_ends_once(&world.journal(&id));
+    assert_each_run_ends_once(&world.journal(&id));
 }
 
 /// The journal of a session whose process was killed answers repeats of its commands.

@@ -6,7 +6,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 
 use super::super::gateway::World;
-use super::{assert_contiguous, assert_each_prompt_ends_once, until, world_with};
+use super::{assert_contiguous, assert_each_run_ends_once, until, world_with};
 
 impl World {
     /// Limits how long the files of a session's process may grow; `None` for no limit.
@@ -61,7 +61,7 @@ fn r52_a_full_disk_stops_the_agent_and_loses_nothing() {
         assert_eq!(world.run_prompt(&id, "b", &["say back"])["success"], true);
         let journal = world.journal(&id);
         assert_contiguous(&journal);
-        assert_each_prompt_ends_once(&journal);
+        assert_each_run_ends_once(&journal);
     }
 }
 
@@ -78,5 +78,5 @@ fn r52_a_session_can_be_ended_on_a_full_disk() {
     assert_eq!(world.call("DELETE", &format!("/v1/sessions/{id}?keep=true"), &serde_json::Value::Null).status, 204);
     assert_eq!(world.describe(&id)["state"], "lost", "its end is not recorded");
     assert_eq!(world.complete(&id, &run)["interrupted"], true);
-    assert_each_prompt_ends_once(&world.journal(&id));
+    assert_each_run_ends_once(&world.journal(&id));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{assert_contiguous, assert_each_prompt_ends_once, world};
+use super::{assert_contiguous, assert_each_run_ends_once, world};
 
 /// The memory of a process that is not shared, in KiB.
 fn private_memory(pid: u32) -> u64 {
@@ -35,7 +35,7 @@ fn r52_a_hostile_agent_costs_bounded_memory_and_its_run_ends_once() {
     assert!(memory < 40 << 10, "the session process has {memory} KiB");
     let journal = world.journal(&id);
     assert_contiguous(&journal);
-    assert_each_prompt_ends_once(&journal);
+    assert_each_run_ends_once(&journal);
     let notices = world.events_of(&id, "notice");
     assert!(notices.iter().any(|notice| notice["text"].as_str().unwrap().contains("was skipped")), "the long line");
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use rustix::process::Signal;
 
 use super::super::gateway::{World, signal};
-use super::{assert_contiguous, assert_each_prompt_ends_once, until, world, world_with};
+use super::{assert_contiguous, assert_each_run_ends_once, until, world, world_with};
 
 #[test]
 fn r32_a_restarted_session_continues_its_conversation() {
@@ -117,7 +117,7 @@ fn r33_a_run_is_interrupted_when_its_session_process_is_killed() {
     assert_eq!(world.run_prompt(&id, "d", &["say after"])["success"], true);
     let journal = world.journal(&id);
     assert_contiguous(&journal);
-    assert_each_prompt_ends_once(&journal);
+    assert_each_run_ends_once(&journal);
 }
 
 /// Also an agent that waits for a prompt must not meet a second one in its conversation.

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use super::super::faults::Random;
 use super::super::gateway::signal;
 use super::stream::{Received, Socket, Sse, read_until};
-use super::{assert_each_prompt_ends_once, until, world, world_with};
+use super::{assert_each_run_ends_once, until, world, world_with};
 
 fn is_end_of(run: &str) -> impl Fn(&Value) -> bool {
     move |event| event["type"] == "complete" && event["run"] == run
@@ -91,7 +91,7 @@ fn r40_a_stream_goes_on_over_the_lives_of_a_session() {
     read_until(|| socket.next(), &mut received, "the fourth run ends", is_end_of(&run));
     assert_eq!(received.of(&id), world.journal(&id));
     assert_eq!(received.watched.len(), 1, "{:?}", received.watched);
-    assert_each_prompt_ends_once(received.of(&id));
+    assert_each_run_ends_once(received.of(&id));
     // An older epoch's cursor is good up to where that epoch ended.
     let mut again = Sse::open(&world, &format!("watch={id}@{epoch}:3"), None);
     let mut rest = Received::default();
@@ -265,7 +265,7 @@ fn r37_prompts_and_events_survive_a_bad_day() {
     }
     let journal = world.journal(&id);
     assert_eq!(received.of(&id), journal);
-    assert_each_prompt_ends_once(&journal);
+    assert_each_run_ends_once(&journal);
     let log = std::fs::read_to_string(world.file("received")).unwrap();
     let said: String =
         world.events_of(&id, "text").iter().map(|event| event["delta"].as_str().unwrap().to_owned()).collect();
