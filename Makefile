@@ -1,5 +1,5 @@
 # The commands of a contributor. `make test` installs missing tools, then runs every check and test.
-.PHONY: run test web-test browser-test web package-web screenshots lint bench fuzz setup
+.PHONY: run test test-agents agents web-test browser-test web package-web screenshots lint bench fuzz setup
 
 run:
 	cargo run --release
@@ -19,8 +19,17 @@ lint: setup web
 	scripts/check-requirements
 	scripts/check-security
 
-test: lint web-test browser-test
+test: lint web-test browser-test agents
 	cargo test --workspace --no-fail-fast
+
+# Installs the real agent programs that `make test` runs, from npm into a cache of their own.
+agents: setup
+	./scripts/agents $$(./scripts/agents --defaults | tr , ' ')
+
+# Tests Bowline with every real agent program, offline, against a stub of the model APIs.
+test-agents: setup
+	./scripts/agents
+	BOWLINE_TEST_AGENTS=$$(./scripts/agents --names) cargo test -p bowline --test agents --no-fail-fast
 
 # Builds the web app.
 web: setup
