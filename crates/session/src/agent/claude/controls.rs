@@ -211,7 +211,7 @@ impl Claude {
         other.map(ToOwned::to_owned)
     }
 
-    /// A run in another mode than the one that was chosen could do what nobody wanted. Another model is only a pity.
+    /// In another mode than the chosen one, a run could do what the user did not want. Another model does less harm.
     fn handle_set_at_start(&mut self, change: &Change, result: Result<(), String>) {
         match (change, &result, &mut self.controls.start) {
             (Change::Mode(mode), Err(why), Start::Setting { refused }) => {

@@ -1,4 +1,4 @@
-//! What Codex says to people, and what it says that nobody needs.
+//! What Codex says to people, and what is left out of that.
 
 use bowline_proto::agent::event::{AgentEvent, Level};
 

@@ -65,7 +65,7 @@ impl Codex {
         }
     }
 
-    /// Denies permissions that are too long to be shown whole: nobody could judge them.
+    /// Denies permissions that are too long to be shown whole, so that no user could judge them.
     fn deny_permissions(&mut self, id: &Id, result: &Value) {
         let text = "Codex asked for more permissions than can be shown; denied".to_owned();
         self.news.notice(Level::Warning, text);

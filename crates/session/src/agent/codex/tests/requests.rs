@@ -183,7 +183,7 @@ fn r34_what_is_asked_comes_before_the_reason() {
         &mut codex,
         json!({"id": 0, "method": method, "params": {"itemId": "c", "command": "x", "additionalPermissions": large}}),
     );
-    assert!(requested(&mut codex).is_empty(), "nobody could judge it");
+    assert!(requested(&mut codex).is_empty(), "no user could judge it");
     assert_eq!(written(&mut codex)[0]["result"], json!({"decision": "decline"}));
 }
 

@@ -95,7 +95,7 @@ fn refusal(codex: &mut Codex) -> String {
     }
 }
 
-/// It must not work in a mode that nobody asked for.
+/// It must not work in a mode that the user did not choose.
 #[test]
 fn r52_codex_is_not_started_in_another_mode_than_the_configured_one() {
     let mut codex = Codex::new(AdapterConfig { mode: Some("hologram".into()), ..config() });
