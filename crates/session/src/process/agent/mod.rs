@@ -8,7 +8,7 @@
 //!    viewers before its record is written.
 //! 3. [`Agent::poll_frames`] sends each viewer the lines of the journal from its own number on.
 //!
-//! `start.rs` starts a session, `commands.rs` accepts commands, `ending.rs` ends it.
+//! `start.rs` starts a session and its program, `commands.rs` accepts commands, `ending.rs` ends it.
 
 mod commands;
 mod ending;
@@ -21,14 +21,12 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use bowline_host::files;
-use bowline_host::meta::{AgentMeta, Meta};
 use bowline_host::registry::agent_info;
 use bowline_host::timestamp::timestamp;
 use bowline_host::transcript::{self, Put, ReadPosition, Transcript};
 use bowline_proto::agent::approval::{Answer, Approval, ApprovalOutput, Approvals, RequestKey};
 use bowline_proto::agent::config::Settings;
 use bowline_proto::agent::event::{AgentEvent, Level, RunError, RunId};
-use bowline_proto::agent::fold::Fold;
 use bowline_proto::agent::run::{Output, Runs};
 use bowline_proto::follow::{EpochStart, Server, ServerEvent};
 use bowline_proto::link::ConnId;
@@ -43,7 +41,7 @@ pub(super) use self::start::PreparedAgent;
 use super::body::BodyEvent;
 use super::core::Core;
 use super::poll::Ready;
-use crate::agent::{self, Adapter, AdapterConfig, AdapterEvent, merge_deltas};
+use crate::agent::{Adapter, AdapterEvent, merge_deltas};
 use crate::process_tree::{self, Member};
 
 /// After a failed write to the journal, it is tried again this often.
@@ -358,19 +356,6 @@ impl Agent {
         }
     }
 
-    /// The program cannot continue the conversation. If nothing happened in it, another one is started.
-    fn handle_unknown_conversation(&mut self, core: &mut Core) {
-        let agent = core.meta.agent.as_ref();
-        if agent.is_some_and(|agent| may_start_anew(agent, self.transcript.fold())) {
-            let text = "the agent does not know the conversation, so a new one is started".to_owned();
-            self.append_later(AgentEvent::Notice { level: Level::Warning, text });
-            self.starts_anew = true;
-            return self.runs.handle_restart(core.now());
-        }
-        let error = RunError::new("unknown_conversation", "the agent does not know the conversation");
-        self.handle_unusable(core, &error, true);
-    }
-
     /// Takes one step. On error, nothing was done.
     fn take_step(&mut self, core: &mut Core, step: &Step) -> io::Result<()> {
         match step {
@@ -462,60 +447,4 @@ impl Agent {
             let _ = self.transcript.checkpoint();
         }
     }
-
-    /// Starts the agent's program again.
-    fn start_program(&mut self, core: &mut Core) {
-        let Some(agent) = core.meta.agent.clone() else { return };
-        let mut config = adapter_config(&core.meta, &agent, self.transcript.fold());
-        if std::mem::take(&mut self.starts_anew) {
-            config.conversation = None;
-        }
-        let arguments = agent::arguments(agent.protocol, &config);
-        let started = Program::spawn(&core.dir, &core.meta, &agent, &arguments, self.umask);
-        let started = started.map_err(|error| error.to_string());
-        let registered = started.and_then(|program| match program.register(core) {
-            Ok(()) => Ok(program),
-            Err(error) => Err(error.to_string()),
-        });
-        match registered {
-            Ok(program) => {
-                self.program = Some(program);
-                self.adapter = Some(agent::adapter(agent.protocol, config));
-            }
-            Err(message) => {
-                let error = RunError::new("no_program", format!("the agent cannot be started: {message}"));
-                self.handle_unusable(core, &error, false);
-            }
-        }
-    }
-}
-
-/// What a new adapter needs: the conversation that the journal names, or else the one to resume.
-fn adapter_config(meta: &Meta, agent: &AgentMeta, fold: &Fold) -> AdapterConfig {
-    // Until a run was started in it, the conversation to resume is as good as the one that the journal names.
-    let is_current = |id: &String| fold.conversation.as_ref().is_none_or(|current| current == id);
-    let conversation = match fold.resumable() {
-        Some(id) => Some(id.to_owned()),
-        None => agent.resume.clone().filter(is_current),
-    };
-    let mut random = [0; 16];
-    // Without random bytes, ids repeat only in another process of the agent.
-    let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
-    let mode_policy = agent.mode_policy.clone();
-    AdapterConfig {
-        cwd: meta.cwd.as_os().into(),
-        conversation,
-        may_start_anew: may_start_anew(agent, fold),
-        mode: fold.settings.mode.clone().filter(|mode| mode_policy.allows(mode)).or_else(|| agent.mode.clone()),
-        model: fold.settings.model.clone().or_else(|| agent.model.clone()),
-        mode_policy,
-        random,
-        runs_as_root: rustix::process::geteuid().is_root(),
-    }
-}
-
-/// Whether another conversation may be started if the agent does not know this one. One that the user named, or in which
-/// the agent did something, must not be replaced without a word.
-fn may_start_anew(agent: &AgentMeta, fold: &Fold) -> bool {
-    fold.resumable().is_some_and(|id| !fold.has_ended_run() && agent.resume.as_deref() != Some(id))
 }

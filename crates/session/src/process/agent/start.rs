@@ -1,4 +1,4 @@
-//! Starts an agent session: its journal first, then the agent's program.
+//! Starts an agent session, its journal first, and the agent's program, then and whenever it is needed again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -13,7 +13,8 @@ use bowline_host::repair;
 use bowline_host::transcript::{Opened, Transcript};
 use bowline_proto::agent::approval::Approvals;
 use bowline_proto::agent::command::FirstPrompt;
-use bowline_proto::agent::event::AgentEvent;
+use bowline_proto::agent::event::{AgentEvent, Level, RunError};
+use bowline_proto::agent::fold::Fold;
 use bowline_proto::agent::run::Runs;
 use bowline_proto::follow::{FollowConfig, Server};
 use bowline_proto::session::SessionInfo;
@@ -23,10 +24,10 @@ use serde_json::json;
 use super::super::StartError;
 use super::super::core::Core;
 use super::super::viewers::max_viewers;
+use super::Agent;
 use super::pipes::ErrorNotices;
 use super::program::Program;
-use super::{Agent, adapter_config};
-use crate::agent::{self, Adapter};
+use crate::agent::{self, Adapter, AdapterConfig};
 
 /// An agent session whose journal is open, but whose program is not started yet.
 pub(in super::super) struct PreparedAgent<'a> {
@@ -138,4 +139,73 @@ impl Agent {
         }
         Ok(())
     }
+
+    /// Starts the agent's program again.
+    pub(super) fn start_program(&mut self, core: &mut Core) {
+        let Some(agent) = core.meta.agent.clone() else { return };
+        let mut config = adapter_config(&core.meta, &agent, self.transcript.fold());
+        if std::mem::take(&mut self.starts_anew) {
+            config.conversation = None;
+        }
+        let arguments = agent::arguments(agent.protocol, &config);
+        let started = Program::spawn(&core.dir, &core.meta, &agent, &arguments, self.umask);
+        let started = started.map_err(|error| error.to_string());
+        let registered = started.and_then(|program| match program.register(core) {
+            Ok(()) => Ok(program),
+            Err(error) => Err(error.to_string()),
+        });
+        match registered {
+            Ok(program) => {
+                self.program = Some(program);
+                self.adapter = Some(agent::adapter(agent.protocol, config));
+            }
+            Err(message) => {
+                let error = RunError::new("no_program", format!("the agent cannot be started: {message}"));
+                self.handle_unusable(core, &error, false);
+            }
+        }
+    }
+
+    /// The program cannot continue the conversation. If nothing happened in it, another one is started.
+    pub(super) fn handle_unknown_conversation(&mut self, core: &mut Core) {
+        let agent = core.meta.agent.as_ref();
+        if agent.is_some_and(|agent| may_start_anew(agent, self.transcript.fold())) {
+            let text = "the agent does not know the conversation, so a new one is started".to_owned();
+            self.append_later(AgentEvent::Notice { level: Level::Warning, text });
+            self.starts_anew = true;
+            return self.runs.handle_restart(core.now());
+        }
+        let error = RunError::new("unknown_conversation", "the agent does not know the conversation");
+        self.handle_unusable(core, &error, true);
+    }
+}
+
+/// What a new adapter needs: the conversation that the journal names, or else the one to resume.
+fn adapter_config(meta: &Meta, agent: &AgentMeta, fold: &Fold) -> AdapterConfig {
+    // Until a run was started in it, the conversation to resume is as good as the one that the journal names.
+    let is_current = |id: &String| fold.conversation.as_ref().is_none_or(|current| current == id);
+    let conversation = match fold.resumable() {
+        Some(id) => Some(id.to_owned()),
+        None => agent.resume.clone().filter(is_current),
+    };
+    let mut random = [0; 16];
+    // Without random bytes, ids repeat only in another process of the agent.
+    let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+    let mode_policy = agent.mode_policy.clone();
+    AdapterConfig {
+        cwd: meta.cwd.as_os().into(),
+        conversation,
+        may_start_anew: may_start_anew(agent, fold),
+        mode: fold.settings.mode.clone().filter(|mode| mode_policy.allows(mode)).or_else(|| agent.mode.clone()),
+        model: fold.settings.model.clone().or_else(|| agent.model.clone()),
+        mode_policy,
+        random,
+        runs_as_root: rustix::process::geteuid().is_root(),
+    }
+}
+
+/// Whether another conversation may be started if the agent does not know this one. One that the user named, or in which
+/// the agent did something, must not be replaced without a word.
+fn may_start_anew(agent: &AgentMeta, fold: &Fold) -> bool {
+    fold.resumable().is_some_and(|id| !fold.has_ended_run() && agent.resume.as_deref() != Some(id))
 }
