@@ -1,8 +1,11 @@
 //! What an agent uses: tokens, money, and room in its context.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::event::RunId;
+
+/// The largest number of tokens that is written: 2^53 - 1.
+const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// What the agent has used since the last event of this kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,11 +41,15 @@ pub struct Used {
 #[serde(default)]
 pub struct Tokens {
     /// Without those from the cache.
+    #[serde(serialize_with = "write_count")]
     pub input: u64,
+    #[serde(serialize_with = "write_count")]
     pub output: u64,
     /// Read from the cache.
+    #[serde(serialize_with = "write_count")]
     pub cache_read: u64,
     /// Written to the cache.
+    #[serde(serialize_with = "write_count")]
     pub cache_write: u64,
 }
 
@@ -51,9 +58,16 @@ pub struct Tokens {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Context {
+    #[serde(serialize_with = "write_count")]
     pub used: u64,
     /// Zero if it is unknown.
+    #[serde(serialize_with = "write_count")]
     pub size: u64,
+}
+
+/// Whatever an agent says: clients refuse numbers that JavaScript cannot represent exactly.
+fn write_count<S: Serializer>(count: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64((*count).min(MAX_COUNT))
 }
 
 /// An amount of money: a finite number that is not negative.
@@ -108,7 +122,7 @@ mod tests {
         sum.add(&used(json!({"run": "r1", "tokens": {"input": u64::MAX}})));
         assert_eq!(
             json!(sum),
-            json!({"tokens": {"input": u64::MAX, "output": 1, "cache_read": 2, "cache_write": 0}, "cost": 0.3,
+            json!({"tokens": {"input": MAX_COUNT, "output": 1, "cache_read": 2, "cache_write": 0}, "cost": 0.3,
                 "context": {"used": 9, "size": 100}})
         );
     }

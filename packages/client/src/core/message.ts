@@ -8,6 +8,7 @@
  */
 import { isClientId, isEpoch, isSessionId, isSessionName } from "./ids.js";
 import {
+  amount,
   anything,
   attempt,
   checked,
@@ -36,6 +37,7 @@ import type {
   BoardMessage,
   Call,
   ClientMessage,
+  Context,
   Cursor,
   Detail,
   ExitStatus,
@@ -50,9 +52,12 @@ import type {
   SessionId,
   SessionInfo,
   Size,
+  SlashCommand,
   SnapshotLength,
   TerminalInfo,
   Theme,
+  Tokens,
+  Used,
 } from "./wire.js";
 
 /** The protocol version that this code implements. */
@@ -132,6 +137,12 @@ const approval = object<Approval>({
   at: text,
 });
 
+const used = object<Used>({
+  tokens: object<Tokens>({ input: count, output: count, cache_read: count, cache_write: count }),
+  cost: optional(amount),
+  context: optional(object<Context>({ used: count, size: count })),
+});
+
 /** The fields that only an agent session has: all or none of them. */
 const agentInfo = attempt(
   object<AgentInfo>({
@@ -140,6 +151,10 @@ const agentInfo = attempt(
     activity: defaulted(nullable(object<Activity>({ run: text, text, can_interrupt: flag, started_at: text })), null),
     queued: defaulted(u32, 0),
     approvals: defaulted(list(approval), []),
+    mode: optional(text),
+    model: optional(text),
+    usage: optional(used),
+    commands: optional(list(object<SlashCommand>({ name: text, description: optional(text), hint: optional(text) }))),
   }),
 );
 

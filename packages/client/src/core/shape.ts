@@ -10,6 +10,9 @@ export class ShapeError extends Error {
 
 export const text: Shape<string> = (value) => (typeof value === "string" ? value : fail("a string", value));
 export const flag: Shape<boolean> = (value) => (typeof value === "boolean" ? value : fail("true or false", value));
+/** A finite number that is not negative. */
+export const amount: Shape<number> = (value) =>
+  typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : fail("an amount", value);
 export const anything: Shape<unknown> = (value) => value;
 
 /** An integer from `low` to `high`, both included; `high` is at most 2^53 - 1. */
