@@ -23,10 +23,10 @@ const fn key(name: &'static str, about: &'static str) -> AgentKey {
 /// All keys, in the order in which `bowline config show` and docs/CONFIG.md list them.
 pub(super) const AGENT_KEYS: &[AgentKey] = &[
     key("label", "name that users see"),
-    key("protocol", "what the program speaks on its standard input and output: `acp`"),
+    key("protocol", "what the program speaks on its standard input and output: `acp`, `claude` or `codex`"),
     key(
         "command",
-        "the program, by an absolute path or a name to find in PATH, and its arguments; it runs without a shell",
+        "the program, by an absolute path or a name to find in PATH, and its arguments; it runs without a shell. For `claude` and `codex`, Bowline adds the arguments that make it speak its protocol",
     ),
     key(
         "env",

@@ -176,6 +176,8 @@ fn the_session_schema_matches_the_json() {
     let agent = serde_json::json!({
         "agent": "fake", "conversation": null, "queued": 1, "approvals": [],
         "activity": { "run": "r0", "text": "Working", "can_interrupt": true, "started_at": "2026-11-15T18:00:00Z" },
+        "mode": "plan", "model": "fake-small", "commands": [{ "name": "compact", "description": "x", "hint": "y" }],
+        "usage": { "tokens": {}, "cost": 0.5, "context": { "used": 1, "size": 2 } },
     });
     let mut info: bowline_proto::session::SessionInfo = serde_json::from_value(session).unwrap();
     info.agent = serde_json::from_value(agent).unwrap();
@@ -184,6 +186,9 @@ fn the_session_schema_matches_the_json() {
     let described = &document["components"]["schemas"];
     let written = serde_json::to_value(&info).unwrap();
     assert_eq!(keys(&described["Activity"]["properties"]), keys(&written["activity"]));
+    assert_eq!(keys(&described["Used"]["properties"]), keys(&written["usage"]));
+    assert_eq!(keys(&described["Tokens"]["properties"]), keys(&written["usage"]["tokens"]));
+    assert_eq!(keys(&described["SlashCommand"]["properties"]), keys(&written["commands"][0]));
     assert_eq!(properties(&described["SessionInfo"]), keys(&written));
     assert_eq!(keys(&described["Size"]["properties"]), keys(&written["size"]));
     assert_eq!(keys(&described["ExitStatus"]["properties"]), keys(&written["exit"]));
