@@ -61,7 +61,7 @@ impl Change {
         }
     }
 
-    /// For people.
+    /// What is being changed, for a notice.
     fn words(&self) -> String {
         match self {
             Change::Mode(mode) => format!("the mode {mode}"),
