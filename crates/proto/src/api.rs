@@ -7,10 +7,12 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::agent::approval::Approval;
 use crate::agent::command::FirstPrompt;
 use crate::agent::event::RunId;
+use crate::agent::state::ConversationState;
 use crate::ids::{Epoch, SessionId};
 use crate::session::SessionInfo;
 use crate::size::Size;
@@ -187,6 +189,48 @@ pub struct WaitingApproval {
     /// The session's id.
     pub session: SessionId,
     pub approval: Approval,
+}
+
+/// A page of the history of an agent session.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct EventPage {
+    /// The current epoch: with `next`, the cursor of what follows.
+    pub epoch: Epoch,
+    /// The first number of the page.
+    pub start: u64,
+    /// The number after the last one of the page.
+    pub next: u64,
+    /// In ascending order.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<EventRecord>))]
+    #[cfg_attr(test, ts(type = "EventRecord[]"))]
+    pub events: Vec<Box<RawValue>>,
+    /// There are more events in the direction of paging: newer ones with `after`, older ones otherwise.
+    pub more: bool,
+    /// The state of the conversation after the page. Only if the page ends where the journal does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub state: Option<ConversationState>,
+}
+
+/// An event of an agent session, as its journal has it.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct EventRecord {
+    pub seq: u64,
+    /// The first number that it stands for, if it stands for several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub from: Option<u64>,
+    /// When it was recorded, RFC 3339 UTC.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub at: String,
+    /// An object with a `type`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[cfg_attr(test, ts(type = "unknown"))]
+    pub event: Value,
 }
 
 /// Changes to a session; absent fields stay as they are.

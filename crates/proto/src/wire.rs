@@ -10,12 +10,13 @@ use crate::agent::approval::{
     Answered, Approval, ApprovalKind, ApprovalOption, Detail, OptionKind, Outcome, Question, QuestionOption,
 };
 use crate::agent::command::FirstPrompt;
-use crate::agent::config::SlashCommand;
+use crate::agent::config::{Choice, Choices, Config as AgentConfig, ConfigOption, SlashCommand};
+use crate::agent::state::{ConversationState, OpenRun, OpenTool, Step};
 use crate::agent::usage::{Context, Tokens, Used};
 use crate::api::{
-    ApprovalList, CodeReply, CommandAccepted, CommandStatus, IfExists, Login, LoginReply, NewAgent, NewCommand,
-    NewSession, NewTerminal, NewToken, Restart, Revoked, Secret, SessionChange, SessionList, TicketReply, TokenInfo,
-    TokenKind, TokenList, TokenReply, TokenScope, WaitingApproval,
+    ApprovalList, CodeReply, CommandAccepted, CommandStatus, EventPage, EventRecord, IfExists, Login, LoginReply,
+    NewAgent, NewCommand, NewSession, NewTerminal, NewToken, Restart, Revoked, Secret, SessionChange, SessionList,
+    TicketReply, TokenInfo, TokenKind, TokenList, TokenReply, TokenScope, WaitingApproval,
 };
 use crate::board::{BoardClientMessage, BoardMessage, WatchedSession};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
@@ -47,7 +48,7 @@ const BODIES: &str = "\
  *
  *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
  */
-import type { Approval, Code, Epoch, Outcome, SessionId, SessionInfo, Size } from \"../core/wire.js\";
+import type { Approval, Code, ConversationState, Epoch, Outcome, SessionId, SessionInfo, Size } from \"../core/wire.js\";
 ";
 
 /// Appends the declaration of one type, with its doc comments.
@@ -110,6 +111,14 @@ fn messages() -> String {
     declare::<QuestionOption>(&mut out);
     declare::<Outcome>(&mut out);
     declare::<Answered>(&mut out);
+    declare::<ConversationState>(&mut out);
+    declare::<OpenRun>(&mut out);
+    declare::<OpenTool>(&mut out);
+    declare::<Step>(&mut out);
+    declare::<AgentConfig>(&mut out);
+    declare::<Choices>(&mut out);
+    declare::<Choice>(&mut out);
+    declare::<ConfigOption>(&mut out);
     declare::<Call>(&mut out);
     declare::<CallKind>(&mut out);
     declare::<Kind>(&mut out);
@@ -169,6 +178,8 @@ fn bodies() -> String {
     declare::<Problem>(&mut out);
     declare::<ApprovalList>(&mut out);
     declare::<WaitingApproval>(&mut out);
+    declare::<EventPage>(&mut out);
+    declare::<EventRecord>(&mut out);
     declare::<Retained>(&mut out);
     out
 }

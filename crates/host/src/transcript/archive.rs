@@ -10,12 +10,16 @@ use bowline_proto::link::ConnId;
 use bowline_proto::problem::Code;
 use serde_json::Value;
 
-use super::{Lines, TranscriptState, command_digest, put_event, read_state};
+use super::lines::put_event;
+use super::ranges::Ranges;
+use super::{Lines, TranscriptState, command_digest, read_state};
 use crate::files;
 use crate::registry::Entry;
 
 /// Frames are built in batches of about this many bytes.
 const BATCH: usize = 64 << 10;
+/// A viewer that has at least this many events to read gets fewer of them, with longer texts.
+const LAG: u64 = 64;
 /// The viewer's connection.
 const CONN: ConnId = ConnId(0);
 
@@ -145,6 +149,25 @@ pub fn put(
         let (seq, byte) = state.find(from);
         *position = ReadPosition { seq, byte };
     }
+    let next = match to - from {
+        LAG.. => put_ranges(frames, file, position, from, to, enough)?,
+        _ => put_lines(frames, file, position, from, to, enough)?,
+    };
+    if next == from {
+        return Err(files::damage("the journal does not have the event that follows"));
+    }
+    Ok(Put::Events { next })
+}
+
+/// Appends events as they are. Returns the number after the last.
+fn put_lines(
+    frames: &mut Vec<u8>,
+    file: &File,
+    position: &mut ReadPosition,
+    from: u64,
+    to: u64,
+    enough: usize,
+) -> io::Result<u64> {
     let mut lines = Lines::new(file, position.byte, position.seq);
     let mut next = from;
     while next < to && (frames.len() < enough || next == from) {
@@ -154,15 +177,34 @@ pub fn put(
         if line.first < next && line.seq < next {
             continue;
         }
-        if line.first != next || !put_event(frames, &line) {
+        if line.first != next || !put_event(frames, line.text) {
             break;
         }
         next = line.seq + 1;
     }
-    if next == from {
-        return Err(files::damage("the journal does not have the event that follows"));
+    Ok(next)
+}
+
+/// The same with fewer events.
+fn put_ranges(
+    frames: &mut Vec<u8>,
+    file: &File,
+    position: &mut ReadPosition,
+    from: u64,
+    to: u64,
+    enough: usize,
+) -> io::Result<u64> {
+    let mut ranges = Ranges::new(file, position.byte, position.seq, from, to);
+    let mut next = from;
+    while next < to && (frames.len() < enough || next == from) {
+        let Some(range) = ranges.next()?.filter(|range| range.first == next) else { break };
+        if !put_event(frames, &range.text) {
+            break;
+        }
+        next = range.seq + 1;
+        *position = ReadPosition { seq: next, byte: range.end };
     }
-    Ok(Put::Events { next })
+    Ok(next)
 }
 
 fn put_message(frames: &mut Vec<u8>, message: &FollowMessage) {

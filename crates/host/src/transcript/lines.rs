@@ -113,9 +113,10 @@ fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((number, rest))
 }
 
-/// Appends a line as the frame of an `event` message. Returns whether it could: a damaged line is not text.
-pub fn put_event(frames: &mut Vec<u8>, line: &Line<'_>) -> bool {
-    let Some(fields) = std::str::from_utf8(line.text).ok().and_then(|text| text.strip_prefix('{')) else {
+/// Appends a record, in the form of a line, as the frame of an `event` message. Returns whether it could: a damaged one is
+/// not text.
+pub(super) fn put_event(frames: &mut Vec<u8>, record: &[u8]) -> bool {
+    let Some(fields) = std::str::from_utf8(record).ok().and_then(|text| text.strip_prefix('{')) else {
         return false;
     };
     frame::put_text_parts(frames, &[r#"{"type":"event","#, fields]);

@@ -6,6 +6,8 @@
 
 mod archive;
 mod lines;
+mod page;
+mod ranges;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,7 +21,8 @@ use bowline_proto::journal::Record;
 use serde::{Deserialize, Serialize};
 
 pub use self::archive::{Put, ReadPosition, TranscriptArchive, put};
-pub use self::lines::{Line, Lines, put_event};
+pub use self::lines::{Line, Lines};
+pub use self::page::{DEFAULT_EVENTS, MAX_EVENTS, PageQuery, read_page};
 use crate::checkpoint::Checkpoint;
 use crate::digest::fnv1a;
 use crate::files;
@@ -36,7 +39,7 @@ const INDEX_EVERY: u64 = 64 << 10;
 const MAX_HEAD: u64 = 4 << 20;
 /// Increased with each change of the file format or of the fold. A checkpoint of another version is ignored. Those of
 /// terminals have versions below 1000.
-const HEAD_VERSION: u32 = 1001;
+const HEAD_VERSION: u32 = 1002;
 /// A reader that had to read more than this many bytes writes a checkpoint.
 const CHECKPOINT_EVERY: u64 = 64 << 10;
 

@@ -16,7 +16,10 @@ const MAX_NAME: usize = 128;
 const MAX_CONFIG: usize = 32 << 10;
 
 /// What can be set in an agent, and the commands that it knows.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "AgentConfig"))]
 #[serde(default)]
 pub struct Config {
     /// Null if the agent has no modes.
@@ -25,14 +28,19 @@ pub struct Config {
     pub models: Option<Choices>,
     pub options: Vec<ConfigOption>,
     /// The commands that a prompt may begin with, such as `/compact`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<SlashCommand>))]
+    #[cfg_attr(test, ts(type = "SlashCommand[]"))]
     pub commands: Arc<Vec<SlashCommand>>,
     /// Something was left out or cut.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(test, ts(optional, as = "Option<bool>"))]
     pub truncated: bool,
 }
 
 /// A setting with its possible values.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(default)]
 pub struct Choices {
     /// The id of the current one, if it is known.
@@ -41,16 +49,21 @@ pub struct Choices {
 }
 
 /// A possible value of a setting.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Choice {
     pub id: String,
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub description: Option<String>,
 }
 
 /// A setting that is neither the mode nor the model.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ConfigOption {
     pub id: String,
     pub name: String,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::approval::{Answered, Approval, ApprovalId, Outcome, resolved};
 use super::config::{Choices, Config, Settings};
 use super::event::{AgentEvent, Complete, Delta, RunId, ToolCall};
+use super::state::{ConversationState, OpenRun, OpenTool, Step};
 use super::usage::Used;
 use crate::follow::EpochStart;
 use crate::ids::Epoch;
@@ -57,8 +58,8 @@ pub struct Fold {
     pub approvals: Vec<Approval>,
     /// The latest approvals that have their outcome, oldest first.
     answered: VecDeque<(ApprovalId, Answered)>,
-    /// Tool calls of the run in the agent that have not ended, with their titles, oldest first.
-    tools: VecDeque<(String, String)>,
+    /// Tool calls of the run in the agent that have not ended, oldest first.
+    tools: VecDeque<OpenTool>,
     /// What can be set in the agent, as it last said.
     pub config: Option<Config>,
     /// The mode and the model that were chosen since the session was created, so that the next process of the agent gets
@@ -76,18 +77,6 @@ pub struct Fold {
     pub last_at: String,
 }
 
-/// A run that has not ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenRun {
-    pub run: RunId,
-    /// When it was accepted.
-    pub at: String,
-    /// The agent has its prompt.
-    pub started: bool,
-    /// A client has aborted it.
-    pub aborted: bool,
-}
-
 /// A command that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
@@ -97,14 +86,6 @@ pub struct Accepted {
     pub seq: u64,
     /// The run that it started or was about.
     pub run: Option<RunId>,
-}
-
-/// What an agent does while it uses no tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Step {
-    Thinking,
-    Writing,
 }
 
 impl Fold {
@@ -227,12 +208,12 @@ impl Fold {
         let text = match (self.tools.back(), self.last_step) {
             _ if open.aborted => "Stopping",
             _ if !open.started => "Waiting for the agent",
-            (Some((_, title)), _) if !title.is_empty() => title,
+            (Some(tool), _) if !tool.title.is_empty() => &tool.title,
             (Some(_), _) => "Using a tool",
             _ if self.approvals.iter().any(|approval| approval.run == Some(open.run)) => "Waiting for an approval",
             (None, Some(Step::Thinking)) => "Thinking",
             (None, Some(Step::Writing)) => "Writing",
-            (None, None) => "Working",
+            (None, Some(Step::Unknown) | None) => "Working",
         };
         Some(Activity {
             run: open.run,
@@ -240,6 +221,24 @@ impl Fold {
             can_interrupt: !open.aborted,
             started_at: open.at.clone(),
         })
+    }
+
+    /// What clients need of it.
+    pub fn state(&self) -> ConversationState {
+        ConversationState {
+            title: self.title.clone(),
+            conversation: self.conversation.clone(),
+            activity: self.activity(),
+            queued: self.queued(),
+            runs: self.open.clone(),
+            tools: self.tools.iter().cloned().collect(),
+            step: self.last_step,
+            approvals: self.approvals.clone(),
+            usage: self.usage.clone(),
+            config: self.config.clone(),
+            exit: self.exit.clone(),
+            degraded: self.degraded,
+        }
     }
 
     /// Whether the journal was repaired since the last session process.
@@ -321,19 +320,19 @@ impl Fold {
         if call.run.is_none() || call.run != self.current() {
             return;
         }
-        let known = self.tools.iter().position(|(id, _)| *id == call.call);
+        let known = self.tools.iter().position(|tool| tool.call == call.call);
         let has_ended = call.status.as_deref().is_some_and(|status| !matches!(status, "pending" | "in_progress"));
         let title = call.title.as_ref().map(|title| title.chars().take(MAX_TITLE).collect::<String>());
         match known {
             Some(at) if has_ended => _ = self.tools.remove(at),
             Some(at) => {
                 if let (Some(title), Some(tool)) = (title, self.tools.get_mut(at)) {
-                    tool.1 = title;
+                    tool.title = title;
                 }
             }
             None if has_ended => {}
             None => {
-                self.tools.push_back((call.call.clone(), title.unwrap_or_default()));
+                self.tools.push_back(OpenTool { call: call.call.clone(), title: title.unwrap_or_default() });
                 if self.tools.len() > MAX_TOOLS {
                     self.tools.pop_front();
                 }

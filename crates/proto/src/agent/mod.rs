@@ -4,7 +4,7 @@
 //! - [`run`]: the machine that gives every accepted prompt exactly one `complete`;
 //! - [`approval`]: what an agent asks of its owner, with exactly one outcome each;
 //! - [`config`]: what can be set in an agent; [`usage`]: what it has used;
-//! - [`fold`]: the state of a conversation, derived from its events alone.
+//! - [`fold`]: the state of a conversation, derived from its events alone; [`state`]: what clients get of it.
 
 pub mod approval;
 pub mod command;
@@ -12,4 +12,5 @@ pub mod config;
 pub mod event;
 pub mod fold;
 pub mod run;
+pub mod state;
 pub mod usage;

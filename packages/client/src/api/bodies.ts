@@ -5,7 +5,7 @@
  *
  *     BOWLINE_BLESS=1 cargo test -p bowline-proto --lib wire
  */
-import type { Approval, Code, Epoch, Outcome, SessionId, SessionInfo, Size } from "../core/wire.js";
+import type { Approval, Code, ConversationState, Epoch, Outcome, SessionId, SessionInfo, Size } from "../core/wire.js";
 
 /** A session to start. */
 export type NewSession = { "kind": "terminal" } & NewTerminal | { "kind": "agent" } & NewAgent;
@@ -218,6 +218,33 @@ export type WaitingApproval = {
   /** The session's id. */
   session: SessionId,
   approval: Approval,
+};
+
+/** A page of the history of an agent session. */
+export type EventPage = {
+  /** The current epoch: with `next`, the cursor of what follows. */
+  epoch: Epoch,
+  /** The first number of the page. */
+  start: number,
+  /** The number after the last one of the page. */
+  next: number,
+  /** In ascending order. */
+  events: EventRecord[],
+  /** There are more events in the direction of paging: newer ones with `after`, older ones otherwise. */
+  more: boolean,
+  /** The state of the conversation after the page. Only if the page ends where the journal does. */
+  state?: ConversationState,
+};
+
+/** An event of an agent session, as its journal has it. */
+export type EventRecord = {
+  seq: number,
+  /** The first number that it stands for, if it stands for several. */
+  from?: number,
+  /** When it was recorded, RFC 3339 UTC. */
+  at: string,
+  /** An object with a `type`. */
+  event: unknown,
 };
 
 /** The part of a session's output that is still in its log. */

@@ -30,20 +30,27 @@ import {
 } from "./shape.js";
 import type {
   Activity,
+  AgentConfig,
   AgentInfo,
   Approval,
   ApprovalOption,
   Attached,
   BoardMessage,
   Call,
+  Choice,
+  Choices,
   ClientMessage,
+  ConfigOption,
   Context,
+  ConversationState,
   Cursor,
   Detail,
   ExitStatus,
   Grant,
   Hello,
   Missed,
+  OpenRun,
+  OpenTool,
   Permissions,
   PresenceEntry,
   Question,
@@ -64,11 +71,12 @@ import type {
 export const VERSION = 1;
 
 const clientId = checked("a client id (a lower-case UUID)", isClientId);
-const epoch = checked("an epoch (8 lower-case hex digits)", isEpoch);
+export const epoch = checked("an epoch (8 lower-case hex digits)", isEpoch);
 const sessionId = checked("a session id (12 characters of a-z and 0-9)", isSessionId);
 const sessionName = checked("a session name", isSessionName);
 const u32 = integer(0, 0xffff_ffff);
 const exitCode = nullable(integer(-0x8000_0000, 0x7fff_ffff));
+const exitStatus = object<ExitStatus>({ code: exitCode, signal: nullable(text) });
 const reason = oneOfOrUnknown("fresh", "trimmed", "epoch", "ahead", "lagging", "resize", "repaint");
 const lag = oneOf("skip", "wait");
 
@@ -84,7 +92,7 @@ const anySession = object<Omit<SessionInfo, keyof TerminalInfo | keyof AgentInfo
   name: nullable(sessionName),
   kind: oneOfOrUnknown("terminal", "agent"),
   state: oneOfOrUnknown("running", "exited", "lost"),
-  exit: optional(object<ExitStatus>({ code: exitCode, signal: nullable(text) })),
+  exit: optional(exitStatus),
   created: text,
   active: optional(text),
   call: optional(object<Call>({ at: text, kind: oneOfOrUnknown("bell", "notify"), text })),
@@ -143,18 +151,50 @@ const used = object<Used>({
   context: optional(object<Context>({ used: count, size: count })),
 });
 
+const activity = object<Activity>({ run: text, text, can_interrupt: flag, started_at: text });
+const slashCommands = list(object<SlashCommand>({ name: text, description: optional(text), hint: optional(text) }));
+const choicesFields: Fields<Choices> = {
+  current: defaulted(nullable(text), null),
+  available: defaulted(list(object<Choice>({ id: text, name: text, description: optional(text) })), []),
+};
+const choices = defaulted(nullable(object(choicesFields)), null);
+
+/** Parses the state of a conversation. */
+export const conversationState = object<ConversationState>({
+  title: text,
+  conversation: nullable(text),
+  activity: nullable(activity),
+  queued: u32,
+  runs: list(object<OpenRun>({ run: text, at: text, started: flag, aborted: flag })),
+  tools: list(object<OpenTool>({ call: text, title: text })),
+  step: optional(oneOfOrUnknown("thinking", "writing")),
+  approvals: list(approval),
+  usage: optional(used),
+  config: optional(
+    object<AgentConfig>({
+      modes: choices,
+      models: choices,
+      options: defaulted(list(object<ConfigOption>({ id: text, name: text, ...choicesFields })), []),
+      commands: defaulted(slashCommands, []),
+      truncated: optional(flag),
+    }),
+  ),
+  exit: optional(exitStatus),
+  degraded: defaulted(flag, false),
+});
+
 /** The fields that only an agent session has: all or none of them. */
 const agentInfo = attempt(
   object<AgentInfo>({
     agent: text,
     conversation: defaulted(nullable(text), null),
-    activity: defaulted(nullable(object<Activity>({ run: text, text, can_interrupt: flag, started_at: text })), null),
+    activity: defaulted(nullable(activity), null),
     queued: defaulted(u32, 0),
     approvals: defaulted(list(approval), []),
     mode: optional(text),
     model: optional(text),
     usage: optional(used),
-    commands: optional(list(object<SlashCommand>({ name: text, description: optional(text), hint: optional(text) }))),
+    commands: optional(slashCommands),
   }),
 );
 

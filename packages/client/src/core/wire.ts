@@ -212,6 +212,90 @@ export type Answered = {
   by?: string,
 };
 
+/** What clients need to show a conversation, and to fold its further events. */
+export type ConversationState = {
+  title: string,
+  /** The agent's name for the conversation; null until the agent has told it. */
+  conversation: string | null,
+  /** What the agent does now; null while no run is open. It follows from the fields below. */
+  activity: Activity | null,
+  /** Prompts that wait behind the run in `activity`. */
+  queued: number,
+  /** The runs that have not ended. The first is in the agent, if it has started. */
+  runs: Array<OpenRun>,
+  /** The tool calls of the run in the agent that have not ended, oldest first; at most 64. */
+  tools: Array<OpenTool>,
+  /** What the agent did last in this run, besides using tools. */
+  step?: Step,
+  /** What the agent asks and waits for, oldest first; at most 64. */
+  approvals: Array<Approval>,
+  /** What the agent has used since the session was created, if it says so. */
+  usage?: Used,
+  /** What can be set in the agent, as it last said. */
+  config?: AgentConfig,
+  /** How the session ended, if it did. */
+  exit?: ExitStatus,
+  /** The journal could not be written for a while. */
+  degraded: boolean,
+};
+
+/** A run that has not ended. */
+export type OpenRun = {
+  run: string,
+  /** When it was accepted, RFC 3339 UTC. */
+  at: string,
+  /** The agent has its prompt. */
+  started: boolean,
+  /** A client has aborted it. */
+  aborted: boolean,
+};
+
+/** A tool call that has not ended. */
+export type OpenTool = {
+  call: string,
+  /** Cut to 200 characters. */
+  title: string,
+};
+
+/** What an agent does while it uses no tool. */
+export type Step = "thinking" | "writing" | "unknown";
+
+/** What can be set in an agent, and the commands that it knows. */
+export type AgentConfig = {
+  /** Null if the agent has no modes. */
+  modes: Choices | null,
+  /** Null if the agent's model cannot be chosen. */
+  models: Choices | null,
+  options: Array<ConfigOption>,
+  /** The commands that a prompt may begin with, such as `/compact`. */
+  commands: SlashCommand[],
+  /** Something was left out or cut. */
+  truncated?: boolean,
+};
+
+/** A setting with its possible values. */
+export type Choices = {
+  /** The id of the current one, if it is known. */
+  current: string | null,
+  available: Array<Choice>,
+};
+
+/** A possible value of a setting. */
+export type Choice = {
+  id: string,
+  name: string,
+  description?: string,
+};
+
+/** A setting that is neither the mode nor the model. */
+export type ConfigOption = {
+  id: string,
+  name: string,
+  /** The id of the current one, if it is known. */
+  current: string | null,
+  available: Array<Choice>,
+};
+
 /** A request by the program for the user's attention. */
 export type Call = {
   /** RFC 3339 UTC; unique among the calls of a session. */
