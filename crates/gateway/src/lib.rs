@@ -39,6 +39,7 @@ mod events;
 mod extract;
 mod guard;
 mod heads;
+mod history;
 mod list;
 mod log;
 mod memory;

@@ -30,6 +30,7 @@ use crate::guard::KEY_HEADER;
         crate::sessions::end,
         crate::sessions::restart,
         crate::sessions::command,
+        crate::history::get,
         crate::log::get,
         crate::screen::get,
         crate::attach::attach,

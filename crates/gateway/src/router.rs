@@ -17,7 +17,9 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::extract::Json;
 use crate::problem::Problem;
-use crate::{approvals, assets, attach, auth, create, events, guard, list, log, metrics, openapi, screen, sessions};
+use crate::{
+    approvals, assets, attach, auth, create, events, guard, history, list, log, metrics, openapi, screen, sessions,
+};
 
 /// A path and its handlers by method.
 pub(crate) type Route = (&'static str, MethodRouter<App>);
@@ -37,6 +39,7 @@ fn routes(metrics_handle: PrometheusHandle) -> Vec<Route> {
         ("/v1/sessions/{id}", get(sessions::get).patch(sessions::change).delete(sessions::end)),
         ("/v1/sessions/{id}/restart", post(sessions::restart)),
         ("/v1/sessions/{id}/commands", post(sessions::command)),
+        ("/v1/sessions/{id}/events", get(history::get)),
         ("/v1/sessions/{id}/log", get(log::get)),
         ("/v1/sessions/{id}/screen", get(screen::get)),
         ("/v1/sessions/{id}/attach", get(attach::attach)),

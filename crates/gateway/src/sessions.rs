@@ -77,6 +77,16 @@ pub(crate) async fn find_terminal(app: &App, caller: &Caller, key: &str) -> Resu
     Ok(entry)
 }
 
+/// Like [`find`], for a call that makes sense only for an agent session.
+pub(crate) async fn find_agent(app: &App, caller: &Caller, key: &str) -> Result<Entry, Problem> {
+    let entry = find(app, caller, key).await?;
+    if entry.meta.kind != Kind::Agent {
+        let detail = "this call is for agent sessions, and the session is a terminal";
+        return Err(Problem::new(Code::BadRequest, detail));
+    }
+    Ok(entry)
+}
+
 /// Like [`find`], but returns the registry's error for the caller to inspect.
 async fn try_find(app: &App, caller: &Caller, key: &str) -> Result<Result<Entry, RegistryError>, Problem> {
     let turn = app.turns.search(caller).await?;

@@ -59,6 +59,41 @@ describe("requests", () => {
     expect(await api(() => json({ ...rest, kind: "hologram" })).api.session("x")).toEqual({ ...rest, kind: "unknown" });
   });
 
+  test("a page of history is parsed, with events of any kind", async () => {
+    const state = {
+      title: "",
+      conversation: null,
+      activity: { run: "r0", text: "Writing", can_interrupt: true, started_at: "t" },
+      queued: 0,
+      runs: [{ run: "r0", at: "t", started: true, aborted: false }],
+      tools: [],
+      step: "writing",
+      approvals: [],
+      config: {
+        modes: { current: "plan", available: [{ id: "plan", name: "Plan" }] },
+        models: null,
+        options: [],
+        commands: [],
+      },
+      degraded: false,
+    };
+    const events = [
+      { seq: 7, from: 5, at: "t", event: { type: "text", run: "r0", block: "b", delta: "abc" } },
+      { seq: 8, at: "t", event: { type: "hologram" } },
+    ];
+    const page = { epoch: "9f3c61d2", start: 5, next: 9, events, more: true, state };
+    const { api: client, requests } = api(() => json(page));
+    expect(await client.history("x")).toEqual(page);
+    await client.history("x", { before: 5, limit: 50 });
+    await client.history("x", { after: 0 });
+    expect(requests.map(({ url }) => url.slice("https://host/sub/v1/sessions/".length))).toEqual([
+      "x/events",
+      "x/events?before=5&limit=50",
+      "x/events?after=0",
+    ]);
+    await expect(api(() => json({ ...page, next: -1 })).api.history("x")).rejects.toMatchObject({ code: "bad_answer" });
+  });
+
   test("have the right method, path and body", async () => {
     const { api: client, requests } = api(() => json(info));
     await client.session("a b");

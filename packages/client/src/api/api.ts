@@ -1,11 +1,13 @@
 /** The HTTP API over `fetch`. Every failure is an {@link ApiError}. */
 import type { TargetBuilder } from "../connection/environment.js";
-import { sessionInfo, sessionList, type UnreadableSession } from "../core/message.js";
-import { list, nullable, object, oneOf, optional, type Shape, text } from "../core/shape.js";
+import { conversationState, epoch, sessionInfo, sessionList, type UnreadableSession } from "../core/message.js";
+import { anything, count, flag, list, nullable, object, oneOf, optional, type Shape, text } from "../core/shape.js";
 import type { ClientId, SessionInfo } from "../core/wire.js";
 import { ApiError } from "./error.js";
 import { Http, type RequestOptions } from "./http.js";
 import type {
+  EventPage,
+  EventRecord,
   Login,
   LoginReply,
   NewSession,
@@ -30,6 +32,15 @@ const tokenInfo = object<TokenInfo>({
   expires: nullable(text),
   used: nullable(text),
   made_by: optional(text),
+});
+
+const eventPage = object<EventPage>({
+  epoch,
+  start: count,
+  next: count,
+  events: list(object<EventRecord>({ seq: count, from: optional(count), at: text, event: anything })),
+  more: flag,
+  state: optional(conversationState),
 });
 
 /** The HTTP API of one gateway. */
@@ -96,6 +107,16 @@ export class Api {
       const from = /^bytes (\d+)-/.exec(response.headers.get("Content-Range") ?? "")?.[1];
       return { bytes: new Uint8Array(await response.arrayBuffer()), from: Number(from ?? range.from ?? 0) };
     });
+  }
+
+  /**
+   * Reads a page of the history of an agent session: by default the last events; with `before` those that come before that
+   * number, with `after` those that come after it.
+   */
+  history(session: string, page: { before?: number; after?: number; limit?: number } = {}): Promise<EventPage> {
+    const given = Object.entries(page).filter(([, value]) => value !== undefined);
+    const query = Object.fromEntries(given.map(([name, value]) => [name, String(value)]));
+    return this.#json("GET", `${pathOf(session)}/events`, eventPage, { query });
   }
 
   /**
