@@ -128,6 +128,33 @@ pub(super) fn assert_each_approval_has_one_outcome(journal: &[Value]) {
     assert_eq!(requested, resolved);
 }
 
+/// Events with each text in one piece, and without their numbers and times: the same for every way to read them.
+pub(super) fn joined(records: &[Value]) -> Vec<Value> {
+    let mut joined: Vec<Value> = Vec::new();
+    for event in records.iter().map(|record| &record["event"]) {
+        let same = |last: &Value| ["type", "run", "block", "parent"].iter().all(|field| last[*field] == event[*field]);
+        match joined.last_mut() {
+            Some(last) if event["delta"].is_string() && same(last) => {
+                last["delta"] =
+                    json!(format!("{}{}", last["delta"].as_str().unwrap(), event["delta"].as_str().unwrap()));
+            }
+            _ => joined.push(event.clone()),
+        }
+    }
+    joined
+}
+
+/// A client has received what the journal has. A message may stand for several events of one text.
+#[track_caller]
+pub(super) fn assert_same_events(received: &[Value], journal: &[Value]) {
+    let last = |records: &[Value]| records.last().map(|record| record["seq"].clone());
+    assert_eq!(last(received), last(journal));
+    // Not `assert_eq`: a conversation can have megabytes.
+    let (received, journal) = (joined(received), joined(journal));
+    let first = received.iter().zip(&journal).find(|(received, journal)| received != journal);
+    assert!(first.is_none() && received.len() == journal.len(), "{first:?}");
+}
+
 /// Whether a process runs; a zombie does not.
 pub(super) fn is_running(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -5,6 +5,7 @@ mod approvals;
 mod commands;
 mod conversation;
 mod full_disk;
+mod history;
 mod hostile;
 mod lives;
 mod settings;
@@ -16,7 +17,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use self::conversation::{
-    assert_contiguous, assert_each_approval_has_one_outcome, assert_each_run_ends_once, is_running, until,
+    assert_contiguous, assert_each_approval_has_one_outcome, assert_each_run_ends_once, assert_same_events, is_running,
+    joined, until,
 };
 use super::gateway::World;
 use super::http::Response;
