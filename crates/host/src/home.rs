@@ -168,6 +168,11 @@ impl SessionDir {
         self.path.join("events.jsonl")
     }
 
+    /// Large output of an agent's tools; see [`crate::blobs`].
+    pub fn blobs(&self) -> PathBuf {
+        self.path.join("blobs")
+    }
+
     /// The checkpoint of the journal; see [`crate::summary`].
     pub fn head(&self) -> PathBuf {
         self.path.join("head")

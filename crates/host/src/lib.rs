@@ -6,7 +6,8 @@
 //!
 //! - [`meta`]: the command, directory, environment and sizes to start it with;
 //! - [`log`]: the ring of terminal output;
-//! - [`transcript`]: the journal of an agent session; [`agents`]: the programs that it may run;
+//! - [`transcript`]: the journal of an agent session, with [`blobs`] for large output of its tools; [`agents`]: the
+//!   programs that it may run;
 //! - [`journal`]: its [`events`]; [`summary`] folds them for lists, with a checkpoint, and [`history`] folds them for
 //!   the session process and for replays;
 //! - [`saved`]: its last screen;
@@ -26,6 +27,7 @@
 pub mod agents;
 pub mod alive;
 pub mod archive;
+pub mod blobs;
 pub mod change_lock;
 mod checkpoint;
 pub mod control;

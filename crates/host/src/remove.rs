@@ -307,10 +307,21 @@ fn age(dir: &SessionDir) -> Duration {
     ended.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
 }
 
+/// The disk space of a session's files, with those in directories. Links are not followed.
 fn disk_usage(dir: &SessionDir) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    let files = fs::read_dir(dir.path()).into_iter().flatten().flatten();
-    files.filter_map(|file| file.metadata().ok()).map(|file| file.blocks() * 512).sum()
+    let mut total = 0;
+    let mut directories = vec![dir.path().to_owned()];
+    while let Some(directory) = directories.pop() {
+        for found in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let Ok(metadata) = found.metadata() else { continue };
+            total += metadata.blocks() * 512;
+            if metadata.is_dir() {
+                directories.push(found.path());
+            }
+        }
+    }
+    total
 }
 
 #[cfg(test)]
@@ -407,6 +418,29 @@ mod tests {
         forget_damaged(&dir).unwrap();
         assert!(matches!(forget_damaged(&alive), Err(EndError::Restarted)));
         assert_eq!([&exited, &lost, &alive].map(|dir| dir.path().exists()), [false, false, true]);
+    }
+
+    #[test]
+    fn r51_the_directories_of_a_session_are_counted_and_removed_without_following_links() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        let dir = create(&home, 1, Some(9));
+        let before = disk_usage(&dir);
+        let elsewhere = temp.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join("file"), vec![1; 1 << 20]).unwrap();
+        for name in ["blobs", "uploads"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+            fs::write(dir.path().join(name).join("5"), vec![1; 64 << 10]).unwrap();
+            std::os::unix::fs::symlink(&elsewhere, dir.path().join(name).join("link")).unwrap();
+        }
+        let grown = disk_usage(&dir) - before;
+        assert!((128 << 10..512 << 10).contains(&grown), "{grown} bytes");
+        let keep = Retention { max_age: Duration::MAX, max_bytes: before + (64 << 10) };
+        let pruned = prune(&home, &keep, false).unwrap();
+        assert_eq!((pruned.sessions.len(), pruned.bytes), (1, before + grown));
+        assert!(!dir.path().exists());
+        assert!(elsewhere.join("file").exists());
     }
 
     /// After a power cut, the journal may be gone while `meta.json`, the screen and the log are still there.

@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 
-use bowline_proto::agent::event::{AgentEvent, Complete, Level, RunError};
+use bowline_proto::agent::event::{AgentEvent, Blob, Complete, Level, RunError};
 use bowline_proto::agent::fold::Fold;
 use bowline_proto::ids::Epoch;
 use bowline_proto::journal::Record;
@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use self::archive::{Put, ReadPosition, TranscriptArchive, put};
 pub use self::lines::{Line, Lines};
 pub use self::page::{DEFAULT_EVENTS, MAX_EVENTS, PageQuery, read_page};
+use crate::blobs::Blobs;
 use crate::checkpoint::Checkpoint;
 use crate::digest::fnv1a;
 use crate::files;
@@ -71,6 +72,7 @@ impl TranscriptState {
 #[derive(Debug)]
 pub struct Transcript {
     journal: Journal,
+    blobs: Blobs,
     state: TranscriptState,
     head: PathBuf,
     /// What [`Transcript::checkpoint`] wrote last.
@@ -98,8 +100,9 @@ impl Transcript {
             keep_damaged(&file, end.byte, len, &path)?;
             file.set_len(end.byte)?;
         }
+        let blobs = Blobs::open(dir, end.seq)?;
         let journal = Journal::continued(path, file, end);
-        Ok(Opened { transcript: Transcript { journal, state, head: dir.head(), checkpoint }, was_cut })
+        Ok(Opened { transcript: Transcript { journal, blobs, state, head: dir.head(), checkpoint }, was_cut })
     }
 
     pub fn state(&self) -> &TranscriptState {
@@ -125,6 +128,26 @@ impl Transcript {
         let record = self.journal.append_within(event, MAX_LINE, shorter)?;
         self.state.add(&record, byte);
         Ok(record.seq)
+    }
+
+    /// Appends a tool call whose output is too long for an event, and writes `output` to its blob. `is_cut` says that
+    /// `output` is only the beginning. Returns whether there was room for the blob: without one, the event has the rest.
+    /// On error, nothing is appended.
+    pub fn append_with_blob(&mut self, mut event: AgentEvent, output: &str, is_cut: bool) -> io::Result<bool> {
+        let seq = self.journal.end().seq;
+        let written = self.blobs.write(seq, output)?;
+        if let (AgentEvent::ToolCall(call) | AgentEvent::ToolUpdate(call), Some(written)) = (&mut event, written) {
+            call.blob = Some(Blob { seq, bytes: written.bytes, truncated: is_cut || written.truncated });
+        }
+        match (self.append(event), written) {
+            (Ok(_), written) => Ok(written.is_some()),
+            (Err(error), Some(written)) => {
+                // The number may be that of another event next.
+                self.blobs.remove(seq, written);
+                Err(error)
+            }
+            (Err(error), None) => Err(error),
+        }
     }
 
     /// Makes all appended events survive a power cut.

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
-use bowline_proto::agent::event::{CommandSource, Delta, Level, RunId};
+use bowline_proto::agent::event::{CommandSource, Delta, Level, RunId, ToolCall};
 use bowline_proto::follow::{FollowMessage, Transmit};
 use bowline_proto::frame::Frame;
 use bowline_proto::ids::SessionId;
@@ -54,6 +54,70 @@ fn numbers(dir: &SessionDir) -> Vec<u64> {
         numbers.push(line.seq);
     }
     numbers
+}
+
+fn tool_update() -> AgentEvent {
+    AgentEvent::ToolUpdate(ToolCall { call: "c1".into(), truncated: true, ..ToolCall::default() })
+}
+
+/// The events of all whole lines, as JSON.
+fn events(dir: &SessionDir) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(dir.events()).unwrap();
+    text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["event"].clone()).collect()
+}
+
+#[test]
+fn r41_a_blob_has_the_number_of_its_event() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    transcript.append(started(1)).unwrap();
+    assert!(transcript.append_with_blob(tool_update(), "the whole", false).unwrap());
+    assert!(transcript.append_with_blob(tool_update(), "the beginning", true).unwrap());
+    assert_eq!(events(&dir)[1]["blob"], serde_json::json!({"seq": 1, "bytes": 9}));
+    assert_eq!(events(&dir)[2]["blob"], serde_json::json!({"seq": 2, "bytes": 13, "truncated": true}));
+    assert_eq!(fs::read_to_string(dir.blobs().join("1")).unwrap(), "the whole");
+    transcript.blobs.limit = 25;
+    assert!(!transcript.append_with_blob(tool_update(), "more than 3", false).unwrap());
+    assert_eq!(events(&dir)[3]["blob"], serde_json::Value::Null, "there is no room");
+    assert_eq!(events(&dir)[3]["truncated"], true);
+    assert!(transcript.append_with_blob(tool_update(), "few", false).unwrap());
+}
+
+/// The tail of the journal is cut off, and its numbers belong to other events now.
+#[test]
+fn r40_a_blob_of_an_event_that_was_cut_off_is_removed() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    transcript.append(started(1)).unwrap();
+    for text in ["one", "two"] {
+        transcript.append_with_blob(tool_update(), text, false).unwrap();
+    }
+    let len = fs::metadata(dir.events()).unwrap().len();
+    File::options().write(true).open(dir.events()).unwrap().set_len(len - 1).unwrap();
+    let mut transcript = open(&dir);
+    assert_eq!(transcript.append(prompt(0)).unwrap(), 2);
+    assert!(crate::blobs::open(&dir, 1).is_ok() && crate::blobs::open(&dir, 2).is_err());
+}
+
+/// What could not be appended is tried again, perhaps after another event.
+#[test]
+fn r52_a_blob_whose_event_cannot_be_appended_is_removed() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    transcript.append(started(1)).unwrap();
+    // A file that is open for reading only cannot be appended to.
+    let broken = Journal::continued(dir.events(), File::open(dir.events()).unwrap(), transcript.end());
+    let journal = std::mem::replace(&mut transcript.journal, broken);
+    assert!(transcript.append_with_blob(tool_update(), "the whole", false).is_err());
+    assert_eq!(fs::read_dir(dir.blobs()).unwrap().count(), 0);
+    transcript.journal = journal;
+    transcript.blobs.limit = 9;
+    transcript.append(prompt(0)).unwrap();
+    assert!(transcript.append_with_blob(tool_update(), "the whole", false).unwrap(), "it does not count twice");
+    assert_eq!(events(&dir)[2]["blob"]["seq"], 2);
 }
 
 /// A crash can cut the file anywhere. No whole line is lost, and the next number follows the last one.

@@ -248,7 +248,21 @@ pub struct ToolCall {
     pub content: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locations: Option<Value>,
+    /// Where the whole output is, if `content` has only its beginning and its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob: Option<Blob>,
     /// A field was too large, and was cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// The output of a tool, in a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blob {
+    /// The number of the event that has the beginning and the end.
+    pub seq: u64,
+    pub bytes: u64,
+    /// The file does not have everything either.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
@@ -391,6 +405,17 @@ mod tests {
             written(resolved),
             json!({"type": "approval_resolved", "approval": "a7", "outcome": "withdrawn"}),
             "no client answered it"
+        );
+        let blob = Some(Blob { seq: 187, bytes: 123_456, truncated: false });
+        assert_eq!(
+            written(AgentEvent::ToolUpdate(ToolCall {
+                call: "c1".into(),
+                blob,
+                truncated: true,
+                ..ToolCall::default()
+            })),
+            json!({"type": "tool_update", "run": null, "call": "c1", "blob": {"seq": 187, "bytes": 123_456},
+                "truncated": true})
         );
         let newer: AgentEvent = serde_json::from_value(json!({"type": "hologram", "beams": 2})).unwrap();
         assert_eq!(newer, AgentEvent::Unknown);
