@@ -67,7 +67,7 @@ fn events(dir: &SessionDir) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn r41_a_blob_has_the_number_of_its_event() {
+fn r40_a_blob_has_the_number_of_its_event() {
     let temp = tempfile::tempdir().unwrap();
     let dir = session(&temp);
     let mut transcript = open(&dir);

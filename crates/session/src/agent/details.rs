@@ -8,7 +8,8 @@ use super::{plain_text, shown_text};
 /// The longest line whose details, which may be any JSON, are parsed: a parsed value takes up to 100 times as much memory.
 /// Of a longer line, texts are used, and details are left out.
 pub(super) const MAX_CONTENT: usize = 512 << 10;
-/// The most bytes of a tool's input or output in an event, as JSON; more is cut.
+/// The most bytes of a tool's input or other value in an event, as JSON; more is cut. Texts of its output have a limit of
+/// their own.
 pub(super) const MAX_DETAIL: usize = 32 << 10;
 /// The most bytes of an error message, a stop reason or the name of a conversation.
 pub(super) const MAX_SHORT: usize = 1 << 10;
@@ -34,12 +35,17 @@ pub(super) fn read<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
 
 /// The value, or the beginning of its text if it is too large; and whether it was.
 pub(super) fn bounded(value: Value) -> (Value, bool) {
-    let text = value.to_string();
-    if text.len() <= MAX_DETAIL && depth(&value) <= MAX_DEPTH {
+    if fits(&value) {
         return (value, false);
     }
+    let text = value.to_string();
     let cut = text.get(..text.floor_char_boundary(MAX_DETAIL)).unwrap_or_default();
     (Value::String(cut.to_owned()), true)
+}
+
+/// Whether a value can be recorded as it is.
+pub(super) fn fits(value: &Value) -> bool {
+    value.to_string().len() <= MAX_DETAIL && depth(value) <= MAX_DEPTH
 }
 
 fn depth(value: &Value) -> usize {

@@ -6,7 +6,7 @@
 //!
 //! - `acp/`, `claude/`, `codex/`: the protocols; `rpc.rs`: the messages of JSON-RPC, which two of them use;
 //! - `news.rs`: what every adapter queues;
-//! - `details.rs`, `output.rs`, `text.rs`: what agents say and what their tools print, cut to what can be recorded;
+//! - `details.rs`, `output.rs`, `output_text.rs`, `text.rs`: what agents say and what their tools print, cut to what can be recorded;
 //! - `line_reader.rs`, `bounded_list.rs`: lines and lists of a bounded length.
 
 mod acp;
@@ -17,6 +17,7 @@ mod details;
 mod line_reader;
 mod news;
 mod output;
+mod output_text;
 #[cfg(test)]
 mod replay;
 mod rpc;
@@ -33,6 +34,7 @@ use bowline_proto::agent::run::Prompt;
 
 pub use self::line_reader::{LineReader, MAX_LINE, ReadLine};
 pub use self::news::{AdapterEvent, News};
+pub use self::output::BlobText;
 pub(crate) use self::text::{merge_deltas, plain_text, shown_text};
 
 /// What an adapter needs to know to begin.

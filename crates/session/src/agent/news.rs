@@ -8,6 +8,7 @@ use bowline_proto::agent::run::End;
 use serde_json::Value;
 
 use super::details::{MAX_DETAIL, bounded, read};
+use super::output::BlobText;
 
 /// The most bytes that are kept of a line that is not a message.
 pub(super) const MAX_NOISE: usize = 4 << 10;
@@ -23,6 +24,8 @@ pub enum AdapterEvent {
     UnknownConversation,
     /// To be recorded.
     Event(AgentEvent),
+    /// A tool call to be recorded, which has only the beginning and the end of its output.
+    LongOutput { event: AgentEvent, blob: BlobText },
     /// It began a turn by itself. What it says next belongs to the run that it is then told.
     OwnTurn,
     /// It says that a run ended.
@@ -68,6 +71,14 @@ impl News {
 
     pub(super) fn record(&mut self, event: AgentEvent) {
         self.push(AdapterEvent::Event(event));
+    }
+
+    /// Records a tool call, with the blob of its output if that is long.
+    pub(super) fn record_tool(&mut self, event: AgentEvent, blob: Option<BlobText>) {
+        self.push(match blob {
+            Some(blob) => AdapterEvent::LongOutput { event, blob },
+            None => AdapterEvent::Event(event),
+        });
     }
 
     pub(super) fn notice(&mut self, level: Level, text: String) {

@@ -171,6 +171,10 @@ impl Session {
             }
             self.merge();
             match news {
+                AdapterEvent::LongOutput { event, blob } => {
+                    self.append(event);
+                    self.story.push(json!({"blob": {"bytes": blob.text.len(), "is_cut": blob.is_cut}}));
+                }
                 AdapterEvent::Ready => self.runs.handle_ready(NOW),
                 AdapterEvent::Unusable(error) => self.runs.handle_unusable(&error, true, NOW),
                 AdapterEvent::UnknownConversation => {

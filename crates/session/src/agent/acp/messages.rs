@@ -6,6 +6,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use crate::agent::output::{Shown, shown};
+use crate::agent::output_text::{OutputText, read_content};
 use crate::agent::rpc::Id;
 
 #[derive(Debug, Deserialize)]
@@ -129,14 +131,18 @@ pub(super) struct Tool {
     /// Details were left out.
     #[serde(skip)]
     pub(super) truncated: bool,
+    /// What is shown in place of `content`.
+    #[serde(skip)]
+    pub(super) output: Option<Shown>,
 }
 
 impl Tool {
     /// Whether there is anything but the id.
     pub(super) fn says_something(&self) -> bool {
-        let Tool { tool_call_id: _, title, name, kind, status, raw_input, content, locations, truncated } = self;
+        let Tool { tool_call_id: _, title, name, kind, status, raw_input, content, locations, truncated, output } =
+            self;
         let texts = [title, name, kind, status].into_iter().any(Option::is_some);
-        texts || [raw_input, content, locations].into_iter().any(Option::is_some) || *truncated
+        texts || [raw_input, content, locations].into_iter().any(Option::is_some) || output.is_some() || *truncated
     }
 }
 
@@ -216,12 +222,21 @@ pub(super) struct ToolHead {
     status: Option<String>,
 }
 
-impl From<ToolHead> for Tool {
-    fn from(head: ToolHead) -> Tool {
-        let ToolHead { tool_call_id, title, name, kind, status } = head;
-        let (raw_input, content, locations) = (None, None, None);
-        Tool { tool_call_id, title, name, kind, status, raw_input, content, locations, truncated: true }
+impl ToolHead {
+    /// The tool call with this output, and without other details.
+    pub(super) fn with_output(self, output: OutputText) -> Tool {
+        let ToolHead { tool_call_id, title, name, kind, status } = self;
+        let (raw_input, content, locations, truncated) = (None, None, None, true);
+        let output = Some(output.0).filter(|text| !text.is_empty()).map(|text| shown(text).into_content());
+        Tool { tool_call_id, title, name, kind, status, raw_input, content, locations, truncated, output }
     }
+}
+
+/// The output of a tool call, without other details.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ToolOutput {
+    #[serde(default, deserialize_with = "read_content")]
+    pub(super) content: OutputText,
 }
 
 #[derive(Debug, Deserialize)]

@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde_json::json;
-
 use super::messages::{Tool, ToolMeta};
 use super::permission::content_diff;
 use crate::agent::details::{MAX_SHORT, cut_diff};
-use crate::agent::output::Output;
+use crate::agent::output::{Output, room};
 
 /// Tool calls of which something is kept; of older ones it is dropped.
 const MAX_CALLS: usize = 64;
@@ -37,13 +35,13 @@ impl ToolCalls {
             self.call(&tool.tool_call_id).changes = Some(cut_diff(diff));
         }
         if let Some(delta) = meta.terminal_output_delta {
-            self.call(&tool.tool_call_id).output.push(&delta.data);
+            let room = room(self.calls.values().map(|kept| &kept.output));
+            self.call(&tool.tool_call_id).output.push(&delta.data, room);
         }
         let has_ended = meta.terminal_exit.is_some() || matches!(tool.status.as_deref(), Some("completed" | "failed"));
         let kept = self.calls.get_mut(&tool.tool_call_id);
-        if let Some((content, was_cut)) = kept.and_then(|kept| kept.output.take_due(has_ended)) {
-            tool.content = Some(json!([content]));
-            tool.truncated |= was_cut;
+        if let Some(shown) = kept.and_then(|kept| kept.output.take_due(has_ended)) {
+            tool.output = Some(shown.into_content());
         }
     }
 

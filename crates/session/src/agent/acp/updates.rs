@@ -5,10 +5,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Acp;
-use super::messages::{Chunk, InfoMeta, Plan, SessionTitle, Tool, ToolHead, ToolMeta, Update, UpdateKind, WithMeta};
+use super::messages::{
+    Chunk, InfoMeta, Plan, SessionTitle, Tool, ToolHead, ToolMeta, ToolOutput, Update, UpdateKind, WithMeta,
+};
 use super::settings::{AnnouncedOptions, AvailableCommands, CurrentMode};
 use super::usage::UsageUpdate;
 use crate::agent::details::{MAX_CONTENT, bounded, error_words, plan_entries, read};
+use crate::agent::output::shown_content;
 use crate::agent::plain_text;
 use crate::agent::rpc::Call;
 
@@ -133,12 +136,17 @@ impl Acp {
     }
 
     fn handle_tool(&mut self, is_call: bool, line: &[u8]) {
-        if line.len() > MAX_CONTENT {
-            return self.update(line, |acp, tool: ToolHead| acp.record_tool(tool.into(), None, is_call));
-        }
         let meta = read::<Call<Update<WithMeta<ToolMeta>>>>(line).map(|call| call.params.update.meta);
         let meta = meta.unwrap_or_default();
         let parent = meta.parent();
+        if line.len() > MAX_CONTENT {
+            let output = read::<Call<Update<ToolOutput>>>(line).map(|call| call.params.update.content);
+            return self.update(line, |acp, tool: ToolHead| {
+                let mut tool = tool.with_output(output.unwrap_or_default());
+                acp.tools.handle_tool(&mut tool, meta);
+                acp.record_tool(tool, parent, is_call);
+            });
+        }
         self.update(line, |acp, mut tool: Tool| {
             let is_todo = acp.quirks.todo_tool.is_some_and(|todo| tool.title.as_deref() == Some(todo));
             if let Some(todos) = tool.raw_input.as_ref().and_then(|input| input.get("todos")).filter(|_| is_todo) {
@@ -158,7 +166,11 @@ impl Acp {
 
     pub(super) fn record_tool(&mut self, tool: Tool, parent: Option<String>, is_call: bool) {
         self.block.end();
-        let Tool { tool_call_id, title, name, kind, status, raw_input, content, locations, mut truncated } = tool;
+        let Tool { tool_call_id, title, name, kind, status, raw_input, content, locations, mut truncated, output } =
+            tool;
+        let shown = output.or_else(|| content.map(shown_content));
+        truncated |= shown.as_ref().is_some_and(|shown| shown.was_cut);
+        let (content, blob) = shown.map_or((None, None), |shown| (Some(shown.content), shown.blob));
         let mut bound = |value: Option<Value>| {
             value.map(|value| {
                 let (value, cut) = bounded(value);
@@ -166,7 +178,7 @@ impl Acp {
                 value
             })
         };
-        let (input, content, locations) = (bound(raw_input), bound(content), bound(locations));
+        let (input, locations) = (bound(raw_input), bound(locations));
         let line = |text: String| plain_text(text.as_bytes(), 4 << 10);
         let call = ToolCall {
             run: self.run,
@@ -179,8 +191,9 @@ impl Acp {
             input,
             content,
             locations,
+            blob: None,
             truncated,
         };
-        self.news.record(if is_call { AgentEvent::ToolCall(call) } else { AgentEvent::ToolUpdate(call) });
+        self.news.record_tool(if is_call { AgentEvent::ToolCall(call) } else { AgentEvent::ToolUpdate(call) }, blob);
     }
 }

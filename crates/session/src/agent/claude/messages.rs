@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::parsing::{List, ResultText, Texts, count, object, text};
+use super::parsing::{List, Texts, count, object, text};
+use crate::agent::output_text::OutputText;
 
 /// What every message has.
 #[derive(Debug, Deserialize)]
@@ -130,7 +131,7 @@ pub(super) struct UserBlock {
     #[serde(default)]
     pub(super) tool_use_id: Option<String>,
     #[serde(default)]
-    pub(super) content: ResultText,
+    pub(super) content: OutputText,
     #[serde(default)]
     pub(super) is_error: Option<bool>,
 }

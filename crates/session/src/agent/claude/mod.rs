@@ -282,8 +282,8 @@ impl Claude {
             let call = self.calls.remove(&id);
             let keeps_diff = call.as_ref().is_some_and(|call| call.has_diff);
             let (run, parent) = (self.turns.run(), parent_tool_use_id.as_deref());
-            let update = tools::result(run, parent, &id, is_error, content, keeps_diff);
-            self.news.record(AgentEvent::ToolUpdate(update));
+            let (update, blob) = tools::result(run, parent, &id, is_error, &content.0, keeps_diff);
+            self.news.record_tool(AgentEvent::ToolUpdate(update), blob);
             if let Some(todo) = call.and_then(|call| call.todo).filter(|_| !is_error) {
                 let created = read::<CreatedLine>(line).map(|line| line.tool_use_result.task.id);
                 self.todos.apply(todo, created);

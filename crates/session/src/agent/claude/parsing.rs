@@ -1,15 +1,12 @@
 //! Parts of messages that a hostile agent could make very large: parsed only as far as they are kept. And parts that must
 //! not decide whether a message is understood: whatever else is in their place counts as nothing.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-
-use crate::agent::details::MAX_DETAIL;
 
 /// The most entries that are kept of a list in a message; later ones are left out.
 const MAX_LIST: usize = 256;
@@ -174,65 +171,6 @@ impl<'de> Deserialize<'de> for Loose {
         }
         from.deserialize_any(LooseVisitor)
     }
-}
-
-/// The text of a tool's result, which is a string or a list of blocks. More than [`MAX_DETAIL`] is cut.
-#[derive(Debug, Default)]
-pub(super) struct ResultText {
-    pub(super) text: String,
-    pub(super) was_cut: bool,
-}
-
-impl ResultText {
-    pub(super) fn push(&mut self, text: &str) {
-        let room = MAX_DETAIL.saturating_sub(self.text.len());
-        let part = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
-        self.was_cut |= part.len() < text.len();
-        self.text.push_str(part);
-    }
-}
-
-impl<'de> Deserialize<'de> for ResultText {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ResultText, D::Error> {
-        struct TextVisitor;
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = ResultText;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a list of blocks")
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<ResultText, E> {
-                let mut result = ResultText::default();
-                result.push(text);
-                Ok(result)
-            }
-            fn visit_unit<E: Error>(self) -> Result<ResultText, E> {
-                Ok(ResultText::default())
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ResultText, A::Error> {
-                let mut result = ResultText::default();
-                while let Some(block) = items.next_element::<TextBlock<'_>>()? {
-                    if !result.text.is_empty() {
-                        result.push("\n");
-                    }
-                    match (block.text, block.kind) {
-                        (Some(text), _) => result.push(&text),
-                        (None, Some(kind)) => result.push(&format!("[{}]", kind.get(..32).unwrap_or(&kind))),
-                        (None, None) => {}
-                    }
-                }
-                Ok(result)
-            }
-        }
-        from.deserialize_any(TextVisitor)
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct TextBlock<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
 }
 
 /// The input of a tool that was too long to be parsed.

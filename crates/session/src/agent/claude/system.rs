@@ -74,8 +74,8 @@ impl Claude {
             }
             _ => {
                 if let Some(end) = self.tasks.handle(subtype, system) {
-                    let update = tools::task_end(self.turns.run(), &end);
-                    self.news.record(AgentEvent::ToolUpdate(update));
+                    let (update, blob) = tools::task_end(self.turns.run(), &end);
+                    self.news.record_tool(AgentEvent::ToolUpdate(update), blob);
                 }
             }
         }

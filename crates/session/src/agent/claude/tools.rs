@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use bowline_proto::agent::event::{RunId, ToolCall};
 use serde_json::{Value, json};
 
-use super::parsing::ResultText;
 use super::tasks::TaskEnd;
 use super::todos::TodoChange;
 use crate::agent::details::bounded;
+use crate::agent::output::{BlobText, Shown, shown};
 use crate::agent::plain_text;
 
 /// The most tool calls that are remembered until their result comes; the oldest is forgotten first. Nothing is lost by it
@@ -83,40 +83,39 @@ pub(super) fn call(
         input,
         content,
         locations,
+        blob: None,
         truncated: !was_read || content_cut || input_cut,
     };
     (call, has_diff)
 }
 
-/// The event of a call's result.
+/// The event of a call's result, and the blob of its output.
 pub(super) fn result(
     run: Option<RunId>,
     parent: Option<&str>,
     id: &str,
     is_error: bool,
-    text: ResultText,
+    text: &str,
     keeps_diff: bool,
-) -> ToolCall {
-    let shown = text.text.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>");
-    let is_shown = !shown.is_empty() && (is_error || !keeps_diff);
-    let content = is_shown.then(|| bounded(json!([{"type": "content", "content": {"type": "text", "text": shown}}])));
-    let (content, was_cut) = content.map_or((None, false), |(content, cut)| (Some(content), cut));
-    ToolCall {
+) -> (ToolCall, Option<BlobText>) {
+    let text = text.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>");
+    let is_shown = !text.is_empty() && (is_error || !keeps_diff);
+    let Shown { content, was_cut, blob } = if is_shown { shown(text.to_owned()) } else { Shown::default() };
+    let call = ToolCall {
         run,
         call: line(id),
         parent: parent.map(line),
         status: Some(if is_error { "failed" } else { "completed" }.to_owned()),
-        content,
-        truncated: was_cut || (is_shown && text.was_cut),
+        content: is_shown.then(|| json!([content])),
+        truncated: was_cut,
         ..ToolCall::default()
-    }
+    };
+    (call, blob)
 }
 
 /// The event of a call whose work in the background has ended.
-pub(super) fn task_end(run: Option<RunId>, end: &TaskEnd) -> ToolCall {
-    let mut text = ResultText::default();
-    text.push(&end.summary);
-    result(run, None, &end.call, end.is_failed, text, false)
+pub(super) fn task_end(run: Option<RunId>, end: &TaskEnd) -> (ToolCall, Option<BlobText>) {
+    result(run, None, &end.call, end.is_failed, &end.summary, false)
 }
 
 /// The event of a call that was allowed.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use crate::agent::bounded_list::BoundedList;
+use crate::agent::output_text::OutputText;
 
 /// The parts of a text; more are left out.
 type Parts = BoundedList<String, 1024>;
@@ -67,6 +68,56 @@ pub(super) struct CommandItem {
     pub(super) aggregated_output: Option<String>,
     #[serde(default)]
     pub(super) exit_code: Option<i64>,
+}
+
+/// Which tool an `mcpToolCall` or a `dynamicToolCall` is of.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ToolNames {
+    #[serde(default)]
+    pub(super) server: Option<String>,
+    #[serde(default)]
+    pub(super) tool: Option<String>,
+}
+
+/// Why such a call failed.
+#[derive(Debug, Deserialize)]
+pub(super) struct ToolError {
+    pub(super) error: ErrorMessage,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ErrorMessage {
+    pub(super) message: String,
+}
+
+/// The same as a plain text.
+#[derive(Debug, Deserialize)]
+pub(super) struct ErrorText {
+    pub(super) error: String,
+}
+
+/// The text of such a call's output.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ToolOutput {
+    /// Of an `mcpToolCall`.
+    #[serde(default)]
+    result: Option<ToolResult>,
+    /// Of a `dynamicToolCall`.
+    #[serde(default)]
+    content_items: Option<OutputText>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ToolResult {
+    #[serde(default)]
+    content: OutputText,
+}
+
+impl ToolOutput {
+    pub(super) fn into_text(self) -> Option<String> {
+        self.result.map(|result| result.content).or(self.content_items).map(|output| output.0)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use super::Codex;
 use super::item_messages::{
-    CommandItem, FileChanges, ItemHead, ItemMessage, PlanMessage, ReasoningItem, TextDelta, TextItem,
+    CommandItem, ErrorText, FileChanges, ItemHead, ItemMessage, PlanMessage, ReasoningItem, TextDelta, TextItem,
+    ToolError, ToolNames, ToolOutput,
 };
-use super::tools;
+use super::tools::{self, Details};
 use crate::agent::details::{MAX_CONTENT, plan_entries, read, short};
-use crate::agent::output::Output;
+use crate::agent::output::{BlobText, Output, Shown, room};
 use crate::agent::rpc::Call;
 
 /// The items of a turn that are remembered. The oldest text is forgotten to make room: should it be completed later, it is
@@ -66,6 +67,15 @@ impl Items {
     pub(super) fn only_tool(&self) -> Option<&str> {
         let mut tools = self.known.iter().filter(|(_, item)| matches!(item, Item::Tool)).map(|(id, _)| id.as_str());
         tools.next().filter(|_| tools.next().is_none())
+    }
+
+    /// How many more bytes of output can be kept.
+    fn output_room(&self) -> usize {
+        room(
+            self.known
+                .iter()
+                .filter_map(|(_, item)| if let Item::Command(output) = item { Some(output) } else { None }),
+        )
     }
 
     /// Forgets the tool calls that have not ended, and returns them.
@@ -181,44 +191,55 @@ impl Codex {
             }
             ("enteredReviewMode" | "exitedReviewMode", _) => {}
             (kind, _) => {
-                let call = self.tool_call(kind, &id, &head, line, is_end);
+                let (call, blob) = self.tool_call(kind, &id, &head, line, is_end);
                 let status = tools::status(head.status.as_deref(), is_end);
                 let call = ToolCall { run: self.run(), call: id, parent, status, ..call };
-                self.news.record(if is_end { AgentEvent::ToolUpdate(call) } else { AgentEvent::ToolCall(call) });
+                let event = if is_end { AgentEvent::ToolUpdate(call) } else { AgentEvent::ToolCall(call) };
+                self.news.record_tool(event, blob);
             }
         }
     }
 
-    /// The fields of a tool call that its item says. Of a line that is too long, only texts are read.
-    fn tool_call(&mut self, kind: &str, id: &str, head: &ItemHead<'_>, line: &[u8], is_end: bool) -> ToolCall {
+    /// The fields of a tool call that its item says, and the blob of its output. Of a line that is too long, only texts are
+    /// read.
+    fn tool_call(
+        &mut self,
+        kind: &str,
+        id: &str,
+        head: &ItemHead<'_>,
+        line: &[u8],
+        is_end: bool,
+    ) -> (ToolCall, Option<BlobText>) {
         let known = if is_end { self.items.remove(id) } else { None };
         match kind {
             "commandExecution" => {
                 if !is_end {
                     self.items.insert(id, Item::Command(Output::default()));
                 }
-                let output = if let Some(Item::Command(output)) = &known { Some(output) } else { None };
-                let Some(item) = item::<CommandItem>(line) else { return unread(kind) };
-                tools::command(&item, output, head.status.as_deref(), is_end)
+                let output = if let Some(Item::Command(output)) = known { Some(output) } else { None };
+                let Some(item) = item::<CommandItem>(line) else { return (unread(kind), None) };
+                tools::command(item, output, head.status.as_deref(), is_end)
             }
             "fileChange" if line.len() <= MAX_CONTENT => {
-                let Some(FileChanges { changes, .. }) = item(line) else { return unread(kind) };
+                let Some(FileChanges { changes, .. }) = item(line) else { return (unread(kind), None) };
                 if !is_end {
                     let title = tools::changes_title(&changes, &self.config.cwd);
                     self.items.insert(id, Item::Changes(tools::unified(&changes), title));
                 }
-                tools::file_changes(&changes, &self.config.cwd)
+                (tools::file_changes(&changes, &self.config.cwd), None)
             }
             _ => {
                 if !is_end {
                     self.items.insert(id, Item::Tool);
                 }
-                let item = if line.len() > MAX_CONTENT { None } else { item::<Value>(line) };
-                let item = item.unwrap_or_default();
+                if line.len() > MAX_CONTENT {
+                    return tools::other(kind, long_item(line), is_end);
+                }
+                let item = item::<Value>(line).unwrap_or_default();
                 if kind == "collabAgentToolCall" {
                     self.adopt(id, &item);
                 }
-                tools::other(kind, &item, is_end)
+                tools::other(kind, Details::Whole(item), is_end)
             }
         }
     }
@@ -251,9 +272,10 @@ impl Codex {
             return self.news.raw(line);
         };
         let id = short(&item_id);
+        let room = self.items.output_room();
         let Some(Item::Command(output)) = self.items.get(&id) else { return };
-        output.push(&delta);
-        if let Some((content, truncated)) = output.take_due(false) {
+        output.push(&delta, room);
+        if let Some(Shown { content, was_cut: truncated, .. }) = output.take_due(false) {
             let (run, parent, content) = (self.run(), self.parent(thread_id.as_deref()), Some(json!([content])));
             let call = ToolCall { run, call: id, parent, content, truncated, ..ToolCall::default() };
             self.news.record(AgentEvent::ToolUpdate(call));
@@ -288,11 +310,11 @@ impl Codex {
     pub(super) fn fail_open_calls(&mut self) {
         for (call, item) in self.items.take_open_calls() {
             let due = if let Item::Command(mut output) = item { output.take_due(true) } else { None };
-            let truncated = due.as_ref().is_some_and(|(_, was_cut)| *was_cut);
-            let content = due.map(|(content, _)| json!([content]));
+            let truncated = due.as_ref().is_some_and(|due| due.was_cut);
+            let (content, blob) = due.map_or((None, None), |due| (Some(json!([due.content])), due.blob));
             let status = Some("failed".to_owned());
             let call = ToolCall { run: self.run(), call, status, content, truncated, ..ToolCall::default() };
-            self.news.record(AgentEvent::ToolUpdate(call));
+            self.news.record_tool(AgentEvent::ToolUpdate(call), blob);
         }
     }
 }
@@ -300,6 +322,16 @@ impl Codex {
 /// The item of `item/started` or `item/completed`.
 fn item<T: serde::de::DeserializeOwned>(line: &[u8]) -> Option<T> {
     read::<Call<ItemMessage<T>>>(line).map(|call| call.params.item)
+}
+
+/// What can be read of an item that is too long to be parsed as a whole.
+fn long_item(line: &[u8]) -> Details {
+    let names = item::<ToolNames>(line).unwrap_or_default();
+    let error =
+        item::<ToolError>(line).map(|item| item.error.message).or_else(|| item(line).map(|ErrorText { error }| error));
+    let output = item::<ToolOutput>(line).and_then(ToolOutput::into_text);
+    let names = json!({"server": names.server, "tool": names.tool});
+    Details::Texts { names, output: error.or(output).unwrap_or_default() }
 }
 
 /// A tool call whose item makes no sense.

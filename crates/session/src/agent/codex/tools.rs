@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::item_messages::{CommandItem, FileChange};
 use crate::agent::details::{MAX_DIFF, bounded, cut_diff, unified_diff};
-use crate::agent::output::Output;
+use crate::agent::output::{BlobText, Output, Shown, shown, shown_content};
 use crate::agent::plain_text;
 
 /// The most bytes of a title or a name.
@@ -34,23 +34,29 @@ pub(super) fn status(status: Option<&str>, is_end: bool) -> Option<String> {
     Some(status.to_owned())
 }
 
-/// A command, with its output if it has ended.
-pub(super) fn command(item: &CommandItem, output: Option<&Output>, status: Option<&str>, is_end: bool) -> ToolCall {
+/// A command, with its output if it has ended, and the blob of that.
+pub(super) fn command(
+    item: CommandItem,
+    streamed: Option<Output>,
+    status: Option<&str>,
+    is_end: bool,
+) -> (ToolCall, Option<BlobText>) {
     let (input, mut truncated) = bounded(json!({"command": item.command, "cwd": item.cwd}));
-    let aggregated = item.aggregated_output.as_deref().filter(|text| !text.is_empty());
-    let aggregated = aggregated.map(Output::whole);
-    let mut content = Vec::new();
-    if let Some(output) = aggregated.as_ref().or(output).filter(|output| !output.is_empty()) {
-        let (text, was_cut) = output.content();
-        content.push(text);
-        truncated |= was_cut;
+    let aggregated = item.aggregated_output.filter(|text| is_end && !text.is_empty());
+    let streamed = streamed.filter(|output| !output.is_empty());
+    let output = aggregated.map(shown).or_else(|| streamed.map(|mut output| output.show(is_end)));
+    let (mut content, mut blob) = (Vec::new(), None);
+    if let Some(output) = output {
+        content.push(output.content);
+        truncated |= output.was_cut;
+        blob = output.blob;
     }
     match item.exit_code {
-        Some(code) if code != 0 => content.push(Output::whole(&format!("exit code {code}")).content().0),
-        None if status == Some("declined") => content.push(Output::whole("declined").content().0),
+        Some(code) if code != 0 => content.push(shown(format!("exit code {code}")).content),
+        None if status == Some("declined") => content.push(shown("declined".to_owned()).content),
         _ => {}
     }
-    ToolCall {
+    let call = ToolCall {
         name: line("commandExecution"),
         kind: line("execute"),
         title: line(&unwrap_shell(&item.command)),
@@ -58,7 +64,8 @@ pub(super) fn command(item: &CommandItem, output: Option<&Output>, status: Optio
         content: is_end.then_some(Value::Array(content)),
         truncated,
         ..ToolCall::default()
-    }
+    };
+    (call, blob)
 }
 
 /// Changes of files.
@@ -123,8 +130,29 @@ pub(super) fn unified(changes: &[FileChange]) -> String {
     cut_diff(diff)
 }
 
-/// Any other tool. The item is null if it was too long to be parsed.
-pub(super) fn other(kind: &str, item: &Value, is_end: bool) -> ToolCall {
+/// The details of any other tool.
+pub(super) enum Details {
+    Whole(Value),
+    /// Of an item that was too long to be parsed: its names, and the text of its output.
+    Texts {
+        names: Value,
+        output: String,
+    },
+}
+
+/// Any other tool, and the blob of its output.
+pub(super) fn other(kind: &str, details: Details, is_end: bool) -> (ToolCall, Option<BlobText>) {
+    let (item, output, is_whole) = match details {
+        Details::Whole(item) => {
+            let output = if is_end { result_content(kind, &item) } else { None };
+            (item, output, true)
+        }
+        Details::Texts { names, output } => {
+            let output = Some(output).filter(|text| is_end && !text.is_empty());
+            (names, output.map(|text| shown(text).into_content()), false)
+        }
+    };
+    let item = &item;
     let text = |key: &str| item[key].as_str().unwrap_or_default();
     let (name, tool_kind, title) = match kind {
         "mcpToolCall" => (format!("{}.{}", text("server"), text("tool")), "other", None),
@@ -140,16 +168,18 @@ pub(super) fn other(kind: &str, item: &Value, is_end: bool) -> ToolCall {
     };
     let input = &item["arguments"];
     let (input, input_cut) = bounded(input.clone());
-    let (content, content_cut) = result_content(kind, item);
-    ToolCall {
+    let was_cut = output.as_ref().is_some_and(|output| output.was_cut);
+    let (content, blob) = output.map_or((None, None), |output| (Some(output.content), output.blob));
+    let call = ToolCall {
         title: line(title.as_deref().unwrap_or(&name)),
         name: line(&name),
         kind: line(tool_kind),
         input: (!input.is_null()).then_some(input),
-        content: content.filter(|_| is_end),
-        truncated: item.is_null() || input_cut || is_end && content_cut,
+        content,
+        truncated: !is_whole || input_cut || was_cut,
         ..ToolCall::default()
-    }
+    };
+    (call, blob)
 }
 
 /// The words of a search, or the page that is opened.
@@ -160,11 +190,10 @@ fn search_words(item: &Value) -> &str {
 }
 
 /// What a tool returned.
-fn result_content(kind: &str, item: &Value) -> (Option<Value>, bool) {
+fn result_content(kind: &str, item: &Value) -> Option<Shown> {
     let error = item["error"]["message"].as_str().or_else(|| item["error"].as_str());
     if let Some(error) = error {
-        let (text, was_cut) = Output::whole(error).content();
-        return (Some(json!([text])), was_cut);
+        return Some(shown(error.to_owned()).into_content());
     }
     // The blocks of MCP are those of ACP.
     let blocks = match kind {
@@ -172,9 +201,8 @@ fn result_content(kind: &str, item: &Value) -> (Option<Value>, bool) {
         "dynamicToolCall" => item["contentItems"].as_array(),
         _ => None,
     };
-    let Some(blocks) = blocks else { return (None, false) };
-    let (content, was_cut) = bounded(blocks.iter().map(|block| json!({"type": "content", "content": block})).collect());
-    (Some(content), was_cut)
+    let blocks = blocks?.iter().map(|block| json!({"type": "content", "content": block}));
+    Some(shown_content(blocks.collect()))
 }
 
 /// The command as a user would type it: Codex wraps it as `/bin/bash -lc '..'`. Anything that is not exactly a shell

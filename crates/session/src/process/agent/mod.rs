@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::time::{Duration, Instant};
 
+use bowline_host::blobs;
 use bowline_host::files;
 use bowline_host::registry::agent_info;
 use bowline_host::timestamp::timestamp;
@@ -41,7 +42,7 @@ pub(super) use self::start::PreparedAgent;
 use super::body::BodyEvent;
 use super::core::Core;
 use super::poll::Ready;
-use crate::agent::{Adapter, AdapterEvent, merge_deltas};
+use crate::agent::{Adapter, AdapterEvent, BlobText, merge_deltas};
 use crate::process_tree::{self, Member};
 
 /// After a failed write to the journal, it is tried again this often.
@@ -84,6 +85,8 @@ pub(super) struct Agent {
     run_began: u64,
     /// The tools of an aborted run, and when they are killed.
     aborted_tools: Option<(Instant, Vec<Member>)>,
+    /// A notice said that there is no room for blobs.
+    blobs_are_full: bool,
     /// The program is to be asked to exit.
     is_terminated: bool,
     /// Set while an exited program's processes are being ended.
@@ -97,6 +100,8 @@ pub(super) struct Agent {
 #[allow(clippy::large_enum_variant, reason = "nearly all of them are events")]
 enum Step {
     Run(Output),
+    /// Append a tool call, and write the blob of its output.
+    AppendWithBlob(AgentEvent, BlobText),
     /// Answer a request of the agent.
     Answer(RequestKey, Answer),
     /// Give more instructions to the run in the agent.
@@ -276,6 +281,7 @@ impl Agent {
             // What the agent said before comes first.
             self.queue_unmerged();
             match news {
+                AdapterEvent::LongOutput { event, blob } => self.steps.push_back(Step::AppendWithBlob(event, blob)),
                 AdapterEvent::Ready => self.runs.handle_ready(now),
                 AdapterEvent::Unusable(error) => self.handle_unusable(core, &error, true),
                 AdapterEvent::Ended { run, end } => {
@@ -360,6 +366,7 @@ impl Agent {
     fn take_step(&mut self, core: &mut Core, step: &Step) -> io::Result<()> {
         match step {
             Step::Run(Output::Append(event)) => _ = self.append(core, event)?,
+            Step::AppendWithBlob(event, blob) => self.append_with_blob(event, blob)?,
             Step::Run(Output::Start) if self.program.is_none() => self.start_program(core),
             Step::Run(Output::Start | Output::Terminate | Output::Kill) => {}
             Step::Run(Output::Send { run, prompt }) => {
@@ -399,6 +406,17 @@ impl Agent {
             self.follow.handle_epoch(EpochStart { epoch, seq });
         }
         Ok(seq)
+    }
+
+    /// Writes a blob, and appends its event. The first time that there is no room for one, a notice says so.
+    fn append_with_blob(&mut self, event: &AgentEvent, blob: &BlobText) -> io::Result<()> {
+        let is_kept = self.transcript.append_with_blob(event.clone(), &blob.text, blob.is_cut)?;
+        if !is_kept && !std::mem::replace(&mut self.blobs_are_full, true) {
+            let limit = blobs::MAX_BLOBS >> 20;
+            let text = format!("of long tool output, only the beginning and the end are kept now (limit {limit} MiB)");
+            self.append_later(AgentEvent::Notice { level: Level::Warning, text });
+        }
+        Ok(())
     }
 
     /// Makes what was appended survive a power cut, if it has to.

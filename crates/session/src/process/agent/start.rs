@@ -112,6 +112,7 @@ impl<'a> PreparedAgent<'a> {
             umask,
             run_began: 0,
             aborted_tools: None,
+            blobs_are_full: false,
             is_terminated: false,
             sweep: None,
             exit_status: None,

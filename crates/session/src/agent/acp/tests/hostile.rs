@@ -119,7 +119,8 @@ fn r52_large_details_are_left_out_and_texts_are_not() {
 #[test]
 fn r52_large_details_are_cut() {
     let mut acp = prompted();
-    let content = json!([{"type": "content", "content": {"type": "text", "text": "y".repeat(MAX_DETAIL)}}]);
+    let content =
+        json!([{"type": "content", "content": {"type": "text", "text": "y"}, "path": "z".repeat(MAX_DETAIL)}]);
     update(&mut acp, json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "content": content}));
     let found = recorded(&mut acp);
     assert_eq!(found[0]["truncated"], true);
@@ -142,7 +143,7 @@ fn r52_output_in_pieces_is_shown_when_it_has_doubled_and_cut_in_the_middle() {
     let last = recorded(&mut acp).pop().unwrap();
     let text = last["content"][0]["content"]["text"].as_str().unwrap();
     assert!(text.starts_with("line 0\n") && text.ends_with("line 9999\n") && text.contains("bytes left out"), "{text}");
-    assert!(text.len() < MAX_DETAIL && last["truncated"] == true);
+    assert!(text.len() < 2 * MAX_DETAIL && last["truncated"] == true);
     for n in 0..1000 {
         let delta = json!({"terminal_output_delta": {"data": "x"}});
         let id = format!("t{n}");

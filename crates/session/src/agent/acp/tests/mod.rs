@@ -1,6 +1,7 @@
 //! The ACP adapter, line by line. The messages have the shapes that Gemini, opencode and others send.
 
 mod approvals;
+mod blobs;
 mod hostile;
 mod settings;
 
@@ -48,7 +49,7 @@ fn events(acp: &mut Acp) -> Vec<AdapterEvent> {
 
 fn recorded(acp: &mut Acp) -> Vec<Value> {
     let events = events(acp).into_iter().map(|news| match news {
-        AdapterEvent::Event(event) => event,
+        AdapterEvent::Event(event) | AdapterEvent::LongOutput { event, .. } => event,
         other => panic!("{other:?}"),
     });
     merge_deltas(events.collect()).into_iter().map(|event| json!(event)).collect()

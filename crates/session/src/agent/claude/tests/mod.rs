@@ -1,6 +1,7 @@
 //! The adapter for Claude Code, line by line: what the captured streams do not show.
 
 mod approvals;
+mod blobs;
 mod hostile;
 mod texts;
 mod turns;
@@ -40,7 +41,10 @@ fn events(claude: &mut Claude) -> Vec<AdapterEvent> {
 }
 
 fn recorded(claude: &mut Claude) -> Vec<Value> {
-    let event = |news| if let AdapterEvent::Event(event) = news { Some(event) } else { None };
+    let event = |news| match news {
+        AdapterEvent::Event(event) | AdapterEvent::LongOutput { event, .. } => Some(event),
+        _ => None,
+    };
     merge_deltas(events(claude).into_iter().filter_map(event).collect()).into_iter().map(|event| json!(event)).collect()
 }
 

@@ -13,6 +13,7 @@ use crate::agent::details::{MAX_CONTENT, MAX_DETAIL};
 use crate::agent::news::MAX_NOISE;
 use crate::agent::{AdapterEvent, merge_deltas};
 
+mod blobs;
 mod hostile;
 mod items;
 mod requests;
@@ -49,7 +50,7 @@ fn news(codex: &mut Codex) -> Vec<AdapterEvent> {
 
 fn recorded(codex: &mut Codex) -> Vec<Value> {
     let events = news(codex).into_iter().map(|news| match news {
-        AdapterEvent::Event(event) => event,
+        AdapterEvent::Event(event) | AdapterEvent::LongOutput { event, .. } => event,
         other => panic!("{other:?}"),
     });
     merge_deltas(events.collect()).into_iter().map(|event| json!(event)).collect()
