@@ -27,6 +27,7 @@ mod approvals;
 mod assets;
 mod attach;
 pub mod auth;
+mod blobs;
 mod board;
 mod changes;
 mod context;

@@ -31,6 +31,7 @@ use crate::guard::KEY_HEADER;
         crate::sessions::restart,
         crate::sessions::command,
         crate::history::get,
+        crate::blobs::get,
         crate::log::get,
         crate::screen::get,
         crate::attach::attach,

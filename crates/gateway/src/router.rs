@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::extract::Json;
 use crate::problem::Problem;
 use crate::{
-    approvals, assets, attach, auth, create, events, guard, history, list, log, metrics, openapi, screen, sessions,
+    approvals, assets, attach, auth, blobs, create, events, guard, history, list, log, metrics, openapi, screen, sessions,
 };
 
 /// A path and its handlers by method.
@@ -40,6 +40,7 @@ fn routes(metrics_handle: PrometheusHandle) -> Vec<Route> {
         ("/v1/sessions/{id}/restart", post(sessions::restart)),
         ("/v1/sessions/{id}/commands", post(sessions::command)),
         ("/v1/sessions/{id}/events", get(history::get)),
+        ("/v1/sessions/{id}/blobs/{seq}", get(blobs::get)),
         ("/v1/sessions/{id}/log", get(log::get)),
         ("/v1/sessions/{id}/screen", get(screen::get)),
         ("/v1/sessions/{id}/attach", get(attach::attach)),

@@ -121,6 +121,14 @@ describe("requests", () => {
     expect(requests[0]!.url).toMatch(/x\/log\?from=100$/);
   });
 
+  test("a blob is text", async () => {
+    const { api: client, requests } = api(() => new Response("caf\u00e9\n"));
+    expect(await client.blob("a b", 187)).toBe("caf\u00e9\n");
+    expect(requests.map(({ method, url }) => [method, url])).toEqual([
+      ["GET", "https://host/sub/v1/sessions/a%20b/blobs/187"],
+    ]);
+  });
+
   test("login returns the key, which later requests send; logout drops it", async () => {
     const { api: client, requests } = api(() => json({ key: "K" }), { kind: "none" });
     expect(await client.login("CODE")).toEqual({ key: "K" });

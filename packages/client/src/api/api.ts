@@ -98,6 +98,11 @@ export class Api {
     return this.#http.request("GET", `${pathOf(session)}/screen`, { query: { format } }, (response) => response.text());
   }
 
+  /** The whole output of a tool, of which the event `seq` has only the beginning and the end (`blob` says so). */
+  blob(session: string, seq: number): Promise<string> {
+    return this.#http.request("GET", `${pathOf(session)}/blobs/${seq}`, {}, (response) => response.text());
+  }
+
   /** Reads output from the log: by default all that is still kept. `from` and `to` are offsets. */
   log(session: string, range: { from?: number; to?: number } = {}): Promise<LogPart> {
     const query: Record<string, string> = {};

@@ -10,7 +10,7 @@ use super::{assert_contiguous, assert_each_run_ends_once, until, world_with};
 
 impl World {
     /// Limits how long the files of a session's process may grow; `None` for no limit.
-    fn limit_files(&self, session: &str, bytes: Option<u64>) {
+    pub(super) fn limit_files(&self, session: &str, bytes: Option<u64>) {
         let pid = Pid::from_raw(self.session_pid(session).cast_signed());
         prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
     }

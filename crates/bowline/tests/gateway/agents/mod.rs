@@ -2,6 +2,7 @@
 
 mod aborts;
 mod approvals;
+mod blobs;
 mod commands;
 mod conversation;
 mod full_disk;
