@@ -154,3 +154,27 @@ fn r52_on_a_full_disk_long_output_is_neither_lost_nor_repeated() {
     assert_contiguous(&journal);
     assert_each_run_ends_once(&journal);
 }
+
+#[test]
+fn r52_past_the_limit_of_a_session_events_keep_the_ends_and_one_notice_says_so() {
+    let world = world_with(&[("FAKE_AGENT_STATE", "conversations")]);
+    let id = world.agent();
+    world.run_prompt(&id, "a", &["tool-size 100000 print"]);
+    let kept = world.with_blob(&id);
+    assert_eq!(world.call("DELETE", &format!("/v1/sessions/{id}?keep=true"), &Value::Null).status, 204);
+    // A file with a hole, which takes no space, is counted by its length.
+    let hole = std::fs::File::create(world.session_dir(&id).join("blobs/0")).unwrap();
+    hole.set_len(256 << 20).unwrap();
+    assert_eq!(world.call("POST", &format!("/v1/sessions/{id}/restart"), &json!({})).status, 200);
+    let end = world.run_prompt(&id, "b", &["tool-size 100000 print", "tool-size 100000 print", "say done"]);
+    assert_eq!(end["success"], true, "{end}");
+    assert_eq!(world.with_blob(&id), kept, "there is no room for more");
+    let cut = world.events_of(&id, "tool_update").into_iter().filter(|event| event["truncated"] == true);
+    let cut: Vec<Value> = cut.collect();
+    assert_eq!(cut.len(), 3);
+    assert!(cut[2]["content"][0]["content"]["text"].as_str().unwrap().contains("bytes left out"));
+    let notices = world.events_of(&id, "notice");
+    let is_meant = |notice: &&Value| notice["text"].as_str().unwrap().contains("256 MiB");
+    assert_eq!(notices.iter().filter(is_meant).count(), 1, "{notices:?}");
+    assert_contiguous(&world.journal(&id));
+}
