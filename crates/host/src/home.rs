@@ -188,6 +188,11 @@ impl SessionDir {
         self.path.join("agent")
     }
 
+    /// The directory of an agent session's attachments; see [`crate::uploads`].
+    pub fn uploads(&self) -> PathBuf {
+        self.path.join("uploads")
+    }
+
     /// The socket, or a symbolic link to it.
     pub fn sock(&self) -> PathBuf {
         self.path.join("sock")

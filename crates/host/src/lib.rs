@@ -10,6 +10,7 @@
 //!   programs that it may run;
 //! - [`journal`]: its [`events`]; [`summary`] folds them for lists, with a checkpoint, and [`history`] folds them for
 //!   the session process and for replays;
+//! - [`uploads`]: the files that prompts of an agent session attach;
 //! - [`saved`]: its last screen;
 //! - [`lock`]: held while its process runs; [`alive`] tells whether it does.
 //!
@@ -56,5 +57,6 @@ pub mod starting;
 pub mod summary;
 pub mod timestamp;
 pub mod transcript;
+pub mod uploads;
 pub mod watch;
 pub mod wire;

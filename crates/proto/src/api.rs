@@ -266,8 +266,9 @@ pub struct NewCommand {
     /// 1 to 64 bytes, chosen by the caller. A second command with the same id is not run.
     pub id: String,
     /// For a terminal `{"type":"input","text"}` or `{"type":"signal","name"}`; for an agent session
-    /// `{"type":"prompt","text"}`, `{"type":"abort","run","queue"?}`, `{"type":"approve","approval","option"?}`,
-    /// `{"type":"deny","approval","reason"?}` or `{"type":"answer","approval","answers"}`.
+    /// `{"type":"prompt","text","attachments"?}`, `{"type":"abort","run","queue"?}`,
+    /// `{"type":"approve","approval","option"?}`, `{"type":"deny","approval","reason"?}` or
+    /// `{"type":"answer","approval","answers"}`.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     #[cfg_attr(test, ts(type = "unknown"))]
     pub command: Value,
@@ -309,6 +310,20 @@ pub enum CommandStatus {
     /// A value added by a newer version.
     #[serde(other)]
     Unknown,
+}
+
+/// The response to an upload: a file that prompts of the session can attach.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct UploadReply {
+    /// What a prompt names it by. The same content under the same name has the same id.
+    pub id: String,
+    /// The name that it was given.
+    pub name: String,
+    /// The media type of the content, such as `image/png`.
+    pub r#type: String,
+    pub bytes: u64,
 }
 
 /// A secret, such as a token, a login code or a key.

@@ -82,6 +82,8 @@ codes! {
     SessionGone = "session_gone", 410;
     /// The request or message is too large.
     TooLarge = "too_large", 413;
+    /// The content is of a type that is not accepted.
+    BadType = "bad_type", 415;
     /// The log does not have the requested bytes.
     OutOfRange = "out_of_range", 416;
     /// The working directory does not exist or cannot be entered.

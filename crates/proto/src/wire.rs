@@ -16,7 +16,7 @@ use crate::agent::usage::{Context, Tokens, Used};
 use crate::api::{
     ApprovalList, CodeReply, CommandAccepted, CommandStatus, EventPage, EventRecord, IfExists, Login, LoginReply,
     NewAgent, NewCommand, NewSession, NewTerminal, NewToken, Restart, Revoked, Secret, SessionChange, SessionList,
-    TicketReply, TokenInfo, TokenKind, TokenList, TokenReply, TokenScope, WaitingApproval,
+    TicketReply, TokenInfo, TokenKind, TokenList, TokenReply, TokenScope, UploadReply, WaitingApproval,
 };
 use crate::board::{BoardClientMessage, BoardMessage, WatchedSession};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
@@ -163,6 +163,7 @@ fn bodies() -> String {
     declare::<NewCommand>(&mut out);
     declare::<CommandAccepted>(&mut out);
     declare::<CommandStatus>(&mut out);
+    declare::<UploadReply>(&mut out);
     declare::<Secret>(&mut out);
     declare::<Login>(&mut out);
     declare::<LoginReply>(&mut out);

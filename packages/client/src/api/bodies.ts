@@ -84,8 +84,9 @@ export type NewCommand = {
   /** 1 to 64 bytes, chosen by the caller. A second command with the same id is not run. */
   id: string,
   /** For a terminal `{"type":"input","text"}` or `{"type":"signal","name"}`; for an agent session
- * `{"type":"prompt","text"}`, `{"type":"abort","run","queue"?}`, `{"type":"approve","approval","option"?}`,
- * `{"type":"deny","approval","reason"?}` or `{"type":"answer","approval","answers"}`. */
+ * `{"type":"prompt","text","attachments"?}`, `{"type":"abort","run","queue"?}`,
+ * `{"type":"approve","approval","option"?}`, `{"type":"deny","approval","reason"?}` or
+ * `{"type":"answer","approval","answers"}`. */
   command: unknown,
 };
 
@@ -102,6 +103,17 @@ export type CommandAccepted = {
 
 /** Whether a command was accepted now or earlier. */
 export type CommandStatus = "accepted" | "duplicate" | "unknown";
+
+/** The response to an upload: a file that prompts of the session can attach. */
+export type UploadReply = {
+  /** What a prompt names it by. The same content under the same name has the same id. */
+  id: string,
+  /** The name that it was given. */
+  name: string,
+  /** The media type of the content, such as `image/png`. */
+  type: string,
+  bytes: number,
+};
 
 /** A secret, such as a token, a login code or a key. */
 export type Secret = string;

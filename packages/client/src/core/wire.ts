@@ -322,7 +322,7 @@ export type ExitStatus = {
 };
 
 /** Why something was refused: a stable code for programs. */
-export type Code = "bad_request" | "bad_name" | "bad_size" | "input_hole" | "not_authenticated" | "not_allowed" | "bad_origin" | "bad_host" | "unknown_session" | "not_found" | "bad_method" | "too_slow" | "name_taken" | "id_reused" | "already_answered" | "not_running" | "session_gone" | "too_large" | "out_of_range" | "bad_cwd" | "no_program" | "not_allowed_mode" | "bad_ticket" | "no_version" | "too_many" | "internal" | "unreachable" | "no_space" | (string & {});
+export type Code = "bad_request" | "bad_name" | "bad_size" | "input_hole" | "not_authenticated" | "not_allowed" | "bad_origin" | "bad_host" | "unknown_session" | "not_found" | "bad_method" | "too_slow" | "name_taken" | "id_reused" | "already_answered" | "not_running" | "session_gone" | "too_large" | "bad_type" | "out_of_range" | "bad_cwd" | "no_program" | "not_allowed_mode" | "bad_ticket" | "no_version" | "too_many" | "internal" | "unreachable" | "no_space" | (string & {});
 
 /** A position in the output of one epoch of a session. */
 export type Cursor = {
