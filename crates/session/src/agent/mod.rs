@@ -5,11 +5,13 @@
 //! prints is untrusted: a line that makes no sense becomes a notice or a `raw` event, never an error.
 //!
 //! - `acp/`, `claude/`, `codex/`: the protocols; `rpc.rs`: the messages of JSON-RPC, which two of them use;
-//! - `news.rs`: what every adapter queues;
-//! - `details.rs`, `output.rs`, `output_text.rs`, `text.rs`: what agents say and what their tools print, cut to what can be recorded;
+//! - `news.rs`: what every adapter queues; `attachment.rs`: the files that go with prompts;
+//! - `details.rs`, `output.rs`, `output_text.rs`, `text.rs`: what agents say and what their tools print, cut to what can
+//!   be recorded;
 //! - `line_reader.rs`, `bounded_list.rs`: lines and lists of a bounded length.
 
 mod acp;
+mod attachment;
 mod bounded_list;
 mod claude;
 mod codex;
@@ -32,6 +34,7 @@ use bowline_proto::agent::config::Settings;
 use bowline_proto::agent::event::RunId;
 use bowline_proto::agent::run::Prompt;
 
+pub use self::attachment::Attachment;
 pub use self::line_reader::{LineReader, MAX_LINE, ReadLine};
 pub use self::news::{AdapterEvent, News};
 pub use self::output::BlobText;
@@ -62,8 +65,9 @@ pub trait Adapter: fmt::Debug {
     /// The agent printed this line.
     fn handle_line(&mut self, line: &[u8]);
 
-    /// Give this prompt to the agent, which is ready and has no other.
-    fn prompt(&mut self, run: RunId, prompt: &Prompt);
+    /// Give this prompt to the agent, which is ready and has no other, with the attachments that are left of it. One that
+    /// the agent cannot take is mentioned by its path.
+    fn prompt(&mut self, run: RunId, prompt: &Prompt, attachments: &[Attachment]);
 
     /// The turn that the agent began by itself is this run.
     fn handle_own_turn(&mut self, run: RunId);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use bowline_proto::agent::approval::{Approval, RequestKey};
 use bowline_proto::agent::event::{AgentEvent, Level, RunError, RunId};
 use bowline_proto::agent::run::End;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::details::{MAX_DETAIL, bounded, read};
@@ -61,8 +62,9 @@ impl News {
     }
 
     /// Queues a line for the agent.
-    pub(super) fn write(&mut self, message: &Value) {
-        self.writes.push_back(message.to_string());
+    pub(super) fn write(&mut self, message: &impl Serialize) {
+        // It cannot fail: all keys of messages are texts.
+        self.writes.extend(serde_json::to_string(message));
     }
 
     pub(super) fn push(&mut self, news: AdapterEvent) {

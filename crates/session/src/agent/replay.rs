@@ -263,7 +263,7 @@ impl Session {
             any = true;
             match output {
                 Output::Append(event) => self.append(event),
-                Output::Send { run, prompt } => self.adapter.prompt(run, &prompt),
+                Output::Send { run, prompt } => self.adapter.prompt(run, &prompt, &[]),
                 Output::Cancel => self.adapter.cancel(),
                 Output::Terminate => self.story.push(json!("terminate")),
                 Output::Start | Output::Kill => {}

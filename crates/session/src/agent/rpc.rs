@@ -56,6 +56,15 @@ impl<'de> Deserialize<'de> for Id {
     }
 }
 
+/// A request to an agent.
+#[derive(Debug, Serialize)]
+pub(super) struct OutgoingRequest<'a, P> {
+    pub(super) jsonrpc: &'static str,
+    pub(super) id: i64,
+    pub(super) method: &'a str,
+    pub(super) params: &'a P,
+}
+
 /// A response with a result of this type.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response<T> {

@@ -64,6 +64,18 @@ pub(super) struct Steered {
 pub(super) struct Capabilities {
     #[serde(default)]
     pub(super) load_session: bool,
+    #[serde(default)]
+    pub(super) prompt_capabilities: PromptCapabilities,
+}
+
+/// What a prompt may have beside texts and links.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptCapabilities {
+    #[serde(default)]
+    pub(super) image: bool,
+    #[serde(default)]
+    pub(super) embedded_context: bool,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,9 +1,10 @@
 //! The adapter for agents that speak ACP, version 1: JSON-RPC, one message per line.
 //!
-//! - `responses.rs`: what the agent answers, from the handshake to the end of a run;
+//! - `content.rs`: what a prompt becomes; `responses.rs`: what the agent answers, from the handshake to the end of a run;
 //! - `updates.rs`: what it says by itself; `requests.rs`: what it asks;
 //! - `quirks.rs`: what is particular to single agents.
 
+mod content;
 mod cursor;
 mod elicitation;
 mod messages;
@@ -22,16 +23,19 @@ use bowline_proto::agent::approval::{Answer, RequestKey};
 use bowline_proto::agent::config;
 use bowline_proto::agent::event::{AgentEvent, Level, RunId};
 use bowline_proto::agent::run::Prompt;
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use self::content::{PromptParams, prompt_content};
+use self::messages::PromptCapabilities;
 use self::permission::OpenRequest;
 use self::quirks::Quirks;
 use self::settings::{Setting, Settings};
 use self::tools::ToolCalls;
 use self::updates::Block;
 use self::usage::UsageMeter;
-use super::rpc::{Envelope, Id, MAX_PENDING};
-use super::{Adapter, AdapterConfig, News};
+use super::rpc::{Envelope, Id, MAX_PENDING, OutgoingRequest};
+use super::{Adapter, AdapterConfig, Attachment, News};
 
 /// The version of ACP that is requested.
 const PROTOCOL_VERSION: u64 = 1;
@@ -52,6 +56,8 @@ pub(super) struct Acp {
     /// It has sent some since it was last asked whether that is over.
     has_replayed: bool,
     can_steer: bool,
+    /// What a prompt may have beside texts and links.
+    takes: PromptCapabilities,
     settings: Settings,
     /// The run that is in the agent.
     run: Option<RunId>,
@@ -104,10 +110,12 @@ impl Adapter for Acp {
         }
     }
 
-    fn prompt(&mut self, run: RunId, prompt: &Prompt) {
+    fn prompt(&mut self, run: RunId, prompt: &Prompt, attachments: &[Attachment]) {
         (self.run, self.replays, self.system_error) = (Some(run), false, None);
         self.block.end();
-        let params = json!({"sessionId": self.session, "prompt": text_content(&prompt.text)});
+        let session = self.session.clone();
+        let content = prompt_content(prompt, attachments, self.takes);
+        let params = PromptParams { session_id: session.as_deref(), prompt: content };
         self.request(Request::Prompt(run), "session/prompt", &params);
     }
 
@@ -174,6 +182,7 @@ impl Acp {
             replays: false,
             has_replayed: false,
             can_steer: false,
+            takes: PromptCapabilities::default(),
             settings: Settings::default(),
             run: None,
             system_error: None,
@@ -212,14 +221,14 @@ impl Acp {
         self.request(Request::Set { setting, is_first }, method, &params);
     }
 
-    fn request(&mut self, request: Request, method: &str, params: &Value) {
+    fn request(&mut self, request: Request, method: &str, params: &impl Serialize) {
         let id = self.next_id;
         self.next_id += 1;
         if self.pending.len() >= MAX_PENDING {
             self.forget_oldest();
         }
         self.pending.insert(id, request);
-        self.news.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.news.write(&OutgoingRequest { jsonrpc: "2.0", id, method, params });
     }
 
     /// A prompt is never forgotten: its run would have no end.

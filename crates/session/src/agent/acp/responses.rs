@@ -75,6 +75,7 @@ impl Acp {
         }
         self.quirks = quirks(&result.agent_info.name);
         self.can_steer = result.meta.steering.supported;
+        self.takes = result.agent_capabilities.prompt_capabilities;
         let cwd = self.config.cwd.to_string_lossy().into_owned();
         match &self.config.conversation {
             None => self.request_new(),

@@ -2,11 +2,13 @@
 //!
 //! - [`messages`] and [`parsing`]: what it prints; [`stream`], [`tools`] and [`todos`]: what becomes of it;
 //! - [`turns`]: which run it works at; [`outcome`]: how that ended; [`tasks`]: what runs in the background;
+//! - [`content`]: what a prompt becomes;
 //! - [`controls`]: requests to it and their answers; [`settings`]: what they change;
 //! - [`requests`], [`permission`], [`question`] and [`suggestion`]: what it requests of the user.
 
 #[cfg(test)]
 mod captured;
+mod content;
 mod controls;
 mod ids;
 mod messages;
@@ -35,6 +37,7 @@ use bowline_proto::agent::event::{AgentEvent, Level, RunError, RunId};
 use bowline_proto::agent::run::{End, Prompt};
 use serde_json::{Value, json};
 
+use self::content::{Block, UserMessage, prompt_content};
 use self::controls::Controls;
 use self::ids::Ids;
 use self::messages::{
@@ -50,7 +53,7 @@ use self::todos::{TodoChange, Todos};
 use self::tools::OpenCalls;
 use self::turns::{SilentEnd, TurnEnd, Turns};
 use super::details::{MAX_CONTENT, read};
-use super::{Adapter, AdapterConfig, AdapterEvent, News};
+use super::{Adapter, AdapterConfig, AdapterEvent, Attachment, News};
 
 /// The adapter of one program.
 #[derive(Debug)]
@@ -132,8 +135,8 @@ impl Adapter for Claude {
         }
     }
 
-    fn prompt(&mut self, run: RunId, prompt: &Prompt) {
-        let message = self.write_message(&prompt.text);
+    fn prompt(&mut self, run: RunId, prompt: &Prompt, attachments: &[Attachment]) {
+        let message = self.write_message(&prompt_content(prompt, attachments));
         self.turns.prompt(run, message);
     }
 
@@ -164,7 +167,7 @@ impl Adapter for Claude {
     }
 
     fn steer(&mut self, text: &str) {
-        let message = self.write_message(text);
+        let message = self.write_message(&[Block::Text { text }]);
         self.turns.steer(message);
     }
 
@@ -377,10 +380,9 @@ impl Claude {
     // ---- out ----
 
     /// Writes a message of the user, and returns its id.
-    fn write_message(&mut self, text: &str) -> String {
+    fn write_message(&mut self, content: &[Block<'_>]) -> String {
         let id = self.ids.next();
-        let message = json!({"role": "user", "content": [{"type": "text", "text": text}]});
-        self.news.write(&json!({"type": "user", "message": message, "uuid": id}));
+        self.news.write(&UserMessage::new(&id, content));
         id
     }
 }

@@ -1,13 +1,14 @@
 //! The adapter for the app-server of Codex: JSON-RPC without its `jsonrpc` key, one message per line.
 //!
 //! - [`responses`]: what Codex answers, from its start to a thread; [`settings`]: modes, models and effort;
-//! - [`turn`]: the run that is in Codex; [`items`], [`tools`]: what happens in it;
+//! - [`input`]: what a prompt becomes; [`turn`]: the run that is in Codex; [`items`], [`tools`]: what happens in it;
 //! - [`requests`], [`approval`], [`question`]: what Codex asks; [`notices`]: what it says to people;
 //! - [`messages`], [`item_messages`], [`request_messages`]: what is read of its lines.
 
 mod approval;
 #[cfg(test)]
 mod captured;
+mod input;
 mod item_messages;
 mod items;
 mod messages;
@@ -31,6 +32,7 @@ use bowline_proto::agent::run::Prompt;
 use serde_json::{Map, Value, json};
 
 use self::approval::OpenRequest;
+use self::input::{prompt_input, text_input};
 use self::items::{Items, TextKind};
 use self::messages::TokenCounts;
 use self::notices::is_meaningless;
@@ -38,7 +40,7 @@ use self::settings::CodexSettings;
 use self::turn::CurrentTurn;
 use super::details::short;
 use super::rpc::{Envelope, MAX_PENDING};
-use super::{Adapter, AdapterConfig, News};
+use super::{Adapter, AdapterConfig, Attachment, News};
 
 /// The warnings that are remembered, so that each is recorded once. The oldest is forgotten to make room.
 const MAX_WARNINGS: usize = 16;
@@ -102,11 +104,11 @@ impl Adapter for Codex {
         }
     }
 
-    fn prompt(&mut self, run: RunId, prompt: &Prompt) {
+    fn prompt(&mut self, run: RunId, prompt: &Prompt, attachments: &[Attachment]) {
         self.begin(run);
         let mut params = Map::new();
         params.insert("threadId".to_owned(), json!(self.thread));
-        params.insert("input".to_owned(), json!([{"type": "text", "text": prompt.text}]));
+        params.insert("input".to_owned(), prompt_input(prompt, attachments));
         self.settings.write_turn(&mut params);
         self.request(Request::Turn(run), "turn/start", &Value::Object(params));
     }
@@ -134,7 +136,7 @@ impl Adapter for Codex {
             let text = "the turn had ended before it could be given more instructions".to_owned();
             return self.news.notice(Level::Warning, text);
         };
-        let input = json!([{"type": "text", "text": text}]);
+        let input = json!([text_input(text)]);
         let params = json!({"threadId": self.thread, "expectedTurnId": turn, "input": input});
         self.request(Request::Steer, "turn/steer", &params);
     }

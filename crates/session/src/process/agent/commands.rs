@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::super::core::Core;
 use super::super::requests::error;
-use super::{Agent, Step};
+use super::{Agent, Step, attachments};
 
 /// The longest mode, id or value of an option, in bytes.
 const MAX_VALUE: usize = 128;
@@ -31,7 +31,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    fn new(code: Code, message: impl Into<String>) -> Refusal {
+    pub(super) fn new(code: Code, message: impl Into<String>) -> Refusal {
         Refusal { code, message: message.into(), answered: None }
     }
 }
@@ -253,10 +253,8 @@ impl Agent {
         text: String,
         attachments: Vec<String>,
     ) -> Result<Recorded, Refusal> {
-        if let Some(unknown) = attachments.first() {
-            return Err(Refusal::new(Code::NotFound, format!("no upload of this session has the id {unknown:?}")));
-        }
-        if text.trim().is_empty() {
+        let attachments = attachments::check(&core.dir, attachments)?;
+        if text.trim().is_empty() && attachments.is_empty() {
             return Err(Refusal::new(Code::BadRequest, "the prompt is empty"));
         }
         self.check_transcript()?;

@@ -8,13 +8,16 @@
 //!    viewers before its record is written.
 //! 3. [`Agent::poll_frames`] sends each viewer the lines of the journal from its own number on.
 //!
-//! `start.rs` starts a session and its program, `commands.rs` accepts commands, `ending.rs` ends it.
+//! `start.rs` starts a session and its program, `commands.rs` accepts commands, `attachments.rs` reads the files that go
+//! with prompts, `ending.rs` ends it.
 
+mod attachments;
 mod commands;
 mod ending;
 mod pipes;
 mod program;
 mod start;
+mod unwritten;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -262,7 +265,7 @@ impl Agent {
     fn handle_news(&mut self, core: &mut Core) {
         while let Some(line) = self.adapter.as_mut().and_then(|adapter| adapter.poll_write()) {
             if let Some(program) = &mut self.program {
-                program.write_line(core, &line);
+                program.write_line(core, line);
             }
             self.check_pipes(core);
         }
@@ -371,7 +374,8 @@ impl Agent {
             Step::Run(Output::Start | Output::Terminate | Output::Kill) => {}
             Step::Run(Output::Send { run, prompt }) => {
                 self.run_began = process_tree::now_in_ticks();
-                self.with_adapter(core, |adapter| adapter.prompt(*run, prompt));
+                let attachments = self.read_attachments(core, prompt);
+                self.with_adapter(core, |adapter| adapter.prompt(*run, prompt, &attachments));
             }
             Step::Run(Output::Cancel) => self.with_adapter(core, |adapter| adapter.cancel()),
             Step::Answer(request, answer) => self.with_adapter(core, |adapter| adapter.answer(*request, answer)),

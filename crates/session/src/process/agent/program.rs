@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal};
 use super::super::core::Core;
 use super::super::poll::Interest;
 use super::super::session::FIRST_OF_BODY;
+use super::unwritten::Unwritten;
 use crate::agent::LineReader;
 use crate::spawn::{SpawnError, check_cwd, check_program, no_program, with_open_files, with_umask};
 
@@ -24,9 +25,6 @@ pub(super) const STDIN: u64 = FIRST_OF_BODY;
 pub(super) const STDOUT: u64 = FIRST_OF_BODY + 1;
 pub(super) const STDERR: u64 = FIRST_OF_BODY + 2;
 
-/// While this many bytes wait for the program to read them, nothing more is read from it: what it says would only make
-/// more.
-const MAX_UNWRITTEN: usize = 1 << 20;
 const NONE: Interest = Interest { read: false, write: false };
 
 /// A running agent program.
@@ -38,8 +36,7 @@ pub(in super::super) struct Program {
     stderr: Option<ChildStderr>,
     pub(super) lines: LineReader,
     pub(super) error_lines: LineReader,
-    /// Bytes that its standard input has not accepted yet.
-    unwritten: Vec<u8>,
+    unwritten: Unwritten,
     /// What the poll waits for on standard input.
     stdin_interest: Interest,
     /// Standard output and standard error are in the poll. They are not while nothing is to be read: the poll would report
@@ -117,7 +114,7 @@ impl Program {
             stderr,
             lines: LineReader::default(),
             error_lines: LineReader::default(),
-            unwritten: Vec::new(),
+            unwritten: Unwritten::default(),
             stdin_interest: NONE,
             is_read: true,
             exit: None,
@@ -139,14 +136,14 @@ impl Program {
 
     /// Updates what the poll waits for: to read, unless `paused`; to write, if there is anything.
     pub(super) fn update_interest(&mut self, core: &Core, paused: bool) {
-        let stdin = Interest { write: !self.unwritten.is_empty(), ..NONE };
+        let stdin = Interest { write: !self.unwritten.rest().is_empty(), ..NONE };
         if let Some(pipe) = &self.stdin
             && stdin != self.stdin_interest
             && core.poll.modify(pipe, STDIN, stdin).is_ok()
         {
             self.stdin_interest = stdin;
         }
-        let is_read = !paused && self.unwritten.len() < MAX_UNWRITTEN;
+        let is_read = !paused && !self.unwritten.is_full();
         if is_read && !self.is_read {
             self.is_read = self.register_output(core).is_ok();
         } else if !is_read && self.is_read {
@@ -184,28 +181,23 @@ impl Program {
     }
 
     /// Queues a line for standard input. What comes after the program closed it is dropped: its exit follows.
-    pub(super) fn write_line(&mut self, core: &Core, line: &str) {
-        self.unwritten.extend_from_slice(line.as_bytes());
-        self.unwritten.push(b'\n');
+    pub(super) fn write_line(&mut self, core: &Core, line: String) {
+        self.unwritten.push_line(line);
         self.flush(core);
     }
 
     /// Writes as much as standard input accepts.
     pub(super) fn flush(&mut self, core: &Core) {
-        let mut written = 0;
-        while let (Some(stdin), Some(rest)) =
-            (&mut self.stdin, self.unwritten.get(written..).filter(|rest| !rest.is_empty()))
-        {
+        while let (Some(stdin), rest @ [_, ..]) = (&mut self.stdin, self.unwritten.rest()) {
             match stdin.write(rest) {
-                Ok(n) => written += n,
+                Ok(n) => self.unwritten.handle_written(n),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => self.close(core, STDIN),
             }
         }
-        self.unwritten.drain(..written);
         if self.stdin.is_none() {
-            self.unwritten = Vec::new();
+            self.unwritten = Unwritten::default();
         }
     }
 
@@ -217,7 +209,7 @@ impl Program {
     /// Closes standard input. What was not written is dropped.
     pub(super) fn close_stdin(&mut self, core: &Core) {
         self.close(core, STDIN);
-        self.unwritten = Vec::new();
+        self.unwritten = Unwritten::default();
     }
 
     /// Removes the pipes from the poll and closes them.

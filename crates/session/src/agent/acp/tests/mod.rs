@@ -1,6 +1,7 @@
 //! The ACP adapter, line by line. The messages have the shapes that Gemini, opencode and others send.
 
 mod approvals;
+mod attachments;
 mod blobs;
 mod hostile;
 mod settings;
@@ -72,7 +73,7 @@ fn prompted() -> Acp {
     let mut acp = adapter(None, None);
     receive(&mut acp, initialized(true));
     receive(&mut acp, json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s", "modes": {}}}));
-    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] });
+    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] }, &[]);
     written(&mut acp);
     events(&mut acp);
     acp
@@ -96,7 +97,7 @@ fn r32_a_new_conversation_is_started_and_gets_its_prompt() {
         }
         other => panic!("{other:?}"),
     }
-    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] });
+    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] }, &[]);
     let prompt = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hi"}]});
     assert_eq!(written(&mut acp)[0]["params"], prompt);
     receive(&mut acp, json!({"jsonrpc": "2.0", "id": 3, "result": {"stopReason": "end_turn"}}));
@@ -118,7 +119,7 @@ fn r40_what_an_agent_replays_of_a_loaded_conversation_is_dropped() {
     update(&mut acp, json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "earlier"}));
     let conversation = AdapterEvent::Event(AgentEvent::Conversation { id: "old".into() });
     assert_eq!(events(&mut acp), [conversation, AdapterEvent::Ready]);
-    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] });
+    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] }, &[]);
     update(&mut acp, chunk("now"));
     assert_eq!(recorded(&mut acp)[0]["delta"], "now");
 }
@@ -243,7 +244,7 @@ fn prompted_as(agent: &str) -> Acp {
     let result = json!({"protocolVersion": 1, "agentInfo": {"name": agent}, "_meta": meta});
     receive(&mut acp, json!({"jsonrpc": "2.0", "id": 0, "result": result}));
     receive(&mut acp, json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}}));
-    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] });
+    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] }, &[]);
     written(&mut acp);
     events(&mut acp);
     acp
@@ -277,7 +278,7 @@ fn r40_history_that_gemini_replays_after_its_answer_is_dropped() {
     receive(&mut acp, json!({"jsonrpc": "2.0", "id": probe["id"], "result": {}}));
     assert!(written(&mut acp).is_empty());
     assert!(matches!(events(&mut acp).as_slice(), [AdapterEvent::Event(AgentEvent::Config(_)), AdapterEvent::Ready]));
-    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] });
+    acp.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] }, &[]);
     update(&mut acp, chunk("now"));
     assert_eq!(recorded(&mut acp)[0]["delta"], "now");
 }

@@ -1,6 +1,7 @@
 //! The adapter for Claude Code, line by line: what the captured streams do not show.
 
 mod approvals;
+mod attachments;
 mod blobs;
 mod hostile;
 mod texts;
@@ -75,7 +76,7 @@ fn ready(config: AdapterConfig) -> Claude {
 }
 
 fn prompt(claude: &mut Claude, run: RunId) -> String {
-    claude.prompt(run, &Prompt { text: "hi".into(), attachments: vec![] });
+    claude.prompt(run, &Prompt { text: "hi".into(), attachments: vec![] }, &[]);
     written(claude).pop().unwrap()["uuid"].as_str().unwrap().to_owned()
 }
 

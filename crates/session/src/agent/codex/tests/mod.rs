@@ -13,6 +13,7 @@ use crate::agent::details::{MAX_CONTENT, MAX_DETAIL};
 use crate::agent::news::MAX_NOISE;
 use crate::agent::{AdapterEvent, merge_deltas};
 
+mod attachments;
 mod blobs;
 mod hostile;
 mod items;
@@ -90,7 +91,7 @@ fn opened(config: AdapterConfig) -> Codex {
 }
 
 fn prompt(codex: &mut Codex) {
-    codex.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] });
+    codex.prompt(RUN, &Prompt { text: "hi".into(), attachments: vec![] }, &[]);
 }
 
 /// An adapter whose Codex is in the turn `u`.
