@@ -29,6 +29,7 @@ use crate::refusals::Refusals;
 use crate::screen::MAX_SCREENS;
 use crate::settings::Settings;
 use crate::turns::Turns;
+use crate::uploads::MAX_ARRIVING;
 
 /// Concurrent viewers of ended sessions. Those of one session keep its screen in memory together. One more closes the oldest viewer of
 /// the caller that has the most, with 4429.
@@ -81,6 +82,8 @@ pub(crate) struct Shared {
     pub(crate) closed_sockets: AtomicU64,
     /// Screens on their way to callers, by the caller's id.
     pub(crate) screen_places: Places<String>,
+    /// Uploads that arrive, by the caller's id.
+    pub(crate) upload_places: Places<String>,
     /// The soft limit on open files for sessions' programs: the gateway's own before it raised it.
     pub(crate) open_files: Option<u64>,
 }
@@ -130,6 +133,7 @@ impl App {
             screens: Screens::default(),
             closed_sockets: AtomicU64::new(0),
             screen_places: Places::new(MAX_SCREENS),
+            upload_places: Places::new(MAX_ARRIVING),
             open_files,
         })))
     }

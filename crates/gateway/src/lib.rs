@@ -63,6 +63,7 @@ pub mod settings;
 mod testing;
 mod tls;
 mod turns;
+mod uploads;
 mod watcher;
 mod ws;
 

@@ -34,6 +34,8 @@ use crate::guard::KEY_HEADER;
         crate::blobs::get,
         crate::log::get,
         crate::screen::get,
+        crate::uploads::put,
+        crate::uploads::get,
         crate::attach::attach,
         crate::approvals::list,
         crate::events::events,
@@ -71,7 +73,7 @@ impl Modify for Common {
         components.add_security_scheme("key", SecurityScheme::ApiKey(ApiKey::Header(key(KEY_HEADER))));
         components.add_security_scheme("ticket", SecurityScheme::ApiKey(ApiKey::Query(key("ticket"))));
         for item in document.paths.paths.values_mut() {
-            let operations = [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete];
+            let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
             operations.into_iter().flatten().for_each(describe_responses);
         }
     }

@@ -19,6 +19,7 @@ use crate::extract::Json;
 use crate::problem::Problem;
 use crate::{
     approvals, assets, attach, auth, blobs, create, events, guard, history, list, log, metrics, openapi, screen, sessions,
+    uploads,
 };
 
 /// A path and its handlers by method.
@@ -43,6 +44,7 @@ fn routes(metrics_handle: PrometheusHandle) -> Vec<Route> {
         ("/v1/sessions/{id}/blobs/{seq}", get(blobs::get)),
         ("/v1/sessions/{id}/log", get(log::get)),
         ("/v1/sessions/{id}/screen", get(screen::get)),
+        ("/v1/sessions/{id}/uploads/{name}", get(uploads::get).put(uploads::put)),
         ("/v1/sessions/{id}/attach", get(attach::attach)),
         ("/v1/approvals", get(approvals::list)),
         ("/v1/events", get(events::events)),

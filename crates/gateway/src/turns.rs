@@ -27,6 +27,10 @@ const MAX_AUTH_CHANGES: usize = 16;
 /// Concurrent searches for sessions for one caller; more wait. A search by name reads every session, so without this
 /// limit one caller could take all work on files.
 pub(crate) const MAX_SEARCHES: usize = MAX_FILE_WORK / 4;
+/// Concurrent uploads of one caller; more wait without being read.
+const MAX_UPLOADS: usize = 4;
+/// How long an upload waits for its turn: those before it may come over a slow network.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a call waits for a turn. After that it gets 503 `unreachable`.
 const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -68,6 +72,12 @@ impl Turns {
     pub(crate) async fn last_screen(&self, caller: &Caller) -> Result<Turn, Problem> {
         let turn = take(self.keyed(format!("the last screens of {}", caller.id()), 1), TURN_TIMEOUT).await?;
         turn.ok_or_else(|| busy("requests of this token or login read screens of ended sessions"))
+    }
+
+    /// A turn of this caller to upload a file, which is kept in memory until it is whole.
+    pub(crate) async fn upload(&self, caller: &Caller) -> Result<Turn, Problem> {
+        let turn = take(self.keyed(format!("the uploads of {}", caller.id()), MAX_UPLOADS), UPLOAD_TIMEOUT).await?;
+        turn.ok_or_else(|| busy("files are being uploaded with this token or login"))
     }
 
     /// A turn to change tokens, logins or codes.

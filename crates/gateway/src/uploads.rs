@@ -1,0 +1,235 @@
+//! Uploads: the files that prompts of an agent session attach, sent and fetched as bytes.
+//!
+//! An upload is kept in memory until it is whole, because its type is told by its content. So the uploads that arrive at
+//! the same time are limited, and shared fairly among callers.
+
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody as _};
+use axum::extract::{FromRequestParts, State};
+use axum::response::{IntoResponse, Response};
+use bowline_host::files;
+use bowline_host::registry::Entry;
+use bowline_host::uploads::{self, MAX_UPLOAD, MediaType, OpenUpload, UploadError, UploadId};
+use bowline_proto::api::UploadReply;
+use bowline_proto::problem::Code;
+use bowline_proto::session::Kind;
+use bytes::Bytes;
+use futures_util::stream;
+use http::request::Parts;
+use http::{StatusCode, header};
+use http_body_util::BodyExt;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::control::wrong_machine;
+use crate::extract::Json;
+use crate::guard::{Reader, Writer};
+use crate::problem::Problem;
+use crate::sessions::{blocking, find};
+
+/// Uploads that arrive at the same time. One more cuts off the oldest of the caller that has the most.
+pub(crate) const MAX_ARRIVING: usize = 16;
+/// How long an upload may take in all: a phone on a bad network sends 20 KB a second. A client that sends nothing for
+/// the limit `body_within` is cut before.
+const UPLOAD_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// Bytes of an upload that are read at a time when it is fetched.
+const CHUNK: u64 = 32 << 10;
+/// Lets nothing run or load, should a browser show the file as a page.
+const POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
+
+/// The `{id}` of the session, and the name or id of the upload. Both are empty if one of them is not UTF-8.
+pub(crate) struct UploadPath(String, String);
+
+impl<S: Send + Sync> FromRequestParts<S> for UploadPath {
+    type Rejection = std::convert::Infallible;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let path = axum::extract::Path::<(String, String)>::from_request_parts(parts, state).await;
+        let (session, name) = path.map(|axum::extract::Path(path)| path).unwrap_or_default();
+        Ok(UploadPath(session, name))
+    }
+}
+
+/// Stores a file that prompts of this agent session can attach. Its type is told by its content.
+#[utoipa::path(
+    put, path = "/v1/sessions/{id}/uploads/{name}", tag = "sessions", operation_id = "upload_file",
+    params(
+        ("id" = String, Path, description = "The session's id or name"),
+        ("name" = String, Path, description = "The file's name: 1 to 255 bytes, without / and control characters"),
+    ),
+    request_body(content = String, content_type = "application/octet-stream", description = "The file, at most 10 MiB"),
+    responses(
+        (status = 201, description = "Stored", body = UploadReply),
+        (status = 200, description = "The same file was stored before", body = UploadReply),
+        (status = 400, description = "`bad_request`: not an agent session, or a bad or empty file; `bad_name`"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: the scope `write` is required, or the session belongs to another machine"),
+        (status = 404, description = "`unknown_session`"),
+        (status = 408, description = "`too_slow`"),
+        (status = 413, description = "`too_large`"),
+        (status = 415, description = "`bad_type`: neither an image (PNG, JPEG, GIF, WebP), nor a PDF, nor a text in UTF-8"),
+        (status = 429, description = "`too_many` uploads arrive, most of them from this caller"),
+        (status = 503, description = "`unreachable`: the file cannot be written right now"),
+        (status = 507, description = "`no_space`: the disk is full, or the session has as many uploads as it may have"),
+    )
+)]
+pub(crate) async fn put(
+    State(app): State<App>,
+    Writer(caller): Writer,
+    UploadPath(id, name): UploadPath,
+    body: Body,
+) -> Result<Response, Problem> {
+    let entry = find_agent(&app, &caller, &id).await?;
+    if !entry.is_local {
+        return Err(wrong_machine(&entry));
+    }
+    uploads::check_name(&name).map_err(|bad| refusal(&bad.into()))?;
+    if body.size_hint().lower() > MAX_UPLOAD {
+        return Err(refusal(&UploadError::TooLarge));
+    }
+    let turn = app.turns.upload(&caller).await?;
+    let place = app.upload_places.take(caller.id().to_owned());
+    let content = tokio::select! {
+        content = receive(&app, body) => content?,
+        () = place.displaced() => return Err(too_many()),
+        () = caller.revoked() => return Err(Problem::not_authenticated()),
+    };
+    caller.check()?;
+    let (bytes, given) = (content.len() as u64, name.clone());
+    let stored = blocking(move || {
+        // Held until the content is freed, even if the caller hangs up.
+        let _places = (turn, place);
+        uploads::store(&entry.dir, &given, &content).map_err(|error| refusal(&error))
+    });
+    let stored = stored.await?;
+    let status = if stored.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let r#type = stored.media_type.name().to_owned();
+    Ok((status, Json(UploadReply { id: stored.id.to_string(), name, r#type, bytes })).into_response())
+}
+
+/// Finds an agent session.
+async fn find_agent(app: &App, caller: &Caller, id: &str) -> Result<Entry, Problem> {
+    let entry = find(app, caller, id).await?;
+    match entry.meta.kind {
+        Kind::Agent => Ok(entry),
+        _ => Err(Problem::new(Code::BadRequest, "only agent sessions have uploads")),
+    }
+}
+
+/// Receives a whole body, limited in length and time.
+async fn receive(app: &App, mut body: Body) -> Result<Vec<u8>, Problem> {
+    let slow = |_| Problem::new(Code::TooSlow, "the file did not arrive in time");
+    let receive = async {
+        let mut content = Vec::with_capacity(body.size_hint().lower().min(MAX_UPLOAD) as usize);
+        while let Some(frame) =
+            tokio::time::timeout(app.settings.limits.body_within, body.frame()).await.map_err(slow)?
+        {
+            let frame =
+                frame.map_err(|error| Problem::new(Code::BadRequest, format!("cannot read the file: {error}")))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if content.len() as u64 + data.len() as u64 > MAX_UPLOAD {
+                return Err(refusal(&UploadError::TooLarge));
+            }
+            content.extend_from_slice(&data);
+        }
+        Ok(content)
+    };
+    tokio::time::timeout(UPLOAD_WITHIN, receive).await.map_err(slow)?
+}
+
+/// Returns a file that was uploaded.
+#[utoipa::path(
+    get, path = "/v1/sessions/{id}/uploads/{name}", tag = "sessions", operation_id = "get_upload",
+    params(
+        ("id" = String, Path, description = "The session's id or name"),
+        ("name" = String, Path, description = "The upload's id"),
+    ),
+    responses(
+        (status = 200, description = "The file", content_type = "application/octet-stream", body = String),
+        (status = 400, description = "`bad_request`: not an agent session; `bad_name`"),
+        (status = 401, description = "`not_authenticated`"),
+        (status = 403, description = "`not_allowed`: the scope `read` is required"),
+        (status = 404, description = "`unknown_session`; `not_found`: no such upload"),
+        (status = 503, description = "`unreachable`: the file cannot be read right now"),
+    )
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    Reader(caller): Reader,
+    UploadPath(id, upload): UploadPath,
+) -> Result<Response, Problem> {
+    let entry = find_agent(&app, &caller, &id).await?;
+    let unknown = || Problem::new(Code::NotFound, "this session has no such upload");
+    let upload: UploadId = upload.parse().map_err(|_| unknown())?;
+    let name = upload.name().to_owned();
+    let opened = blocking(move || match uploads::open(&entry.dir, &upload) {
+        Ok(open) => Ok(open),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound || files::is_damage(&error) => Err(unknown()),
+        Err(error) => Err(Problem::new(Code::Unreachable, format!("cannot read the upload: {error}")).retry_after(1)),
+    });
+    let opened = opened.await?;
+    let media_type = match opened.media_type {
+        MediaType::Text => "text/plain; charset=utf-8",
+        other => other.name(),
+    };
+    let disposition = if opened.media_type.is_image() { "inline" } else { "attachment" };
+    let headers = [
+        (header::CONTENT_TYPE, media_type.to_owned()),
+        (header::CONTENT_LENGTH, opened.len.to_string()),
+        // The name has no character that needs to be escaped.
+        (header::CONTENT_DISPOSITION, format!("{disposition}; filename=\"{name}\"")),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
+        (header::CONTENT_SECURITY_POLICY, POLICY.to_owned()),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin".to_owned()),
+    ];
+    Ok((headers, Body::from_stream(chunks(caller, opened))).into_response())
+}
+
+/// Streams a file in chunks. If the file is cut, or the caller's token is revoked, the response ends short of its
+/// `Content-Length`, which every client treats as an error.
+fn chunks(caller: Caller, open: OpenUpload) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
+    let (file, len) = (Arc::new(open.file), open.len);
+    stream::try_unfold((caller, 0), move |(caller, at)| {
+        let file = file.clone();
+        async move {
+            if at >= len {
+                return Ok(None);
+            }
+            let read = blocking(move || {
+                let mut chunk = vec![0; (len - at).min(CHUNK) as usize];
+                let read = file.read_at(&mut chunk, at).unwrap_or_default();
+                chunk.truncate(read);
+                Ok(chunk)
+            });
+            let read = tokio::select! {
+                biased;
+                () = caller.revoked() => return Err("the token or login was revoked".to_owned()),
+                read = read => read,
+            };
+            match read {
+                Ok(chunk) if chunk.is_empty() => Err("the file ended early".to_owned()),
+                Ok(chunk) => {
+                    let next = at + chunk.len() as u64;
+                    Ok(Some((Bytes::from(chunk), (caller, next))))
+                }
+                Err(problem) => Err(problem.close().1),
+            }
+        }
+    })
+}
+
+fn refusal(error: &UploadError) -> Problem {
+    let problem = Problem::new(error.code(), error.to_string());
+    if matches!(error, UploadError::Busy) { problem.retry_after(1) } else { problem }
+}
+
+fn too_many() -> Problem {
+    let detail = "too many uploads arrive at once, most of them with this token or login; try again later";
+    Problem::new(Code::TooMany, detail).retry_after(1)
+}
+
+#[cfg(test)]
+mod tests;
