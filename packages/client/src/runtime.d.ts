@@ -28,6 +28,11 @@ declare class AbortController {
   abort(): void;
 }
 
+interface Blob {
+  readonly size: number;
+  readonly type: string;
+}
+
 interface AbortSignal {
   readonly aborted: boolean;
 }

@@ -1,6 +1,6 @@
 /** The HTTP API with a fake `fetch`. */
 import { describe, expect, test } from "vitest";
-import { Api, ApiError, type Auth, type Fetch } from "../src/index.js";
+import { Api, ApiError, type Auth, type Fetch, type FileContent } from "../src/index.js";
 import { Session } from "./sim/session.js";
 import { World } from "./sim/world.js";
 
@@ -14,6 +14,11 @@ interface RecordedRequest {
   body?: unknown;
 }
 
+/** The body of a request: JSON, parsed, or a file as it is. */
+function sent(body: FileContent): unknown {
+  return typeof body === "string" && body.startsWith("{") ? JSON.parse(body) : body;
+}
+
 function api(
   respond: () => Response | Promise<Response>,
   auth: Auth = { kind: "bearer", token: "T" },
@@ -21,7 +26,7 @@ function api(
 ) {
   const requests: RecordedRequest[] = [];
   const fetch: Fetch = async (url, { method, headers, credentials, body }) => {
-    requests.push({ method, url, headers, credentials, ...(body === undefined ? {} : { body: JSON.parse(body) }) });
+    requests.push({ method, url, headers, credentials, ...(body === undefined ? {} : { body: sent(body) }) });
     return respond();
   };
   return { api: new Api({ base, auth, fetch, timeout: 50 }), requests };
@@ -127,6 +132,44 @@ describe("requests", () => {
     expect(requests.map(({ method, url }) => [method, url])).toEqual([
       ["GET", "https://host/sub/v1/sessions/a%20b/blobs/187"],
     ]);
+  });
+
+  test("a file is uploaded as it is, and can be fetched", async () => {
+    const reply = { id: "0123456789abcdef-a-b.png", name: "a/b ü.png", type: "image/png", bytes: 3 };
+    for (const file of ["text", Uint8Array.from([1, 2, 3]), new Blob(["blob"])]) {
+      const { api: client, requests } = api(() => json(reply, 201));
+      expect(await client.upload("s x", "a b%/ü.png", file)).toEqual(reply);
+      expect(requests).toEqual([
+        {
+          method: "PUT",
+          url: "https://host/sub/v1/sessions/s%20x/uploads/a%20b%25%2F%C3%BC.png",
+          headers: { Authorization: "Bearer T", "Content-Type": "application/octet-stream" },
+          credentials: "omit",
+          body: file,
+        },
+      ]);
+    }
+    const headers = { "Content-Type": "image/png" };
+    const { api: client, requests } = api(() => new Response(Uint8Array.from([1, 2, 3]), { headers }));
+    expect(await client.uploaded("s", reply.id)).toEqual({ bytes: Uint8Array.from([1, 2, 3]), type: "image/png" });
+    expect(requests[0]!.url).toBe(client.uploadUrl("s", reply.id));
+    expect(requests[0]!.url).toBe(`https://host/sub/v1/sessions/s/uploads/${reply.id}`);
+  });
+
+  test("an upload may take longer than other requests, and says why it was refused", async () => {
+    let abort = () => {};
+    const fetch: Fetch = (_, { signal }) =>
+      new Promise((resolve, reject) => {
+        signal.addEventListener("abort", () => reject(new Error("aborted")));
+        abort = () => resolve(json({ code: "bad_type", detail: "no" }, 415, { "Bowline-Code": "bad_type" }));
+      });
+    const client = new Api({ base: "http://host/", auth: { kind: "none" }, fetch, timeout: 1 });
+    const upload = client.upload("s", "a.exe", "MZ");
+    // Another request is given up meanwhile.
+    const finish = abort;
+    await expect(client.sessions()).rejects.toMatchObject({ status: 0 });
+    finish();
+    await expect(upload).rejects.toMatchObject({ status: 415, code: "bad_type" });
   });
 
   test("login returns the key, which later requests send; logout drops it", async () => {

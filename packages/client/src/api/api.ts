@@ -20,8 +20,9 @@ import type {
   TokenInfo,
   TokenList,
   TokenReply,
+  UploadReply,
 } from "./bodies.js";
-import type { ApiOptions, Auth, FetchResponse, LogPart } from "./types.js";
+import type { ApiOptions, Auth, FetchResponse, FileContent, LogPart, UploadedFile } from "./types.js";
 
 const tokenInfo = object<TokenInfo>({
   id: text,
@@ -42,6 +43,11 @@ const eventPage = object<EventPage>({
   more: flag,
   state: optional(conversationState),
 });
+
+const uploadReply = object<UploadReply>({ id: text, name: text, type: text, bytes: count });
+
+/** Milliseconds that an upload may take: as long as the gateway lets it. */
+const UPLOAD_TIMEOUT = 10 * 60_000;
 
 /** The HTTP API of one gateway. */
 export class Api {
@@ -122,6 +128,27 @@ export class Api {
     const given = Object.entries(page).filter(([, value]) => value !== undefined);
     const query = Object.fromEntries(given.map(([name, value]) => [name, String(value)]));
     return this.#json("GET", `${pathOf(session)}/events`, eventPage, { query });
+  }
+
+  /**
+   * Uploads a file, at most 10 MiB, to an agent session. A prompt attaches it by the `id` of the reply. The same file under
+   * the same name has the same id, so an upload whose answer did not come can be repeated.
+   */
+  upload(session: string, name: string, file: FileContent): Promise<UploadReply> {
+    return this.#json("PUT", uploadPath(session, name), uploadReply, { file, timeout: UPLOAD_TIMEOUT });
+  }
+
+  /** Fetches a file that was uploaded to an agent session. */
+  uploaded(session: string, id: string): Promise<UploadedFile> {
+    return this.#http.request("GET", uploadPath(session, id), {}, async (response) => ({
+      bytes: new Uint8Array(await response.arrayBuffer()),
+      type: response.headers.get("Content-Type") ?? "application/octet-stream",
+    }));
+  }
+
+  /** The URL of a file that was uploaded. It needs the same credentials as any call. */
+  uploadUrl(session: string, id: string): string {
+    return this.#http.url(uploadPath(session, id));
   }
 
   /**
@@ -229,4 +256,8 @@ async function ignoreBody(): Promise<void> {}
 
 function pathOf(session: string): string {
   return `v1/sessions/${encodeURIComponent(session)}`;
+}
+
+function uploadPath(session: string, name: string): string {
+  return `${pathOf(session)}/uploads/${encodeURIComponent(name)}`;
 }

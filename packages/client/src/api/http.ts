@@ -1,6 +1,6 @@
 /** HTTP requests: URL, credentials, timeout, and the error of a failed one. */
 import { ApiError } from "./error.js";
-import type { ApiOptions, Auth, Fetch, FetchResponse } from "./types.js";
+import type { ApiOptions, Auth, Fetch, FetchResponse, FileContent } from "./types.js";
 
 /** Milliseconds until the response must begin; after that the request fails. */
 const TIMEOUT = 30_000;
@@ -12,6 +12,10 @@ export interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly body?: object;
+  /** Sent as it is, in place of `body`. */
+  readonly file?: FileContent;
+  /** Milliseconds until the response must begin, where the usual timeout is too short. */
+  readonly timeout?: number;
 }
 
 /** Makes requests to one gateway. */
@@ -31,6 +35,11 @@ export class Http {
     this.#timeout = timeout;
   }
 
+  /** The URL of a path. */
+  url(path: string): string {
+    return this.#url(path, {}).href;
+  }
+
   /** The `ws:` or `wss:` URL of a path. */
   socketUrl(path: string, query: Readonly<Record<string, string>>): string {
     const url = this.#url(path, query);
@@ -45,18 +54,20 @@ export class Http {
     options: RequestOptions,
     read: (response: FetchResponse) => Promise<T>,
   ): Promise<T> {
-    const { query = {}, headers = {}, body } = options;
+    const { query = {}, headers = {}, body, file, timeout = this.#timeout } = options;
+    const type = file !== undefined ? "application/octet-stream" : body ? "application/json" : undefined;
+    const content = file ?? (body ? JSON.stringify(body) : undefined);
     const abort = new AbortController();
-    let limit = this.#timeout;
+    let limit = timeout;
     const arm = (): unknown => setTimeout(() => abort.abort(), limit);
     let timer = arm();
     try {
       const response = await this.#fetch(this.#url(path, query).href, {
         method,
-        headers: { ...this.#credentials(), ...(body ? { "Content-Type": "application/json" } : {}), ...headers },
+        headers: { ...this.#credentials(), ...(type === undefined ? {} : { "Content-Type": type }), ...headers },
         credentials: this.#usesCookie() ? "same-origin" : "omit",
         signal: abort.signal,
-        ...(body ? { body: JSON.stringify(body) } : {}),
+        ...(content === undefined ? {} : { body: content }),
       });
       clearTimeout(timer as number);
       limit *= BODY_FACTOR;

@@ -32,9 +32,19 @@ export type Fetch = (
     headers: Record<string, string>;
     credentials: "same-origin" | "omit";
     signal: AbortSignal;
-    body?: string;
+    body?: FileContent;
   },
 ) => Promise<FetchResponse>;
+
+/** The content of a file to upload. */
+export type FileContent = Blob | Uint8Array<ArrayBuffer> | string;
+
+/** A file that was uploaded. */
+export interface UploadedFile {
+  readonly bytes: Uint8Array;
+  /** Its media type, such as `image/png`. */
+  readonly type: string;
+}
 
 /** The part of a `Response` that is used. */
 export interface FetchResponse {
