@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::gateway::{World, wait_until};
-use super::super::http::Response;
+use super::super::http::{self, Response};
 
 impl World {
     /// Sends a command.
@@ -79,6 +79,31 @@ impl World {
         let open = || self.describe(session)["approvals"].as_array().unwrap().clone();
         until(&format!("{count} approvals wait"), || open().len() == count);
         open()
+    }
+
+    /// Uploads a file.
+    pub(super) fn upload_as(&self, token: &str, session: &str, name: &str, content: &[u8]) -> Response {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/x-anything")];
+        http::request(self.address, "PUT", &format!("/v1/sessions/{session}/uploads/{name}"), &headers, content)
+            .unwrap()
+    }
+
+    /// Uploads a file that is accepted. Returns its id.
+    #[track_caller]
+    pub(super) fn upload(&self, session: &str, name: &str, content: &[u8]) -> String {
+        let answer = self.upload_as(&self.token, session, name, content);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Sends a prompt with attachments that is accepted. Returns its run.
+    #[track_caller]
+    pub(super) fn prompt_with(&self, session: &str, id: &str, text: &str, attachments: &[&str]) -> String {
+        let command = json!({"type": "prompt", "text": text, "attachments": attachments});
+        let answer = self.command(session, id, &command);
+        assert_eq!(answer.status, 202, "{}", answer.text());
+        answer.json()["run"].as_str().unwrap().to_owned()
     }
 
     #[track_caller]

@@ -12,6 +12,7 @@ mod lives;
 mod settings;
 mod stream;
 mod streams;
+mod uploads;
 
 use std::path::Path;
 
