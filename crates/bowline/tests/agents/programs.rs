@@ -113,7 +113,10 @@ fn configure_opencode(home: &Path, stub: &str) {
             "npm": "@ai-sdk/openai-compatible",
             "name": "Stub",
             "options": {"baseURL": format!("{stub}/v1"), "apiKey": "dummy-key"},
-            "models": {"stub-model": {"name": "Stub"}},
+            // Otherwise it keeps images from the model.
+            "models": {"stub-model": {
+                "name": "Stub", "attachment": true, "modalities": {"input": ["text", "image"], "output": ["text"]},
+            }},
         }},
         "permission": {"bash": "ask"},
         "share": "disabled",
@@ -125,6 +128,8 @@ fn configure_opencode(home: &Path, stub: &str) {
 fn configure_qwen(home: &Path, _stub: &str) {
     let settings = json!({
         "security": {"auth": {"selectedType": "openai"}},
+        // Otherwise it keeps images from the model.
+        "model": {"generationConfig": {"modalities": {"image": true}}},
         // Its own default lets a model judge commands.
         "tools": {"approvalMode": "default"},
         "general": {"disableAutoUpdate": true, "disableUpdateNag": true},

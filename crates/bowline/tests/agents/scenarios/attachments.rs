@@ -1,8 +1,8 @@
 //! Files that go with a prompt: what the model gets of them.
 
-use serde_json::json;
+use serde_json::Value;
 
-use super::with_each;
+use super::{Bench, until, with_each};
 
 const PICTURE: &[u8] = include_bytes!("../files/picture.png");
 const PAPER: &[u8] = include_bytes!("../files/paper.pdf");
@@ -17,22 +17,36 @@ fn r32_the_model_gets_the_files_that_go_with_a_prompt() {
         let id = bench.start();
         let [picture, paper, notes] = [("picture.png", PICTURE), ("paper.pdf", PAPER), ("notes.md", b"A purple owl.")]
             .map(|(name, content)| bench.world.upload(&id, name, content));
-        let ask = |text: &str, attachment: &str, command: &str| {
-            let run = bench.world.prompt_with(&id, command, &format!("{text} [[say:Seen.]]"), &[attachment]);
-            let end = bench.world.complete(&id, &run);
-            assert_eq!(end["success"], true, "{attachment}: {end}");
-            assert!(bench.world.said(&id, &run).contains("Seen."), "{attachment}");
-        };
-        ask("Look at the picture.", &picture, "f1");
+        ask(bench, &id, "Look at the picture.", &picture);
         assert!(bench.stub.was_sent(&["Look at the picture.", "image/png", PNG]), "the picture reaches the model");
-        ask("Read the notes.", &notes, "f2");
-        // Either the file itself or its path.
-        let was_sent = |text: &str, either: [&str; 2]| either.iter().any(|file| bench.stub.was_sent(&[text, file]));
-        assert!(was_sent("Read the notes.", ["A purple owl.", &notes]));
-        ask("Read the paper.", &paper, "f3");
-        assert!(was_sent("Read the paper.", [PDF, &paper]));
-        let alone = bench.world.prompt_with(&id, "f4", "", &[&picture]);
-        assert_eq!(bench.world.complete(&id, &alone)["success"], json!(true), "a prompt without a text");
-        assert!(bench.world.events_of(&id, "notice").iter().all(|notice| notice["level"] != "warning"));
+        // Of other files, either the file itself or its path.
+        let was_sent =
+            |bench: &Bench, text: &str, either: [&str; 2]| either.iter().any(|file| bench.stub.was_sent(&[text, file]));
+        ask(bench, &id, "Read the notes.", &notes);
+        assert!(was_sent(bench, "Read the notes.", ["A purple owl.", &notes]));
+        ask(bench, &id, "Read the paper.", &paper);
+        assert!(was_sent(bench, "Read the paper.", [PDF, &paper]));
+        let command = bench.command_id();
+        let alone = bench.world.prompt_with(&id, &command, "", &[&picture]);
+        assert_eq!(bench.world.complete(&id, &alone)["success"], true, "a prompt without a text");
+        let notices = bench.world.events_of(&id, "notice");
+        let is_missed = |notice: &Value| notice["text"].as_str().is_some_and(|text| text.contains("attachment"));
+        assert!(!notices.iter().any(is_missed), "{notices:?}");
     });
+}
+
+/// Sends a prompt with an attachment, and allows the agent to read it if it requests that.
+#[track_caller]
+fn ask(bench: &mut Bench, id: &str, text: &str, attachment: &str) {
+    let command = bench.command_id();
+    let run = bench.world.prompt_with(id, &command, &format!("{text} [[say:Seen.]]"), &[attachment]);
+    let approvals = |bench: &Bench| bench.world.describe(id)["approvals"].as_array().unwrap().clone();
+    let has_ended = |bench: &Bench| bench.world.events_of(id, "complete").iter().any(|end| end["run"] == run.as_str());
+    until("the run has ended, or needs an approval", || has_ended(bench) || !approvals(bench).is_empty());
+    if let Some(approval) = approvals(bench).first() {
+        bench.allow(id, approval);
+    }
+    let end = bench.world.complete(id, &run);
+    assert_eq!(end["success"], true, "{attachment}: {end}");
+    assert!(bench.world.said(id, &run).contains("Seen."), "{attachment}");
 }

@@ -1,9 +1,12 @@
 //! The content of a prompt, as ACP has it.
 
+use std::borrow::Cow;
+
 use bowline_proto::agent::run::Prompt;
 use serde::Serialize;
 
 use super::messages::PromptCapabilities;
+use super::quirks::Quirks;
 use crate::agent::attachment::{Attachment, Base64, prompt_text};
 
 /// A part of a prompt.
@@ -11,7 +14,7 @@ use crate::agent::attachment::{Attachment, Base64, prompt_text};
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum Block<'a> {
     Text {
-        text: &'a str,
+        text: Cow<'a, str>,
     },
     Image {
         mime_type: &'static str,
@@ -20,7 +23,7 @@ pub(super) enum Block<'a> {
     Resource {
         resource: TextResource<'a>,
     },
-    /// Every agent takes links.
+    /// The protocol obliges every agent to take links.
     ResourceLink {
         uri: String,
         name: &'a str,
@@ -50,12 +53,13 @@ pub(super) fn prompt_content<'a>(
     prompt: &'a Prompt,
     attachments: &'a [Attachment],
     takes: PromptCapabilities,
+    quirks: Quirks,
 ) -> Vec<Block<'a>> {
-    let text = prompt_text(prompt, attachments).map(|text| Block::Text { text });
-    text.into_iter().chain(attachments.iter().map(|attachment| block(attachment, takes))).collect()
+    let text = prompt_text(prompt, attachments).map(|text| Block::Text { text: text.into() });
+    text.into_iter().chain(attachments.iter().map(|attachment| block(attachment, takes, quirks))).collect()
 }
 
-fn block(attachment: &Attachment, takes: PromptCapabilities) -> Block<'_> {
+fn block(attachment: &Attachment, takes: PromptCapabilities, quirks: Quirks) -> Block<'_> {
     let mime_type = attachment.media_type.name();
     match attachment.text() {
         Some(text) if takes.embedded_context => {
@@ -64,6 +68,7 @@ fn block(attachment: &Attachment, takes: PromptCapabilities) -> Block<'_> {
         None if takes.image && attachment.media_type.is_image() => {
             Block::Image { mime_type, data: attachment.base64() }
         }
+        _ if quirks.drops_links => Block::Text { text: attachment.mention().into() },
         _ => {
             let (name, size) = (attachment.name.as_str(), attachment.content.len());
             Block::ResourceLink { uri: attachment.uri(), name, mime_type, size }

@@ -114,7 +114,7 @@ impl Adapter for Acp {
         (self.run, self.replays, self.system_error) = (Some(run), false, None);
         self.block.end();
         let session = self.session.clone();
-        let content = prompt_content(prompt, attachments, self.takes);
+        let content = prompt_content(prompt, attachments, self.takes, self.quirks);
         let params = PromptParams { session_id: session.as_deref(), prompt: content };
         self.request(Request::Prompt(run), "session/prompt", &params);
     }

@@ -17,6 +17,8 @@ pub(super) struct Quirks {
     /// history in line for its output, and adds the next one when that is written. So it is over when there was none
     /// between a request, sent after everything before was read, and its answer.
     pub(super) replays_after_load: bool,
+    /// It drops a link to a file outside of the project without a word, so its path is in the text instead.
+    pub(super) drops_links: bool,
     /// The tool that writes the list of steps, of which the agent sends no `plan`.
     pub(super) todo_tool: Option<&'static str>,
     /// It sends blocking requests of its own, and waits for ever if they are refused as unknown.
@@ -30,6 +32,7 @@ pub(super) fn quirks(agent: &str) -> Quirks {
     match agent.rsplit('/').next().unwrap_or_default() {
         "codex-acp" => Quirks { warns_in_text: true, ..none },
         "gemini-cli" => Quirks { title_is_command: true, replays_after_load: true, ..none },
+        "qwen-code" => Quirks { drops_links: true, ..none },
         "OpenCode" => Quirks { todo_tool: Some("todowrite"), ..none },
         name if name.to_ascii_lowercase().starts_with("cursor") => Quirks { has_cursor_requests: true, ..none },
         _ => none,

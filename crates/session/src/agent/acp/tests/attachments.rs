@@ -5,9 +5,13 @@ use crate::agent::attachment::tests::attachments;
 
 /// The blocks of a prompt with this text, for an agent with these capabilities.
 fn blocks(text: &str, capabilities: Value, attachments: &[Attachment]) -> Value {
+    blocks_for("some-agent", text, capabilities, attachments)
+}
+
+fn blocks_for(agent: &str, text: &str, capabilities: Value, attachments: &[Attachment]) -> Value {
     let mut acp = adapter(None, None);
-    let capabilities = json!({"promptCapabilities": capabilities});
-    let result = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
+    let (capabilities, info) = (json!({"promptCapabilities": capabilities}), json!({"name": agent}));
+    let result = json!({"protocolVersion": 1, "agentCapabilities": capabilities, "agentInfo": info});
     receive(&mut acp, json!({"jsonrpc": "2.0", "id": 0, "result": result}));
     receive(&mut acp, json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}}));
     acp.prompt(RUN, &Prompt { text: text.to_owned(), attachments: vec![] }, attachments);
@@ -34,6 +38,16 @@ fn r32_an_attachment_has_the_richest_form_that_the_agent_takes() {
     assert_eq!(blocks("look", all, &attachments()), json!([text, image, pdf, embedded]));
     assert_eq!(blocks("look", json!({"image": true}), &attachments()), json!([text, image, pdf, notes]));
     assert_eq!(blocks("look", json!({}), &attachments()), json!([text, png, pdf, notes]));
+}
+
+/// Qwen Code drops links to files outside of the project.
+#[test]
+fn r32_an_agent_that_drops_links_is_told_the_path() {
+    let all = json!({"image": true, "embeddedContext": true});
+    let sent = blocks_for("qwen-code", "look", all, &attachments());
+    let kinds: Vec<&str> = sent.as_array().unwrap().iter().map(|block| block["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["text", "image", "text", "resource"]);
+    assert_eq!(sent[2]["text"], "Attached file (application/pdf): /a b/uploads/paper.pdf");
 }
 
 #[test]
