@@ -156,6 +156,14 @@ fn r52_what_cannot_be_uploaded_or_attached_is_refused() {
     assert_eq!(refuse(json!(many)).0, 413);
     assert_eq!(refuse(json!("a")).0, 400);
     assert!(world.events_of(&id, "prompt").is_empty());
+
+    assert_eq!(world.call("DELETE", &format!("/v1/sessions/{id}?keep=true"), &Value::Null).status, 204);
+    let meta = world.session_dir(&id).join("meta.json");
+    let mut changed: Value = serde_json::from_slice(&std::fs::read(&meta).unwrap()).unwrap();
+    changed["host"] = json!("far-away");
+    std::fs::write(&meta, changed.to_string()).unwrap();
+    assert_eq!(refusal(&id, "a.png", PNG), expect(403, "not_allowed"), "a session of another machine");
+    assert_eq!(world.download(&id, &ids[0]).body.len(), largest.len(), "whose files can be read");
 }
 
 /// Whatever dies between an upload and its prompt, the agent gets the file.
