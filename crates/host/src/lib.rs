@@ -16,7 +16,7 @@
 //!
 //! Operations:
 //!
-//! - [`agents`] is the table of programs that agent sessions may run;
+//! - [`agents`] is the table of programs that agent sessions may run; [`program`] finds a program;
 //! - [`registry`] finds and lists sessions;
 //! - [`start`] (with [`launch`], [`starting`] and [`change_lock`]) runs session processes;
 //! - [`control`] sends requests to a running session process;
@@ -45,6 +45,7 @@ pub mod log;
 pub mod machine;
 pub mod meta;
 pub mod os_text;
+pub mod program;
 pub mod registry;
 pub mod remove;
 pub mod rename;

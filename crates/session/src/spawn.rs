@@ -2,9 +2,9 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use bowline_host::program::{self, Unusable};
 use rustix::fs::Mode;
 
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +15,9 @@ pub enum SpawnError {
     /// The program is missing or not executable.
     #[error("{program}: {reason}")]
     Program { program: String, reason: String },
+    /// The same of an agent's program, as a sentence.
+    #[error("{0}")]
+    Agent(String),
     /// The system could not provide a PTY, a pipe or a process.
     #[error("cannot start the program: {0}")]
     System(#[source] io::Error),
@@ -54,24 +57,14 @@ pub(crate) fn no_program() -> SpawnError {
 
 /// Looks for the program in the places where `exec` looks.
 pub(crate) fn check_program(program: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Result<(), SpawnError> {
-    let candidates: Vec<_> = if program.as_bytes().contains(&b'/') {
-        vec![cwd.join(program)]
-    } else {
-        let path = path.unwrap_or(OsStr::new("/usr/local/bin:/bin:/usr/bin"));
-        std::env::split_paths(path).map(|dir| cwd.join(dir).join(program)).collect()
-    };
-    let can_run = |path: &PathBuf| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
-    if candidates.iter().any(can_run) {
-        return Ok(());
-    }
-    let hidden = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-    let exists = candidates.iter().any(|path| path.metadata().map_or_else(hidden, |_| true));
-    let reason = match exists {
-        true if candidates.iter().any(|path| path.is_dir()) => "is a directory",
-        true => "not executable",
-        false => "no such program",
-    };
-    Err(SpawnError::Program { program: program.display().to_string(), reason: reason.into() })
+    let unusable =
+        |why: Unusable| SpawnError::Program { program: program.display().to_string(), reason: why.reason().into() };
+    program::find(program, cwd, path).map(drop).map_err(unusable)
+}
+
+/// The same for the program of an agent, whose errors are sentences for users.
+pub(crate) fn check_agent(program: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Result<(), SpawnError> {
+    program::find(program, cwd, path).map(drop).map_err(|why| SpawnError::Agent(why.explain(program)))
 }
 
 /// Runs `spawn` with the user's umask. The session process itself uses a stricter one, for its own files.

@@ -86,7 +86,7 @@ impl StartError {
         match self {
             StartError::NoSpace { .. } => Code::NoSpace,
             StartError::Spawn(SpawnError::Cwd { .. }) => Code::BadCwd,
-            StartError::Spawn(SpawnError::Program { .. }) => Code::NoProgram,
+            StartError::Spawn(SpawnError::Program { .. } | SpawnError::Agent(_)) => Code::NoProgram,
             // The process that holds the lock may be about to exit, or still be starting.
             StartError::Alive => Code::Unreachable,
             StartError::Files { source, .. } => files::code(source),

@@ -18,7 +18,7 @@ use super::super::poll::Interest;
 use super::super::session::FIRST_OF_BODY;
 use super::unwritten::Unwritten;
 use crate::agent::LineReader;
-use crate::spawn::{SpawnError, check_cwd, check_program, no_program, with_open_files, with_umask};
+use crate::spawn::{SpawnError, check_agent, check_cwd, no_program, with_open_files, with_umask};
 
 // Tokens of the poll.
 pub(super) const STDIN: u64 = FIRST_OF_BODY;
@@ -67,7 +67,7 @@ impl Program {
         let program = agent.command.first().ok_or_else(no_program)?;
         let mut variables = agent.env.iter().chain(&agent.table_env).rev();
         let path = variables.find(|(name, _)| name.as_os() == "PATH").map(|(_, path)| path.as_os());
-        check_program(program.as_os(), cwd, path)
+        check_agent(program.as_os(), cwd, path)
     }
 
     /// Starts the program in a process group of its own, with this umask, and with these arguments after those of the
