@@ -15,6 +15,7 @@ use bowline_proto::ids::Epoch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::agents::Probes;
 use crate::auth::{Auth, Caller, LoginRate, PendingLogin, network};
 use crate::board::Board;
 use crate::descriptors;
@@ -72,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) turns: Turns,
     pub(crate) list: SharedList,
     pub(crate) readiness: Readiness,
+    /// The versions of the agents' programs.
+    pub(crate) probes: Probes,
     /// Viewers of ended sessions, by the caller's id.
     pub(crate) archive_viewers: Places<String>,
     /// Follows of ended agent sessions by event streams, by the caller's id.
@@ -128,6 +131,7 @@ impl App {
             turns: Turns::new(),
             list: SharedList::default(),
             readiness: Readiness::default(),
+            probes: Probes::default(),
             archive_viewers: Places::new(MAX_ARCHIVE_VIEWERS),
             archive_follows: Places::new(MAX_ARCHIVE_FOLLOWS),
             screens: Screens::default(),

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use bowline_host::change_lock::ChangeKey;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::spec::{AgentSpec, BodySpec, Spec, TerminalSpec};
-use bowline_host::start;
+use bowline_host::start::{self, StartError};
 use bowline_proto::agent::command::check_model;
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::SessionInfo;
@@ -89,9 +89,18 @@ async fn start_session(app: &App, caller: Caller, spec: Spec, turn: Option<Turn>
     let turns = (turn, name, app.turns.start().await?);
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
     let retention = app.settings.sessions.retention;
+    let install = match &spec.body {
+        BodySpec::Agent(agent) => agent.program.install.clone(),
+        BodySpec::Terminal(_) => None,
+    };
     let start = move || {
         caller.check()?;
-        Ok(start::start(&home, &launcher, spec, &retention)?)
+        start::start(&home, &launcher, spec, &retention).map_err(|error| match (error, install) {
+            (StartError::Refused { code: Code::NoProgram, message }, Some(install)) => {
+                Problem::new(Code::NoProgram, format!("{message}; install it with `{install}`"))
+            }
+            (error, _) => error.into(),
+        })
     };
     let started = on_thread(turns, start).await?;
     let info = control::describe(started.entry).await;

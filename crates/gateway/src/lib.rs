@@ -22,6 +22,7 @@
 //!
 //! [`settings`] has all settings and limits; `app` is the state that handlers share.
 
+mod agents;
 mod app;
 mod approvals;
 mod assets;

@@ -80,6 +80,8 @@ pub(crate) struct List(Vec<Listed>);
 struct Listed {
     id: SessionId,
     state: SessionState,
+    /// The name of its agent, in an agent session of this machine.
+    agent: Option<String>,
     /// Its agent waits for an answer.
     waits: bool,
     /// The description as JSON, after a comma.
@@ -125,8 +127,9 @@ impl List {
             serde_json::to_writer(&mut json, &info).map_err(|error| internal(&error))?;
             let same = earlier.get(&info.id).filter(|bytes| ***bytes == json);
             let json = same.map_or_else(|| Bytes::from(json), |bytes| Bytes::clone(bytes));
-            let waits = info.host.is_none() && info.agent.is_some_and(|agent| !agent.approvals.is_empty());
-            Ok(Listed { id: info.id, state: info.state, waits, json })
+            let agent = info.agent.filter(|_| info.host.is_none());
+            let waits = agent.as_ref().is_some_and(|agent| !agent.approvals.is_empty());
+            Ok(Listed { id: info.id, state: info.state, agent: agent.map(|agent| agent.agent), waits, json })
         });
         Ok(List(listed.collect::<Result<_, Problem>>()?))
     }
@@ -134,6 +137,11 @@ impl List {
     /// The sessions whose agents wait for an answer, oldest first.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &SessionId> {
         self.0.iter().filter(|listed| listed.waits && listed.state == SessionState::Running).map(|listed| &listed.id)
+    }
+
+    /// The sessions of an agent on this machine, newest first.
+    pub(crate) fn newest_of(&self, agent: &str) -> impl Iterator<Item = &SessionId> {
+        self.0.iter().rev().filter(move |listed| listed.agent.as_deref() == Some(agent)).map(|listed| &listed.id)
     }
 
     /// The number of sessions in a state.

@@ -37,6 +37,7 @@ use crate::guard::KEY_HEADER;
         crate::uploads::put,
         crate::uploads::get,
         crate::attach::attach,
+        crate::agents::list,
         crate::approvals::list,
         crate::events::events,
         crate::auth::endpoints::login,

@@ -172,6 +172,64 @@ pub struct SessionList {
     pub sessions: Vec<SessionInfo>,
 }
 
+/// The agents that sessions may run.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct AgentList {
+    /// By name, in alphabetical order.
+    pub agents: Vec<AgentStatus>,
+}
+
+/// An agent of the server's table, and whether its program can be run.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct AgentStatus {
+    /// What a session is started with.
+    pub name: String,
+    /// The name that users see.
+    pub label: String,
+    pub protocol: AgentProtocol,
+    /// False only if the program certainly cannot be run.
+    pub available: bool,
+    /// What the program says its version is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub version: Option<String>,
+    /// What is wrong and what to do, for people. An available agent can have one, such as a missing login.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub problem: Option<String>,
+    /// A command that installs the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub install: Option<String>,
+    /// The modes that a client may choose, as far as they are known.
+    pub modes: Vec<String>,
+    /// The models that the agent offered in its newest session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub models: Option<Vec<String>>,
+}
+
+/// What an agent's program speaks.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum AgentProtocol {
+    /// The Agent Client Protocol.
+    Acp,
+    /// That of Claude Code.
+    Claude,
+    /// That of Codex.
+    Codex,
+    /// A value added by a newer version.
+    #[serde(other)]
+    Unknown,
+}
+
 /// All approvals that wait for an answer.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,9 +14,10 @@ use crate::agent::config::{Choice, Choices, Config as AgentConfig, ConfigOption,
 use crate::agent::state::{ConversationState, OpenRun, OpenTool, Step};
 use crate::agent::usage::{Context, Tokens, Used};
 use crate::api::{
-    ApprovalList, CodeReply, CommandAccepted, CommandStatus, EventPage, EventRecord, IfExists, Login, LoginReply,
-    NewAgent, NewCommand, NewSession, NewTerminal, NewToken, Restart, Revoked, Secret, SessionChange, SessionList,
-    TicketReply, TokenInfo, TokenKind, TokenList, TokenReply, TokenScope, UploadReply, WaitingApproval,
+    AgentList, AgentProtocol, AgentStatus, ApprovalList, CodeReply, CommandAccepted, CommandStatus, EventPage,
+    EventRecord, IfExists, Login, LoginReply, NewAgent, NewCommand, NewSession, NewTerminal, NewToken, Restart,
+    Revoked, Secret, SessionChange, SessionList, TicketReply, TokenInfo, TokenKind, TokenList, TokenReply, TokenScope,
+    UploadReply, WaitingApproval,
 };
 use crate::board::{BoardClientMessage, BoardMessage, WatchedSession};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
@@ -177,6 +178,9 @@ fn bodies() -> String {
     declare::<CodeReply>(&mut out);
     declare::<TicketReply>(&mut out);
     declare::<Problem>(&mut out);
+    declare::<AgentList>(&mut out);
+    declare::<AgentStatus>(&mut out);
+    declare::<AgentProtocol>(&mut out);
     declare::<ApprovalList>(&mut out);
     declare::<WaitingApproval>(&mut out);
     declare::<EventPage>(&mut out);

@@ -184,6 +184,28 @@ describe("requests", () => {
     ]);
   });
 
+  test("agents are listed with what is known about them", async () => {
+    const claude = {
+      name: "claude",
+      label: "Claude Code",
+      protocol: "claude",
+      available: true,
+      version: "2.1.325",
+      problem: "not logged in",
+      install: "npm install -g x",
+      modes: ["default", "plan"],
+      models: ["opus"],
+    };
+    const mine = { name: "mine", label: "mine", protocol: "acp", available: false, modes: [] };
+    const { api: client, requests } = api(() => json({ agents: [claude, { ...mine, later: 1 }] }));
+    expect(await client.agents()).toEqual([claude, mine]);
+    expect(requests.map(({ method, url }) => [method, url])).toEqual([["GET", "https://host/sub/v1/agents"]]);
+    const newer = { ...mine, protocol: "telepathy" };
+    expect(await api(() => json({ agents: [newer] })).api.agents()).toEqual([{ ...mine, protocol: "unknown" }]);
+    const bad = { ...mine, modes: "plan" };
+    await expect(api(() => json({ agents: [bad] })).api.agents()).rejects.toMatchObject({ code: "bad_answer" });
+  });
+
   test("tokens can be listed, created and revoked", async () => {
     const token = {
       id: "t1",

@@ -1,11 +1,25 @@
 /** The HTTP API over `fetch`. Every failure is an {@link ApiError}. */
 import type { TargetBuilder } from "../connection/environment.js";
 import { conversationState, epoch, sessionInfo, sessionList, type UnreadableSession } from "../core/message.js";
-import { anything, count, flag, list, nullable, object, oneOf, optional, type Shape, text } from "../core/shape.js";
+import {
+  anything,
+  count,
+  flag,
+  list,
+  nullable,
+  object,
+  oneOf,
+  oneOfOrUnknown,
+  optional,
+  type Shape,
+  text,
+} from "../core/shape.js";
 import type { ClientId, SessionInfo } from "../core/wire.js";
 import { ApiError } from "./error.js";
 import { Http, type RequestOptions } from "./http.js";
 import type {
+  AgentList,
+  AgentStatus,
   EventPage,
   EventRecord,
   Login,
@@ -48,6 +62,18 @@ const uploadReply = object<UploadReply>({ id: text, name: text, type: text, byte
 
 /** Milliseconds that an upload may take: as long as the gateway lets it. */
 const UPLOAD_TIMEOUT = 10 * 60_000;
+
+const agentStatus = object<AgentStatus>({
+  name: text,
+  label: text,
+  protocol: oneOfOrUnknown("acp", "claude", "codex"),
+  available: flag,
+  version: optional(text),
+  problem: optional(text),
+  install: optional(text),
+  modes: list(text),
+  models: optional(list(text)),
+});
 
 /** The HTTP API of one gateway. */
 export class Api {
@@ -118,6 +144,11 @@ export class Api {
       const from = /^bytes (\d+)-/.exec(response.headers.get("Content-Range") ?? "")?.[1];
       return { bytes: new Uint8Array(await response.arrayBuffer()), from: Number(from ?? range.from ?? 0) };
     });
+  }
+
+  /** Lists the agents that sessions may run, with their versions and problems. May take 12 seconds. */
+  async agents(): Promise<AgentStatus[]> {
+    return (await this.#json("GET", "v1/agents", object<AgentList>({ agents: list(agentStatus) }))).agents;
   }
 
   /**

@@ -219,6 +219,36 @@ export type Problem = {
   by?: string,
 };
 
+/** The agents that sessions may run. */
+export type AgentList = {
+  /** By name, in alphabetical order. */
+  agents: Array<AgentStatus>,
+};
+
+/** An agent of the server's table, and whether its program can be run. */
+export type AgentStatus = {
+  /** What a session is started with. */
+  name: string,
+  /** The name that users see. */
+  label: string,
+  protocol: AgentProtocol,
+  /** False only if the program certainly cannot be run. */
+  available: boolean,
+  /** What the program says its version is. */
+  version?: string,
+  /** What is wrong and what to do, for people. An available agent can have one, such as a missing login. */
+  problem?: string,
+  /** A command that installs the program. */
+  install?: string,
+  /** The modes that a client may choose, as far as they are known. */
+  modes: Array<string>,
+  /** The models that the agent offered in its newest session. */
+  models?: Array<string>,
+};
+
+/** What an agent's program speaks. */
+export type AgentProtocol = "acp" | "claude" | "codex" | "unknown";
+
 /** All approvals that wait for an answer. */
 export type ApprovalList = {
   /** By session, oldest session first; each session's oldest first. */
