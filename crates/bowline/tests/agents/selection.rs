@@ -34,6 +34,13 @@ pub(crate) fn path_of(program: &Program) -> String {
     format!("{}:/usr/local/bin:/usr/bin:/bin", read(&["--path", program.name]))
 }
 
+/// The version that is installed. The script puts it into the name of the program's directory.
+pub(crate) fn version_of(program: &Program) -> String {
+    let path = read(&["--path", program.name]);
+    let directory = path.split('/').find_map(|part| part.strip_prefix(program.name)?.strip_prefix('-'));
+    directory.expect("a directory with the version").to_owned()
+}
+
 /// What scripts/agents prints.
 fn read(args: &[&str]) -> String {
     let output = Command::new(script()).args(args).output().expect("scripts/agents runs");

@@ -4,6 +4,7 @@ mod aborts;
 mod answers;
 mod approvals;
 mod attachments;
+mod available;
 #[path = "../../gateway/agents/conversation.rs"]
 #[allow(dead_code, reason = "shared with the tests of the gateway")]
 mod conversation;

@@ -2,6 +2,7 @@
 
 mod aborts;
 mod approvals;
+mod available;
 mod blobs;
 mod commands;
 mod conversation;
