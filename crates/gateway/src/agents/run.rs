@@ -185,13 +185,16 @@ mod tests {
     #[tokio::test]
     async fn r52_a_program_that_hangs_is_killed_with_its_children() {
         let programs = Programs::new();
-        // Its own limit is real time: short, because nothing but the hanging has to happen before it.
         let script = "trap '' TERM HUP; echo $$ >program.pid; sleep 600 & echo $! >child; wait; sleep 600";
-        let program = programs.script("hangs", &format!("#!/bin/sh\n{script}\n"));
-        let (env, cwd) = (programs.env(), programs.path().to_owned());
-        let deadline = Instant::now() + Duration::from_millis(500);
-        assert_eq!(version(&program, &env, &cwd, deadline).await, Err(Failure::TimedOut));
-        wait_until("all is killed", || !programs.is_running("program.pid") && !programs.is_running("child"));
+        // On a busy machine, it may not have come far enough by its first deadline.
+        for within in [Duration::from_millis(200), Duration::from_secs(5), Duration::from_secs(60)] {
+            assert_eq!(run(&programs, script, within).await, Err(Failure::TimedOut));
+            wait_until("all is killed", || !programs.is_running("program.pid") && !programs.is_running("child"));
+            if programs.path().join("child").exists() {
+                return;
+            }
+        }
+        panic!("the program was never started");
     }
 
     #[tokio::test]
