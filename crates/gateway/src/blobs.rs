@@ -1,29 +1,20 @@
 //! Large output of an agent's tools over HTTP.
 
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-
 use axum::body::Body;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bowline_host::blobs::{self, parse_seq};
 use bowline_proto::problem::{Code, Retained};
-use bytes::Bytes;
-use futures_util::stream;
 use http::{StatusCode, header};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
-use crate::auth::Caller;
-use crate::extract::Query;
+use crate::extract::{FileKey, Query};
+use crate::file_stream::{POLICY, file_stream};
 use crate::guard::Reader;
 use crate::problem::Problem;
 use crate::sessions::{blocking, find_agent};
-
-/// Bytes that are read at a time. A client that does not read its response keeps one or two of these in memory.
-const CHUNK: u64 = 32 << 10;
 
 #[derive(Debug, Deserialize, IntoParams)]
 pub(crate) struct BlobQuery {
@@ -55,18 +46,16 @@ pub(crate) struct BlobQuery {
 pub(crate) async fn get(
     State(app): State<App>,
     Reader(caller): Reader,
-    path: Result<Path<(String, String)>, PathRejection>,
+    FileKey(id, seq): FileKey,
     Query(range): Query<BlobQuery>,
 ) -> Result<Response, Problem> {
-    // A segment that is not UTF-8 is neither a session nor a number.
-    let (id, seq) = path.map(|Path(parts)| parts).unwrap_or_default();
     let entry = find_agent(&app, &caller, &id).await?;
     let seq = parse_seq(&seq).ok_or_else(|| Problem::new(Code::BadRequest, "a blob is named by a number"))?;
     let (blob, end) = blocking(move || {
         let open = || {
             let file = blobs::open(&entry.dir, seq)?;
             let end = file.metadata()?.len();
-            Ok((Arc::new(file), end))
+            Ok((file, end))
         };
         open().map_err(|error| unreadable(&error))
     })
@@ -87,10 +76,10 @@ pub(crate) async fn get(
         (header::CACHE_CONTROL, "no-store".to_owned()),
         // What a tool printed may be a page with a script. A browser must neither guess that nor run it.
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox".to_owned()),
+        (header::CONTENT_SECURITY_POLICY, POLICY.to_owned()),
         (header::CONTENT_DISPOSITION, format!("attachment; filename=\"output-{seq}.txt\"")),
     ];
-    Ok((status, headers, Body::from_stream(chunks(caller, blob, from, to))).into_response())
+    Ok((status, headers, Body::from_stream(file_stream(caller, blob, from, to))).into_response())
 }
 
 /// The problem of a blob that cannot be opened.
@@ -98,66 +87,5 @@ fn unreadable(error: &std::io::Error) -> Problem {
     match error.kind() {
         std::io::ErrorKind::NotFound => Problem::new(Code::NotFound, "no event with this number has a blob"),
         _ => Problem::new(Code::Unreachable, format!("the blob cannot be read: {error}")).retry_after(1),
-    }
-}
-
-/// Streams the blob. If it cannot be read any more, or the caller's token is revoked, the response ends short of its
-/// `Content-Length`, which every client treats as an error.
-fn chunks(
-    caller: Caller,
-    blob: Arc<std::fs::File>,
-    from: u64,
-    to: u64,
-) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
-    stream::try_unfold((caller, blob, from), move |(caller, blob, at)| async move {
-        if at >= to {
-            return Ok(None);
-        }
-        let file = blob.clone();
-        let read = blocking(move || {
-            let mut chunk = vec![0; (to - at).min(CHUNK) as usize];
-            file.read_exact_at(&mut chunk, at).map_err(|error| unreadable(&error))?;
-            Ok(chunk)
-        });
-        let chunk = tokio::select! {
-            biased;
-            () = caller.revoked() => return Err("the token or login was revoked".to_owned()),
-            chunk = read => chunk.map_err(|problem| problem.close().1)?,
-        };
-        let next = at + chunk.len() as u64;
-        Ok(Some((Bytes::from(chunk), (caller, blob, next))))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::pin::pin;
-
-    use bowline_proto::api::TokenScope;
-    use futures_util::StreamExt;
-
-    use super::*;
-    use crate::auth::Auth;
-    use crate::testing;
-
-    #[tokio::test]
-    async fn r48_a_revoked_token_stops_a_download() {
-        let temp = tempfile::tempdir().unwrap();
-        let auth = Auth::open(&testing::home(temp.path())).unwrap();
-        let path = temp.path().join("7");
-        std::fs::write(&path, vec![b'x'; 3 * CHUNK as usize]).unwrap();
-        let blob = Arc::new(std::fs::File::open(&path).unwrap());
-        let token = auth.create_token("t", TokenScope::Read, None).unwrap();
-        let read = |to| chunks(auth.bearer(token.token.reveal()).unwrap(), blob.clone(), 0, to);
-        let (mut cut, mut short) = (pin!(read(3 * CHUNK)), pin!(read(4 * CHUNK)));
-        assert_eq!(cut.next().await.unwrap().unwrap().len() as u64, CHUNK);
-        for _ in 0..3 {
-            assert_eq!(short.next().await.unwrap().unwrap().len() as u64, CHUNK);
-        }
-        assert!(short.next().await.unwrap().is_err(), "a blob that is shorter than it was is an error");
-        auth.revoke(&token.id).unwrap();
-        let why = cut.next().await.unwrap().map(|chunk| chunk.len()).unwrap_err();
-        assert!(why.contains("revoked"), "{why}");
-        assert!(cut.next().await.is_none());
     }
 }

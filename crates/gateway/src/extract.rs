@@ -39,6 +39,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
     }
 }
 
+/// The `{id}` of a session, and the segment that names one of its files. Both are empty if one of them is not UTF-8.
+pub(crate) struct FileKey(pub(crate) String, pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for FileKey {
+    type Rejection = std::convert::Infallible;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let path = axum::extract::Path::<(String, String)>::from_request_parts(parts, state).await;
+        let (session, file) = path.map(|axum::extract::Path(path)| path).unwrap_or_default();
+        Ok(FileKey(session, file))
+    }
+}
+
 /// The URL's query.
 pub(crate) struct Query<T>(pub(crate) T);
 

@@ -39,6 +39,7 @@ mod ended;
 mod environment;
 mod events;
 mod extract;
+mod file_stream;
 mod guard;
 mod heads;
 mod history;

@@ -3,54 +3,31 @@
 //! An upload is kept in memory until it is whole, because its type is told by its content. So the uploads that arrive at
 //! the same time are limited, and shared fairly among callers.
 
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bowline_host::files;
-use bowline_host::registry::Entry;
-use bowline_host::uploads::{self, MAX_UPLOAD, MediaType, OpenUpload, UploadError, UploadId};
+use bowline_host::uploads::{self, MAX_UPLOAD, MediaType, UploadError, UploadId};
 use bowline_proto::api::UploadReply;
 use bowline_proto::problem::Code;
-use bowline_proto::session::Kind;
-use bytes::Bytes;
-use futures_util::stream;
-use http::request::Parts;
 use http::{StatusCode, header};
 use http_body_util::BodyExt;
 
 use crate::app::App;
-use crate::auth::Caller;
 use crate::control::wrong_machine;
-use crate::extract::Json;
+use crate::extract::{FileKey, Json};
+use crate::file_stream::{POLICY, file_stream};
 use crate::guard::{Reader, Writer};
 use crate::problem::Problem;
-use crate::sessions::{blocking, find};
+use crate::sessions::{blocking, find_agent};
 
 /// Uploads that arrive at the same time. One more cuts off the oldest of the caller that has the most.
 pub(crate) const MAX_ARRIVING: usize = 16;
 /// How long an upload may take in all: a phone on a bad network sends 20 KB a second. A client that sends nothing for
 /// the limit `body_within` is cut before.
 const UPLOAD_WITHIN: Duration = Duration::from_secs(10 * 60);
-/// Bytes of an upload that are read at a time when it is fetched.
-const CHUNK: u64 = 32 << 10;
-/// Lets nothing run or load, should a browser show the file as a page.
-const POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
-
-/// The `{id}` of the session, and the name or id of the upload. Both are empty if one of them is not UTF-8.
-pub(crate) struct UploadPath(String, String);
-
-impl<S: Send + Sync> FromRequestParts<S> for UploadPath {
-    type Rejection = std::convert::Infallible;
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let path = axum::extract::Path::<(String, String)>::from_request_parts(parts, state).await;
-        let (session, name) = path.map(|axum::extract::Path(path)| path).unwrap_or_default();
-        Ok(UploadPath(session, name))
-    }
-}
 
 /// Stores a file that prompts of this agent session can attach. Its type is told by its content.
 #[utoipa::path(
@@ -78,7 +55,7 @@ impl<S: Send + Sync> FromRequestParts<S> for UploadPath {
 pub(crate) async fn put(
     State(app): State<App>,
     Writer(caller): Writer,
-    UploadPath(id, name): UploadPath,
+    FileKey(id, name): FileKey,
     body: Body,
 ) -> Result<Response, Problem> {
     let entry = find_agent(&app, &caller, &id).await?;
@@ -107,15 +84,6 @@ pub(crate) async fn put(
     let status = if stored.is_new { StatusCode::CREATED } else { StatusCode::OK };
     let r#type = stored.media_type.name().to_owned();
     Ok((status, Json(UploadReply { id: stored.id.to_string(), name, r#type, bytes })).into_response())
-}
-
-/// Finds an agent session.
-async fn find_agent(app: &App, caller: &Caller, id: &str) -> Result<Entry, Problem> {
-    let entry = find(app, caller, id).await?;
-    match entry.meta.kind {
-        Kind::Agent => Ok(entry),
-        _ => Err(Problem::new(Code::BadRequest, "only agent sessions have uploads")),
-    }
 }
 
 /// Receives a whole body, limited in length and time.
@@ -158,7 +126,7 @@ async fn receive(app: &App, mut body: Body) -> Result<Vec<u8>, Problem> {
 pub(crate) async fn get(
     State(app): State<App>,
     Reader(caller): Reader,
-    UploadPath(id, upload): UploadPath,
+    FileKey(id, upload): FileKey,
 ) -> Result<Response, Problem> {
     let entry = find_agent(&app, &caller, &id).await?;
     let unknown = || Problem::new(Code::NotFound, "this session has no such upload");
@@ -185,40 +153,7 @@ pub(crate) async fn get(
         (header::CONTENT_SECURITY_POLICY, POLICY.to_owned()),
         (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin".to_owned()),
     ];
-    Ok((headers, Body::from_stream(chunks(caller, opened))).into_response())
-}
-
-/// Streams a file in chunks. If the file is cut, or the caller's token is revoked, the response ends short of its
-/// `Content-Length`, which every client treats as an error.
-fn chunks(caller: Caller, open: OpenUpload) -> impl stream::Stream<Item = Result<Bytes, String>> + Send {
-    let (file, len) = (Arc::new(open.file), open.len);
-    stream::try_unfold((caller, 0), move |(caller, at)| {
-        let file = file.clone();
-        async move {
-            if at >= len {
-                return Ok(None);
-            }
-            let read = blocking(move || {
-                let mut chunk = vec![0; (len - at).min(CHUNK) as usize];
-                let read = file.read_at(&mut chunk, at).unwrap_or_default();
-                chunk.truncate(read);
-                Ok(chunk)
-            });
-            let read = tokio::select! {
-                biased;
-                () = caller.revoked() => return Err("the token or login was revoked".to_owned()),
-                read = read => read,
-            };
-            match read {
-                Ok(chunk) if chunk.is_empty() => Err("the file ended early".to_owned()),
-                Ok(chunk) => {
-                    let next = at + chunk.len() as u64;
-                    Ok(Some((Bytes::from(chunk), (caller, next))))
-                }
-                Err(problem) => Err(problem.close().1),
-            }
-        }
-    })
+    Ok((headers, Body::from_stream(file_stream(caller, opened.file, 0, opened.len))).into_response())
 }
 
 fn refusal(error: &UploadError) -> Problem {

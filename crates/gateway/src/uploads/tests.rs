@@ -1,6 +1,9 @@
+use bytes::Bytes;
+use futures_util::stream;
 use tokio::time::sleep;
 
 use super::*;
+use crate::auth::Caller;
 use crate::testing;
 
 /// A body that arrives in pieces of this length, each after a pause.

@@ -92,7 +92,7 @@ fn r51_a_blob_is_served_as_plain_text_to_readers_only() {
     for (name, value) in [
         ("content-type", "text/plain; charset=utf-8"),
         ("x-content-type-options", "nosniff"),
-        ("content-security-policy", "default-src 'none'; sandbox"),
+        ("content-security-policy", "default-src 'none'; sandbox; frame-ancestors 'none'"),
         ("cache-control", "no-store"),
     ] {
         assert_eq!(read.header(name), Some(value), "{name}");
