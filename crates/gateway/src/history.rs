@@ -12,7 +12,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
-use crate::extract::{Json, Key, Query};
+use crate::extract::{JsonText, Key, Query};
 use crate::guard::Reader;
 use crate::problem::Problem;
 use crate::sessions::{blocking, find_agent};
@@ -58,7 +58,7 @@ pub(crate) async fn get(
         let page = read_page(&entry.dir, PageQuery { before, after, limit });
         page.map_err(|error| unreadable(&entry, &error))
     });
-    Ok(Json(page.await?).into_response())
+    Ok(JsonText(page.await?).into_response())
 }
 
 /// The error for a journal that cannot be read. That of a running session may become whole again.

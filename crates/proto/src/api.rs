@@ -7,7 +7,6 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::agent::approval::Approval;
 use crate::agent::command::FirstPrompt;
@@ -251,7 +250,7 @@ pub struct WaitingApproval {
 
 /// A page of the history of an agent session.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct EventPage {
     /// The current epoch: with `next`, the cursor of what follows.
@@ -261,9 +260,7 @@ pub struct EventPage {
     /// The number after the last one of the page.
     pub next: u64,
     /// In ascending order.
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<EventRecord>))]
-    #[cfg_attr(test, ts(type = "EventRecord[]"))]
-    pub events: Vec<Box<RawValue>>,
+    pub events: Vec<EventRecord>,
     /// There are more events in the direction of paging: newer ones with `after`, older ones otherwise.
     pub more: bool,
     /// The state of the conversation after the page. Only if the page ends where the journal does.

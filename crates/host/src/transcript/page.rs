@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 
-use bowline_proto::api::EventPage;
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
+use serde_json::json;
 
 use super::ranges::{Range, Ranges};
 use super::{TranscriptState, read_state_and_checkpoint};
@@ -30,22 +30,24 @@ pub struct PageQuery {
     pub limit: usize,
 }
 
-/// Reads a page.
-pub fn read_page(dir: &SessionDir, query: PageQuery) -> io::Result<EventPage> {
+/// Reads a page. Returns it as the JSON of an [`EventPage`](bowline_proto::api::EventPage), with the lines of the journal as
+/// they are: parsed, they would take many times the memory.
+pub fn read_page(dir: &SessionDir, query: PageQuery) -> io::Result<String> {
     let state = read_state_and_checkpoint(dir)?;
     let file = files::open(&dir.events())?;
     let end = state.fold.next_seq;
     let before = query.before.unwrap_or(end).min(end);
     let after = query.after.map_or(0, |after| after.saturating_add(1).min(before));
-    // Whether the page ends where the journal does is known before its events are read, unless it is read forwards. Then
-    // there may be room for the state that is not needed.
-    let conversation = (before == end).then(|| state.fold.state());
-    let state_len = conversation.as_ref().map_or(Ok(0), |state| serde_json::to_vec(state).map(|json| json.len()))?;
+    // The page may end where the journal does. Then it needs room for the state.
+    let conversation = match before == end {
+        true => serde_json::to_string(&state.fold.state())?,
+        false => String::new(),
+    };
     let mut page = Page {
         file: &file,
         state: &state,
         count: query.limit.clamp(1, MAX_EVENTS),
-        bytes: MAX_PAGE - ENVELOPE - state_len.min(MAX_PAGE / 2),
+        bytes: MAX_PAGE - ENVELOPE - conversation.len().min(MAX_PAGE / 2),
         events: VecDeque::new(),
     };
     let (start, next) = match query.after {
@@ -53,11 +55,15 @@ pub fn read_page(dir: &SessionDir, query: PageQuery) -> io::Result<EventPage> {
         None => (page.read_backwards(before)?, before),
     };
     let more = if query.after.is_some() { next < before } else { start > 0 };
-    let text = |event: Vec<u8>| String::from_utf8(event).map_err(|_| damage());
-    let events = page.events.into_iter().map(|event| RawValue::from_string(text(event)?).map_err(|_| damage()));
-    let events = events.collect::<io::Result<Vec<_>>>()?;
-    let epoch = state.fold.epoch().cloned().ok_or_else(damage)?;
-    Ok(EventPage { epoch, start, next, events, more, state: conversation.filter(|_| next == end) })
+    let epoch = json!(state.fold.epoch().ok_or_else(damage)?);
+    let mut events: Vec<&str> = Vec::with_capacity(page.events.len());
+    for event in &page.events {
+        serde_json::from_slice::<IgnoredAny>(event).map_err(|_| damage())?;
+        events.push(std::str::from_utf8(event).map_err(|_| damage())?);
+    }
+    let events = events.join(",");
+    let state = if next == end { format!(",\"state\":{conversation}") } else { String::new() };
+    Ok(format!(r#"{{"epoch":{epoch},"start":{start},"next":{next},"events":[{events}],"more":{more}{state}}}"#))
 }
 
 fn damage() -> io::Error {

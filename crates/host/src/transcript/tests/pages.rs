@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::super::page::{DEFAULT_EVENTS, MAX_EVENTS, PageQuery, read_page};
 use super::super::{Lines, MAX_LINE, Transcript, read_state};
-use super::{epoch, open, prompt, session, started, text};
+use super::{open, prompt, session, started, text};
 use crate::files;
 use crate::home::SessionDir;
 
@@ -54,11 +54,11 @@ pub(super) fn assert_same(sent: &[Record<AgentEvent>], journal: &[Record<AgentEv
 }
 
 fn events(page: &EventPage) -> Vec<Record<AgentEvent>> {
-    page.events.iter().map(|event| serde_json::from_str(event.get()).unwrap()).collect()
+    page.events.iter().map(|record| serde_json::from_value(serde_json::json!(record)).unwrap()).collect()
 }
 
 fn page(dir: &SessionDir, before: Option<u64>, after: Option<u64>, limit: usize) -> EventPage {
-    read_page(dir, PageQuery { before, after, limit }).unwrap()
+    serde_json::from_str(&read_page(dir, PageQuery { before, after, limit }).unwrap()).unwrap()
 }
 
 fn piece(kind: usize, len: usize) -> AgentEvent {
@@ -187,8 +187,8 @@ fn a_piece_of_a_newer_version_is_not_changed() {
         .collect();
     let start = r#"{"seq":0,"at":"t","event":{"type":"started","epoch":"00000001","pid":1,"version":"9"}}"#;
     fs::write(dir.events(), format!("{start}\n{}\n", lines[1..].join("\n"))).unwrap();
-    let page = page(&dir, None, None, MAX_EVENTS);
-    assert_eq!(page.events[1..].iter().map(|event| event.get()).collect::<Vec<_>>(), lines[1..]);
+    let page = read_page(&dir, PageQuery { before: None, after: None, limit: MAX_EVENTS }).unwrap();
+    assert!(page.contains(&lines[1..].join(",")), "{page}");
 }
 
 #[test]
@@ -204,8 +204,9 @@ fn r52_a_page_has_at_most_1_mib() {
     let mut before = None;
     let mut pages = 0;
     loop {
-        let page = page(&dir, before, None, MAX_EVENTS);
-        assert!(serde_json::to_vec(&page).unwrap().len() <= 1 << 20);
+        let page = read_page(&dir, PageQuery { before, after: None, limit: MAX_EVENTS }).unwrap();
+        assert!(page.len() <= 1 << 20);
+        let page: EventPage = serde_json::from_str(&page).unwrap();
         pages += 1;
         before = Some(page.start);
         if !page.more {
@@ -236,6 +237,6 @@ fn r40_damage_in_the_middle_is_an_error() {
             let error = read(before, after).unwrap_err();
             assert!(files::is_damage(&error), "{error}");
         }
-        assert_eq!(read(None, None).unwrap().epoch, epoch(1), "what comes after it can be read");
+        assert!(read(None, None).is_ok(), "what comes after it can be read");
     }
 }
