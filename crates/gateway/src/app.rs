@@ -27,8 +27,8 @@ use crate::problem::Problem;
 use crate::rate::Rate;
 use crate::ready::Readiness;
 use crate::refusals::Refusals;
-use crate::screen::MAX_SCREENS;
 use crate::settings::Settings;
+use crate::text_stream::MAX_TEXTS;
 use crate::turns::Turns;
 use crate::uploads::MAX_ARRIVING;
 
@@ -83,8 +83,8 @@ pub(crate) struct Shared {
     pub(crate) screens: Screens,
     /// How many sockets have been closed.
     pub(crate) closed_sockets: AtomicU64,
-    /// Screens on their way to callers, by the caller's id.
-    pub(crate) screen_places: Places<String>,
+    /// Screens and pages of history on their way to callers, by the caller's id.
+    pub(crate) text_places: Places<String>,
     /// Uploads that arrive, by the caller's id.
     pub(crate) upload_places: Places<String>,
     /// The soft limit on open files for sessions' programs: the gateway's own before it raised it.
@@ -136,7 +136,7 @@ impl App {
             archive_follows: Places::new(MAX_ARCHIVE_FOLLOWS),
             screens: Screens::default(),
             closed_sockets: AtomicU64::new(0),
-            screen_places: Places::new(MAX_SCREENS),
+            text_places: Places::new(MAX_TEXTS),
             upload_places: Places::new(MAX_ARRIVING),
             open_files,
         })))

@@ -16,9 +16,6 @@ use crate::problem::{Problem, internal};
 /// A JSON body, of a request or a response.
 pub(crate) struct Json<T>(pub(crate) T);
 
-/// A response body that is JSON already.
-pub(crate) struct JsonText(pub(crate) String);
-
 /// A JSON request body that may be empty, which means the default.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
@@ -67,17 +64,13 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
 
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
-        match serde_json::to_string(&self.0) {
-            Ok(body) => JsonText(body).into_response(),
+        match serde_json::to_vec(&self.0) {
+            Ok(body) => {
+                let no_store = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json")), no_store], body).into_response()
+            }
             Err(error) => internal(&error).into_response(),
         }
-    }
-}
-
-impl IntoResponse for JsonText {
-    fn into_response(self) -> Response {
-        let no_store = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json")), no_store], self.0).into_response()
     }
 }
 

@@ -1,5 +1,6 @@
 //! `GET /v1/sessions/{id}/events`: the history of an agent session, in pages.
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bowline_host::files;
@@ -8,14 +9,19 @@ use bowline_host::transcript::{DEFAULT_EVENTS, PageQuery, read_page};
 use bowline_proto::api::EventPage;
 use bowline_proto::problem::Code;
 use bowline_proto::session::State as SessionState;
+use http::header;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
-use crate::extract::{JsonText, Key, Query};
-use crate::guard::Reader;
+use crate::extract::{Key, Query};
+use crate::guard::UnpacedReader;
 use crate::problem::Problem;
 use crate::sessions::{blocking, find_agent};
+use crate::text_stream::{text_stream, too_many};
+
+/// How many usual requests a page counts as, in the caller's rate.
+const COST: u32 = 2;
 
 #[derive(Debug, Deserialize, IntoParams)]
 pub(crate) struct EventsQuery {
@@ -39,26 +45,41 @@ pub(crate) struct EventsQuery {
         (status = 403, description = "`not_allowed`: the scope `read` is required"),
         (status = 404, description = "`unknown_session`"),
         (status = 410, description = "`session_gone`: the journal of this ended session is missing or damaged"),
+        (status = 429, description = "`too_many` screens and pages of history are on their way, most of them to this caller"),
         (status = 503, description = "`unreachable`: the journal cannot be read right now"),
     )
 )]
 pub(crate) async fn get(
     State(app): State<App>,
-    Reader(caller): Reader,
+    UnpacedReader(caller): UnpacedReader,
     Key(id): Key,
     Query(query): Query<EventsQuery>,
 ) -> Result<Response, Problem> {
+    app.pace(&caller, COST).await?;
     let EventsQuery { before, after, limit } = query;
     if limit == Some(0) {
         return Err(Problem::new(Code::BadRequest, "a page has at least 1 event; leave `limit` out for 200"));
     }
     let limit = limit.map_or(DEFAULT_EVENTS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let entry = find_agent(&app, &caller, &id).await?;
+    let place = app.text_places.take(caller.id().to_owned());
+    let turn = app.turns.history(&caller).await?;
     let page = blocking(move || {
-        let page = read_page(&entry.dir, PageQuery { before, after, limit });
+        // Held until the page is read, even if the caller hangs up.
+        let _turn = turn;
+        let page = read_page(&entry.dir, entry.is_local, PageQuery { before, after, limit });
         page.map_err(|error| unreadable(&entry, &error))
     });
-    Ok(JsonText(page.await?).into_response())
+    let page = tokio::select! {
+        page = page => page?,
+        () = place.displaced() => return Err(too_many()),
+    };
+    let headers = [
+        (header::CONTENT_TYPE, "application/json".to_owned()),
+        (header::CONTENT_LENGTH, page.len().to_string()),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
+    Ok((headers, Body::from_stream(text_stream(caller, page, place))).into_response())
 }
 
 /// The error for a journal that cannot be read. That of a running session may become whole again.

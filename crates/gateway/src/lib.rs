@@ -63,6 +63,7 @@ mod sessions;
 pub mod settings;
 #[cfg(test)]
 mod testing;
+mod text_stream;
 mod tls;
 mod turns;
 mod uploads;

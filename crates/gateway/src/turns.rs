@@ -27,6 +27,8 @@ const MAX_AUTH_CHANGES: usize = 16;
 /// Concurrent searches for sessions for one caller; more wait. A search by name reads every session, so without this
 /// limit one caller could take all work on files.
 pub(crate) const MAX_SEARCHES: usize = MAX_FILE_WORK / 4;
+/// Concurrent reads of history for one caller; more wait. A read may have to scan a whole journal.
+const MAX_HISTORY: usize = 4;
 /// Concurrent uploads of one caller; more wait without being read.
 const MAX_UPLOADS: usize = 4;
 /// How long an upload waits for its turn: those before it may come over a slow network.
@@ -72,6 +74,12 @@ impl Turns {
     pub(crate) async fn last_screen(&self, caller: &Caller) -> Result<Turn, Problem> {
         let turn = take(self.keyed(format!("the last screens of {}", caller.id()), 1), TURN_TIMEOUT).await?;
         turn.ok_or_else(|| busy("requests of this token or login read screens of ended sessions"))
+    }
+
+    /// A turn of this caller to read a page of history.
+    pub(crate) async fn history(&self, caller: &Caller) -> Result<Turn, Problem> {
+        let turn = take(self.keyed(format!("the history of {}", caller.id()), MAX_HISTORY), TURN_TIMEOUT).await?;
+        turn.ok_or_else(|| busy("requests of this token or login read the history of sessions"))
     }
 
     /// A turn of this caller to upload a file, which is kept in memory until it is whole.

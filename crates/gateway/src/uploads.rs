@@ -12,10 +12,11 @@ use bowline_host::files;
 use bowline_host::uploads::{self, MAX_UPLOAD, MediaType, UploadError, UploadId};
 use bowline_proto::api::UploadReply;
 use bowline_proto::problem::Code;
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::control::wrong_machine;
 use crate::extract::{FileKey, Json};
 use crate::file_stream::{POLICY, file_stream};
@@ -28,6 +29,10 @@ pub(crate) const MAX_ARRIVING: usize = 16;
 /// How long an upload may take in all: a phone on a bad network sends 20 KB a second. A client that sends nothing for
 /// the limit `body_within` is cut before.
 const UPLOAD_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// How much is read of a refused file, for how long, and after which pause of the client no more.
+const MAX_DISCARDED: u64 = 64 << 20;
+const DISCARD_WITHIN: Duration = Duration::from_secs(10);
+const DISCARD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Stores a file that prompts of this agent session can attach. Its type is told by its content.
 #[utoipa::path(
@@ -56,9 +61,20 @@ pub(crate) async fn put(
     State(app): State<App>,
     Writer(caller): Writer,
     FileKey(id, name): FileKey,
-    body: Body,
+    headers: HeaderMap,
+    mut body: Body,
 ) -> Result<Response, Problem> {
-    let entry = find_agent(&app, &caller, &id).await?;
+    let stored = store(&app, caller, &id, name, &mut body).await;
+    // A client that expects to be told whether to send the file has not sent it.
+    if stored.is_err() && !headers.contains_key(header::EXPECT) {
+        discard(body).await;
+    }
+    stored
+}
+
+/// Receives a file and stores it.
+async fn store(app: &App, caller: Caller, id: &str, name: String, body: &mut Body) -> Result<Response, Problem> {
+    let entry = find_agent(app, &caller, id).await?;
     if !entry.is_local {
         return Err(wrong_machine(&entry));
     }
@@ -69,7 +85,7 @@ pub(crate) async fn put(
     let turn = app.turns.upload(&caller).await?;
     let place = app.upload_places.take(caller.id().to_owned());
     let content = tokio::select! {
-        content = receive(&app, body) => content?,
+        content = receive(app, body) => content?,
         () = place.displaced() => return Err(too_many()),
         () = caller.revoked() => return Err(Problem::not_authenticated()),
     };
@@ -87,7 +103,7 @@ pub(crate) async fn put(
 }
 
 /// Receives a whole body, limited in length and time.
-async fn receive(app: &App, mut body: Body) -> Result<Vec<u8>, Problem> {
+async fn receive(app: &App, body: &mut Body) -> Result<Vec<u8>, Problem> {
     let slow = |_| Problem::new(Code::TooSlow, "the file did not arrive in time");
     let receive = async {
         let mut content = Vec::with_capacity(body.size_hint().lower().min(MAX_UPLOAD) as usize);
@@ -105,6 +121,20 @@ async fn receive(app: &App, mut body: Body) -> Result<Vec<u8>, Problem> {
         Ok(content)
     };
     tokio::time::timeout(UPLOAD_WITHIN, receive).await.map_err(slow)?
+}
+
+/// Reads what is left of a refused file, within bounds. Otherwise the connection would be reset while the client still
+/// sends, and it would not see the refusal, but a network error, after which it tries again.
+async fn discard(mut body: Body) {
+    let read = async {
+        let mut left = MAX_DISCARDED;
+        while let Ok(Some(Ok(frame))) = tokio::time::timeout(DISCARD_PAUSE, body.frame()).await {
+            let len = frame.data_ref().map_or(0, |data| data.len() as u64);
+            let Some(rest) = left.checked_sub(len) else { break };
+            left = rest;
+        }
+    };
+    let _ = tokio::time::timeout(DISCARD_WITHIN, read).await;
 }
 
 /// Returns a file that was uploaded.

@@ -321,8 +321,8 @@ pub struct NewCommand {
     /// 1 to 64 bytes, chosen by the caller. A second command with the same id is not run.
     pub id: String,
     /// For a terminal `{"type":"input","text"}` or `{"type":"signal","name"}`; for an agent session
-    /// `{"type":"prompt","text","attachments"?}`, `{"type":"abort","run","queue"?}`,
-    /// `{"type":"approve","approval","option"?}`, `{"type":"deny","approval","reason"?}` or
+    /// `{"type":"prompt","text","attachments"?}`, `{"type":"abort","run","queue"?}`, `{"type":"steer","run","text"}`,
+    /// `{"type":"set","mode"?,"model"?,"option"?}`, `{"type":"approve","approval","option"?}`, `{"type":"deny","approval","reason"?}` or
     /// `{"type":"answer","approval","answers"}`.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     #[cfg_attr(test, ts(type = "unknown"))]

@@ -133,7 +133,11 @@ pub(crate) const KEYS: &[Key] = &[
         "",
         "wrong login codes per minute from one address; more get 429 `too_many`. The right code always works",
     ),
-    key("gateway.limits.body", "", "size of a request body; a larger one gets 413 `too_large`"),
+    key(
+        "gateway.limits.body",
+        "",
+        "size of a request body; a larger one gets 413 `too_large`. An upload may have 10 MiB instead",
+    ),
     key(
         "gateway.limits.message",
         "",
@@ -147,7 +151,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "gateway.limits.body_within",
         "",
-        "time to send the body of a request; after it the response is 408 `too_slow`",
+        "time to send the body of a request; after it the response is 408 `too_slow`. For an upload, the longest pause",
     ),
     key(
         "gateway.limits.hello_within",

@@ -3,7 +3,6 @@ use futures_util::stream;
 use tokio::time::sleep;
 
 use super::*;
-use crate::auth::Caller;
 use crate::testing;
 
 /// A body that arrives in pieces of this length, each after a pause.
@@ -19,7 +18,7 @@ async fn r52_a_slow_upload_is_received_and_a_stalled_or_endless_one_is_cut() {
     let temp = tempfile::tempdir().unwrap();
     let app = testing::app(temp.path(), |_| {});
     let receive = async |pieces, len, pause: u64| {
-        let received = receive(&app, arriving(pieces, len, Duration::from_secs(pause))).await;
+        let received = receive(&app, &mut arriving(pieces, len, Duration::from_secs(pause))).await;
         received.map(|content| content.len()).map_err(|problem| problem.code())
     };
     assert_eq!(receive(50, (MAX_UPLOAD / 50) as usize, 11).await, Ok((MAX_UPLOAD / 50 * 50) as usize));

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::ranges::{Range, Ranges};
-use super::{TranscriptState, read_state_and_checkpoint};
+use super::{TranscriptState, read_state, read_state_and_checkpoint};
 use crate::files;
 use crate::home::SessionDir;
 
@@ -32,8 +32,9 @@ pub struct PageQuery {
 
 /// Reads a page. Returns it as the JSON of an [`EventPage`](bowline_proto::api::EventPage), with the lines of the journal as
 /// they are: parsed, they would take many times the memory.
-pub fn read_page(dir: &SessionDir, query: PageQuery) -> io::Result<String> {
-    let state = read_state_and_checkpoint(dir)?;
+pub fn read_page(dir: &SessionDir, is_local: bool, query: PageQuery) -> io::Result<String> {
+    // The files of another machine are never written.
+    let state = if is_local { read_state_and_checkpoint(dir) } else { read_state(dir) }?;
     let file = files::open(&dir.events())?;
     let end = state.fold.next_seq;
     let before = query.before.unwrap_or(end).min(end);
@@ -47,7 +48,7 @@ pub fn read_page(dir: &SessionDir, query: PageQuery) -> io::Result<String> {
         file: &file,
         state: &state,
         count: query.limit.clamp(1, MAX_EVENTS),
-        bytes: MAX_PAGE - ENVELOPE - conversation.len().min(MAX_PAGE / 2),
+        bytes: (MAX_PAGE - ENVELOPE).saturating_sub(conversation.len()),
         events: VecDeque::new(),
     };
     let (start, next) = match query.after {

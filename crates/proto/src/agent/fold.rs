@@ -25,6 +25,8 @@ const MAX_ANSWERED: usize = 256;
 const MAX_EPOCHS: usize = 64;
 /// How many tool calls are kept that have not ended; the oldest is dropped.
 const MAX_TOOLS: usize = 64;
+/// The longest id of a tool call that is kept, in bytes; agents have far shorter ones.
+const MAX_CALL: usize = 256;
 /// How many characters of a tool's title are kept.
 const MAX_TITLE: usize = 200;
 
@@ -317,7 +319,7 @@ impl Fold {
     }
 
     fn tool(&mut self, call: &ToolCall) {
-        if call.run.is_none() || call.run != self.current() {
+        if call.run.is_none() || call.run != self.current() || call.call.len() > MAX_CALL {
             return;
         }
         let known = self.tools.iter().position(|tool| tool.call == call.call);

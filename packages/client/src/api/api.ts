@@ -60,8 +60,8 @@ const eventPage = object<EventPage>({
 
 const uploadReply = object<UploadReply>({ id: text, name: text, type: text, bytes: count });
 
-/** Milliseconds that an upload may take: as long as the gateway lets it. */
-const UPLOAD_TIMEOUT = 10 * 60_000;
+/** Milliseconds that an upload may take: the gateway lets it wait for 2 minutes, and then take 10. */
+const UPLOAD_TIMEOUT = 12 * 60_000;
 
 const agentStatus = object<AgentStatus>({
   name: text,

@@ -84,8 +84,8 @@ export type NewCommand = {
   /** 1 to 64 bytes, chosen by the caller. A second command with the same id is not run. */
   id: string,
   /** For a terminal `{"type":"input","text"}` or `{"type":"signal","name"}`; for an agent session
- * `{"type":"prompt","text","attachments"?}`, `{"type":"abort","run","queue"?}`,
- * `{"type":"approve","approval","option"?}`, `{"type":"deny","approval","reason"?}` or
+ * `{"type":"prompt","text","attachments"?}`, `{"type":"abort","run","queue"?}`, `{"type":"steer","run","text"}`,
+ * `{"type":"set","mode"?,"model"?,"option"?}`, `{"type":"approve","approval","option"?}`, `{"type":"deny","approval","reason"?}` or
  * `{"type":"answer","approval","answers"}`. */
   command: unknown,
 };
@@ -271,7 +271,7 @@ export type EventPage = {
   /** The number after the last one of the page. */
   next: number,
   /** In ascending order. */
-  events: EventRecord[],
+  events: Array<EventRecord>,
   /** There are more events in the direction of paging: newer ones with `after`, older ones otherwise. */
   more: boolean,
   /** The state of the conversation after the page. Only if the page ends where the journal does. */

@@ -139,6 +139,11 @@ fn r52_what_cannot_be_uploaded_or_attached_is_refused() {
     let chunk = [b"10000\r\n".as_slice(), &[b'x'; 0x10000], b"\r\n"].concat();
     let undeclared = world.upload_raw(&id, "Transfer-Encoding: chunked", &chunk.repeat(161));
     assert_eq!((undeclared.status, undeclared.code()), (413, "too_large"));
+    // A client that sends the whole of it first sees the refusal, and not a broken connection.
+    let whole = vec![b'x'; 30 << 20];
+    for (session, refused) in [(&id, expect(413, "too_large")), (&terminal, expect(400, "bad_request"))] {
+        assert_eq!(refusal(session, "a.txt", &whole), refused);
+    }
     assert!(!world.session_dir(&id).join("uploads").exists(), "nothing was stored");
 
     let largest = vec![b'x'; 10 << 20];

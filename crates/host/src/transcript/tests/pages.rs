@@ -58,7 +58,7 @@ fn events(page: &EventPage) -> Vec<Record<AgentEvent>> {
 }
 
 fn page(dir: &SessionDir, before: Option<u64>, after: Option<u64>, limit: usize) -> EventPage {
-    serde_json::from_str(&read_page(dir, PageQuery { before, after, limit }).unwrap()).unwrap()
+    serde_json::from_str(&read_page(dir, true, PageQuery { before, after, limit }).unwrap()).unwrap()
 }
 
 fn piece(kind: usize, len: usize) -> AgentEvent {
@@ -187,7 +187,7 @@ fn a_piece_of_a_newer_version_is_not_changed() {
         .collect();
     let start = r#"{"seq":0,"at":"t","event":{"type":"started","epoch":"00000001","pid":1,"version":"9"}}"#;
     fs::write(dir.events(), format!("{start}\n{}\n", lines[1..].join("\n"))).unwrap();
-    let page = read_page(&dir, PageQuery { before: None, after: None, limit: MAX_EVENTS }).unwrap();
+    let page = read_page(&dir, true, PageQuery { before: None, after: None, limit: MAX_EVENTS }).unwrap();
     assert!(page.contains(&lines[1..].join(",")), "{page}");
 }
 
@@ -204,7 +204,7 @@ fn r52_a_page_has_at_most_1_mib() {
     let mut before = None;
     let mut pages = 0;
     loop {
-        let page = read_page(&dir, PageQuery { before, after: None, limit: MAX_EVENTS }).unwrap();
+        let page = read_page(&dir, true, PageQuery { before, after: None, limit: MAX_EVENTS }).unwrap();
         assert!(page.len() <= 1 << 20);
         let page: EventPage = serde_json::from_str(&page).unwrap();
         pages += 1;
@@ -232,7 +232,7 @@ fn r40_damage_in_the_middle_is_an_error() {
         let mut events = whole.clone();
         events[byte as usize..byte as usize + damage.len()].copy_from_slice(damage);
         fs::write(dir.events(), events).unwrap();
-        let read = |before, after| read_page(&dir, PageQuery { before, after, limit: 1 });
+        let read = |before, after| read_page(&dir, true, PageQuery { before, after, limit: 1 });
         for (before, after) in [(Some(151), None), (None, Some(state.find(150).0 - 1))] {
             let error = read(before, after).unwrap_err();
             assert!(files::is_damage(&error), "{error}");
