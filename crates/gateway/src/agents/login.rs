@@ -1,7 +1,8 @@
 //! Whether a user has logged in to an agent, as far as that shows in variables and files.
 //!
-//! No program is run for this, and nothing is sent. Of credentials, only whether they exist counts. The check says "not
-//! logged in" only if there is no trace of a login or of another provider, because agents accept many kinds of them.
+//! No program is run for this, and nothing is sent. Of credentials, only whether they exist counts. The check says that a
+//! login seems to be missing only if there is no trace of one or of another provider, because agents accept many kinds
+//! of them. It is not sure even then: the settings of the project that a session is about are not looked at.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -53,7 +54,7 @@ const CLAUDE_SETTINGS: &[&str] = &["apiKeyHelper", "\"env\"", "awsAuthRefresh", 
 const ALL: &[Traces] = &[
     Traces {
         program: "claude",
-        problem: "not logged in: run `claude` in a terminal and use /login",
+        problem: "seems not to be logged in: run `claude` in a terminal and use /login",
         variables: &[
             "ANTHROPIC_",
             "CLAUDE_CODE_OAUTH",
@@ -77,7 +78,7 @@ const ALL: &[Traces] = &[
     Traces {
         program: "codex",
         // Its app-server uses neither OPENAI_API_KEY nor CODEX_API_KEY.
-        problem: "not logged in: run `codex login` in a terminal",
+        problem: "seems not to be logged in: run `codex login` in a terminal",
         variables: &["CODEX_ACCESS_TOKEN", "CODEX_AGENT_IDENTITY", "OPENAI_FEDERATION", "OPENAI_IDENTITY"],
         arguments: &["model_provider", "--oss", "--profile"],
         directory: ("CODEX_HOME", ".codex"),
@@ -90,7 +91,7 @@ const ALL: &[Traces] = &[
     },
     Traces {
         program: "gemini",
-        problem: "not logged in: run `gemini` in a terminal, or set GEMINI_API_KEY",
+        problem: "seems not to be logged in: run `gemini` in a terminal, or set GEMINI_API_KEY",
         variables: &[
             "GEMINI_API_KEY",
             "GEMINI_DEFAULT_AUTH_TYPE",
@@ -114,7 +115,7 @@ const ALL: &[Traces] = &[
     },
     Traces {
         program: "qwen",
-        problem: "not logged in: run `qwen` in a terminal and use /auth",
+        problem: "seems not to be logged in: run `qwen` in a terminal and use /auth",
         variables: &["OPENAI_", "DASHSCOPE_", "BAILIAN_", "ANTHROPIC_", "GEMINI_API_KEY", "GOOGLE_", "QWEN_"],
         arguments: &["--auth-type", "--openai-api-key"],
         directory: ("", ".qwen"),
@@ -127,7 +128,7 @@ const ALL: &[Traces] = &[
     },
 ];
 
-/// The problem of a user who has certainly not logged in to a program. `None` also if that is not known.
+/// The problem of a user who seems not to have logged in to a program. `None` also if nothing can be said.
 pub(super) fn problem(program: &OsStr, arguments: &[String], env: &[(OsString, OsString)]) -> Option<&'static str> {
     let traces = ALL.iter().find(|traces| program == traces.program)?;
     let value = |wanted: &str| env.iter().find(|(name, value)| name == wanted && !value.is_empty());
@@ -185,11 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_home_directory_without_any_trace_is_not_logged_in() {
-        assert_eq!(check("claude", &[], &[]), Some("not logged in: run `claude` in a terminal and use /login"),);
+    fn a_home_directory_without_any_trace_seems_not_to_be_logged_in() {
+        assert_eq!(
+            check("claude", &[], &[]),
+            Some("seems not to be logged in: run `claude` in a terminal and use /login"),
+        );
         for program in ["codex", "gemini", "qwen"] {
             assert!(
-                check(program, &[], &[]).is_some_and(|problem| problem.starts_with("not logged in: ")),
+                check(program, &[], &[]).is_some_and(|problem| problem.starts_with("seems not to be logged in: ")),
                 "{program}"
             );
         }

@@ -19,7 +19,7 @@ type Variables = Vec<(OsString, OsString)>;
 pub(super) struct Lookup {
     /// Where it is, or why it cannot be run, in words.
     pub(super) program: Result<Program, String>,
-    /// That the user has not logged in, in words.
+    /// That the user seems not to have logged in, in words.
     pub(super) login: Option<&'static str>,
 }
 

@@ -130,7 +130,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn r52_a_program_that_hangs_delays_a_call_for_a_bounded_time() {
         let begun = Instant::now();
-        let row = row(Ok(std::future::pending().boxed().shared()), Some("not logged in")).await;
+        let row = row(Ok(std::future::pending().boxed().shared()), Some("seems not to be logged in")).await;
         assert_eq!(begun.elapsed().as_secs(), CALL_TIMEOUT.as_secs());
         assert_eq!((row.available, row.version), (true, None));
         assert_eq!(row.problem.as_deref(), Some("its version is not known yet; try again in a few seconds"));
@@ -138,13 +138,13 @@ mod tests {
 
     #[tokio::test]
     async fn the_problem_that_has_to_be_solved_first_is_shown() {
-        let login = Some("not logged in");
+        let login = Some("seems not to be logged in");
         let shown = async |report, login| {
             let row = row(report, login).await;
             (row.available, row.problem)
         };
         assert_eq!(shown(finished(true, None), None).await, (true, None));
-        assert_eq!(shown(finished(true, None), login).await, (true, Some("not logged in".to_owned())));
+        assert_eq!(shown(finished(true, None), login).await, (true, Some("seems not to be logged in".to_owned())));
         assert_eq!(shown(finished(true, Some("old Node")), login).await, (true, Some("old Node".to_owned())));
         assert_eq!(shown(finished(false, Some("failed")), login).await, (false, Some("failed".to_owned())));
         assert_eq!(shown(Err("missing".to_owned()), login).await, (false, Some("missing".to_owned())));

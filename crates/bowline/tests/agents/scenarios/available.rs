@@ -29,7 +29,10 @@ fn check_without_login(bench: &Bench, version: &str) {
     match name {
         // It has models that need no login.
         "opencode" => assert_eq!(problem, Value::Null),
-        _ => assert!(problem.as_str().is_some_and(|problem| problem.starts_with("not logged in: ")), "{problem}"),
+        _ => assert!(
+            problem.as_str().is_some_and(|problem| problem.starts_with("seems not to be logged in: ")),
+            "{problem}"
+        ),
     }
 }
 

@@ -58,7 +58,7 @@ fn r32_agents_are_listed_with_what_is_installed_and_what_is_wrong() {
     assert_eq!(
         agents[0],
         json!({"name": "claude", "label": "Claude Code", "protocol": "claude", "available": true,
-            "version": "2.1.325", "problem": "not logged in: run `claude` in a terminal and use /login",
+            "version": "2.1.325", "problem": "seems not to be logged in: run `claude` in a terminal and use /login",
             "install": "npm install -g @anthropic-ai/claude-code",
             "modes": ["default", "acceptEdits", "plan", "auto"]})
     );
