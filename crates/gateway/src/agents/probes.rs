@@ -128,9 +128,12 @@ fn explain(name: &str, failure: Failure) -> (bool, String) {
             (false, format!("`{name}` cannot be run: it may not be executed"))
         }
         Failure::NotStarted(kind) => (true, format!("`{name}` could not be started: {kind}")),
-        Failure::Exit(code) => {
-            let status = code.map_or_else(|| "was killed by a signal".to_owned(), |code| format!("failed ({code})"));
-            (false, format!("`{name} --version` {status}; run it in a terminal to see why"))
+        Failure::Exit(Some(code)) => {
+            (false, format!("`{name} --version` failed ({code}); run it in a terminal to see why"))
+        }
+        // Perhaps by somebody, or because the machine had too little memory just then.
+        Failure::Exit(None) => {
+            (true, format!("`{name} --version` was killed by a signal; run it in a terminal to see why"))
         }
         Failure::TimedOut => (true, format!("`{name} --version` did not end within {} s", RUN_TIMEOUT.as_secs())),
         Failure::Flood => (true, format!("`{name} --version` prints too much")),
@@ -170,7 +173,7 @@ mod tests {
             ("exit 1", false, None, Some("`codex --version` failed (1); run it in a terminal to see why")),
             (
                 "kill -9 $$",
-                false,
+                true,
                 None,
                 Some("`codex --version` was killed by a signal; run it in a terminal to see why"),
             ),
