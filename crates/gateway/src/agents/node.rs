@@ -23,6 +23,8 @@ const MAX_LEVELS: usize = 6;
 pub(super) struct NodeNeed {
     /// The `node` that it would be run with; `None` if there is none in PATH.
     pub(super) node: Option<PathBuf>,
+    /// Whether the program names it by its path: then another one in PATH would not help.
+    is_named: bool,
     /// The oldest release that its package allows, if it says so.
     pub(super) oldest: Option<Release>,
 }
@@ -31,19 +33,20 @@ impl NodeNeed {
     /// Reads the first line of a program, and the package that it belongs to. `None` if it does not run with Node.
     pub(super) fn of(script: &Path, cwd: &Path, path: Option<&OsStr>) -> Option<NodeNeed> {
         let script = script.canonicalize().ok()?;
-        let node = match interpreter(&first_line(&script)?)? {
-            Interpreter::Path(node) => Some(node),
-            Interpreter::InPath => program::find(OsStr::new("node"), cwd, path).ok(),
+        let (node, is_named) = match interpreter(&first_line(&script)?)? {
+            Interpreter::Path(node) => (Some(node), true),
+            Interpreter::InPath => (program::find(OsStr::new("node"), cwd, path).ok(), false),
         };
         let range = script.ancestors().skip(1).take(MAX_LEVELS).find_map(engine);
-        Some(NodeNeed { node, oldest: range.and_then(|range| Release::oldest(&range)) })
+        Some(NodeNeed { node, is_named, oldest: range.and_then(|range| Release::oldest(&range)) })
     }
 
     /// The problem if the program was found not to run, or if its Node, which has this version, is too old.
     pub(super) fn problem(&self, version: Option<Release>) -> Option<String> {
         match (self.oldest, version) {
             (Some(oldest), Some(version)) if version < oldest => {
-                Some(format!("Node {oldest} or newer is needed; the `node` in PATH is {version}"))
+                let place = if self.is_named { "that the program names in its first line" } else { "in PATH" };
+                Some(format!("Node {oldest} or newer is needed; the `node` {place} is {version}"))
             }
             (Some(oldest), _) if self.node.is_none() => {
                 Some(format!("Node {oldest} or newer is needed, and no `node` was found in PATH"))
@@ -132,7 +135,7 @@ mod tests {
         let link = programs.path().join("agent");
         std::os::unix::fs::symlink(script, &link).unwrap();
         let need = || NodeNeed::of(&link, programs.path(), Some(programs.path().as_os_str())).unwrap();
-        assert_eq!(need(), NodeNeed { node: None, oldest: Release::parse("22") });
+        assert_eq!(need(), NodeNeed { node: None, is_named: false, oldest: Release::parse("22") });
         assert_eq!(need().problem(None).unwrap(), "Node 22 or newer is needed, and no `node` was found in PATH");
         let node = programs.script("node", "#!/bin/sh\n");
         assert_eq!(need().node, Some(node));
@@ -143,6 +146,18 @@ mod tests {
             programs.file(package, package_json);
             assert_eq!(need().oldest, None, "{package_json}");
         }
+    }
+
+    #[test]
+    fn a_node_that_the_program_names_by_its_path_is_not_called_the_one_in_path() {
+        let programs = Programs::new();
+        let script = programs.script("agent", "#!/opt/old/bin/node\n");
+        programs.file("package.json", r#"{"name": "agent", "engines": {"node": ">=22"}}"#);
+        let need = NodeNeed::of(&script, programs.path(), None).unwrap();
+        assert_eq!(
+            need.problem(Release::parse("v18.19.1")).unwrap(),
+            "Node 22 or newer is needed; the `node` that the program names in its first line is 18.19.1"
+        );
     }
 
     #[test]
