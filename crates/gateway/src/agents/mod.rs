@@ -83,7 +83,7 @@ async fn status(
     let report = OptionFuture::from(report.map(|report| timeout_at(deadline, report))).await;
     let report = report.and_then(|in_time| in_time.ok().flatten());
     let (available, version, problem) = match report {
-        Some(Report { available, version, problem, .. }) => {
+        Some(Report { available, version, problem }) => {
             let login = login.filter(|_| available).map(ToOwned::to_owned);
             (available, version, problem.or(login))
         }
@@ -123,7 +123,8 @@ mod tests {
     }
 
     fn finished(available: bool, problem: Option<&str>) -> Result<SharedReport, String> {
-        let report = Report::new(available, Some("2.1.325".to_owned()), problem.map(ToOwned::to_owned));
+        let (version, problem) = (Some("2.1.325".to_owned()), problem.map(ToOwned::to_owned));
+        let report = Report { available, version, problem };
         Ok(std::future::ready(Some(report)).boxed().shared())
     }
 

@@ -1,5 +1,5 @@
 //! Versions of programs, which have to be run for them. Each is run once, for all callers, until its file, its Node or
-//! its environment changes.
+//! its environment changes, or its report is old.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -17,8 +17,11 @@ use super::version::{self, Release};
 
 /// How many programs are run at the same time; the others wait.
 const MAX_CONCURRENT: usize = 2;
-/// How long after the start of a run that failed the program is not run again.
+/// How long after the start of a run that showed a problem the program is not run again.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
+/// The same for a run that showed none. Wrappers such as those of mise and volta run another file after an upgrade, and
+/// do not change themselves.
+const MAX_AGE: Duration = Duration::from_secs(600);
 
 /// What running a program showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,23 +30,19 @@ pub(super) struct Report {
     pub(super) available: bool,
     pub(super) version: Option<String>,
     pub(super) problem: Option<String>,
-    /// Whether another run would show the same.
-    is_final: bool,
-}
-
-impl Report {
-    /// A report that holds until something changes.
-    pub(super) fn new(available: bool, version: Option<String>, problem: Option<String>) -> Report {
-        Report { available, version, problem, is_final: true }
-    }
 }
 
 /// The latest run of each agent's program.
 pub(crate) struct Probes {
     latest: Mutex<HashMap<String, Probe>>,
     turns: Arc<Semaphore>,
+    times: Times,
+}
+
+struct Times {
     run_timeout: Duration,
     retry_after: Duration,
+    max_age: Duration,
 }
 
 struct Probe {
@@ -56,14 +55,13 @@ pub(super) type SharedReport = Shared<BoxFuture<'static, Option<Report>>>;
 
 impl Default for Probes {
     fn default() -> Probes {
-        Probes::new(RUN_TIMEOUT, RETRY_AFTER)
+        Probes::new(Times { run_timeout: RUN_TIMEOUT, retry_after: RETRY_AFTER, max_age: MAX_AGE })
     }
 }
 
 impl Probes {
-    fn new(run_timeout: Duration, retry_after: Duration) -> Probes {
-        let turns = Arc::new(Semaphore::new(MAX_CONCURRENT));
-        Probes { latest: Mutex::default(), turns, run_timeout, retry_after }
+    fn new(times: Times) -> Probes {
+        Probes { latest: Mutex::default(), turns: Arc::new(Semaphore::new(MAX_CONCURRENT)), times }
     }
 
     /// The report about an agent's program: the latest if that still holds, or else a new one. It goes on if its
@@ -75,7 +73,8 @@ impl Probes {
                 // Also if the file has changed since then: so one program is run at most once at a time.
                 None => true,
                 Some(Some(report)) if probe.fingerprint == program.fingerprint => {
-                    report.is_final || probe.begun.elapsed() < self.retry_after
+                    let is_fine = report.problem.is_none();
+                    probe.begun.elapsed() < if is_fine { self.times.max_age } else { self.times.retry_after }
                 }
                 Some(_) => false,
             };
@@ -83,7 +82,8 @@ impl Probes {
                 return probe.report.clone();
             }
         }
-        let (turns, run_timeout, fingerprint) = (self.turns.clone(), self.run_timeout, program.fingerprint.clone());
+        let (turns, run_timeout, fingerprint) =
+            (self.turns.clone(), self.times.run_timeout, program.fingerprint.clone());
         let running = tokio::spawn(async move {
             let _turn = turns.acquire_owned().await;
             report(&program, Instant::now() + run_timeout).await
@@ -103,16 +103,19 @@ async fn report(program: &Program, deadline: Instant) -> Report {
     };
     let node_problem = need.as_ref().and_then(|need| need.problem(node));
     if need.as_ref().is_some_and(|need| need.node.is_none()) {
-        return Report::new(false, None, node_problem);
+        return Report { available: false, version: None, problem: node_problem };
     }
     if !has_version {
-        return Report::new(true, None, node_problem);
+        return Report { available: true, version: None, problem: node_problem };
     }
     match run::version(path, env, cwd, deadline).await {
-        Ok(text) => Report::new(true, version::find(&text).map(ToOwned::to_owned), node_problem),
+        Ok(text) => {
+            let version = version::find(&text).map(ToOwned::to_owned);
+            Report { available: true, version, problem: node_problem }
+        }
         Err(failure) => {
             let (available, problem) = explain(name, failure);
-            Report { available, version: None, problem: node_problem.or(Some(problem)), is_final: false }
+            Report { available, version: None, problem: node_problem.or(Some(problem)) }
         }
     }
 }
@@ -150,13 +153,17 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(600);
 
+    fn probes_with(run_timeout: Duration, retry_after: Duration, max_age: Duration) -> Probes {
+        Probes::new(Times { run_timeout, retry_after, max_age })
+    }
+
     fn look_up(programs: &Programs, agent: &str) -> Program {
         let agent = AgentTable::builtin().get(agent).unwrap().clone();
         Lookup::new(&agent, &programs.env()).program.unwrap()
     }
 
     async fn report_of(programs: &Programs, agent: &str) -> Report {
-        Probes::new(LONG, LONG).get(agent, look_up(programs, agent)).await.unwrap()
+        probes_with(LONG, LONG, LONG).get(agent, look_up(programs, agent)).await.unwrap()
     }
 
     /// Counts the lines that stand-ins have written to a file.
@@ -233,7 +240,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_is_run_again_only_if_something_has_changed() {
-        let (programs, probes) = (Programs::new(), Probes::new(LONG, LONG));
+        let (programs, probes) = (Programs::new(), probes_with(LONG, LONG, LONG));
         let script = |text: &str| programs.script("codex", &format!("#!/bin/sh\necho run >>runs; {text}\n"));
         script("echo 1.0");
         let get = || probes.get("codex", look_up(&programs, "codex"));
@@ -250,7 +257,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_is_tried_again_later() {
-        let (programs, probes) = (Programs::new(), Probes::new(LONG, Duration::ZERO));
+        let (programs, probes) = (Programs::new(), probes_with(LONG, Duration::ZERO, LONG));
         programs.script("codex", "#!/bin/sh\necho run >>runs; test -e works && echo 1.0\n");
         let get = || probes.get("codex", look_up(&programs, "codex"));
         assert!(!get().await.unwrap().available);
@@ -260,9 +267,34 @@ mod tests {
         assert_eq!(lines(&programs, "runs"), 2);
     }
 
+    /// A wrapper is the same file after an upgrade of what it runs.
+    #[tokio::test]
+    async fn a_wrapper_is_run_again_when_its_report_is_old() {
+        let (programs, probes) = (Programs::new(), probes_with(LONG, LONG, Duration::ZERO));
+        programs.script("codex", "#!/bin/sh\ncat version\n");
+        let get = || probes.get("codex", look_up(&programs, "codex"));
+        for version in ["1.0", "2.0"] {
+            programs.file("version", version);
+            assert_eq!(get().await.unwrap().version.as_deref(), Some(version));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wrapper_of_node_is_run_again_soon_if_its_node_is_too_old() {
+        let (programs, probes) = (Programs::new(), probes_with(LONG, Duration::ZERO, LONG));
+        programs.file("package.json", r#"{"name": "stand-in", "engines": {"node": ">=22.0.0"}}"#);
+        programs.script("gemini", "#!/usr/bin/env node\n");
+        programs.script("node", "#!/bin/sh\ncat version\n");
+        let get = || probes.get("gemini", look_up(&programs, "gemini"));
+        programs.file("version", "v20.0.0");
+        assert!(get().await.unwrap().problem.is_some());
+        programs.file("version", "v22.0.0");
+        assert_eq!(get().await.unwrap().problem, None);
+    }
+
     #[tokio::test]
     async fn r52_at_most_two_programs_are_run_at_the_same_time_and_a_hanging_one_ends() {
-        let (programs, probes) = (Programs::new(), Probes::new(LONG, LONG));
+        let (programs, probes) = (Programs::new(), probes_with(LONG, LONG, LONG));
         let waits = "#!/bin/sh\necho + >>log; while ! test -e go; do sleep 0.01; done; echo - >>log; echo 1.0\n";
         let agents = ["claude", "codex", "gemini", "opencode", "qwen"];
         agents.iter().for_each(|agent| drop(programs.script(agent, waits)));
@@ -280,7 +312,7 @@ mod tests {
         });
         assert_eq!((running.max(), log.lines().count()), (Some(2), 10));
 
-        let probes = Probes::new(Duration::from_millis(200), LONG);
+        let probes = probes_with(Duration::from_millis(200), LONG, LONG);
         programs.script("cursor-agent", "#!/bin/sh\necho $$ >pid; exec sleep 600\n");
         let report = probes.get("cursor", look_up(&programs, "cursor")).await.unwrap();
         assert_eq!((report.available, report.version), (true, None), "it may work nevertheless");
