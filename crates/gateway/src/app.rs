@@ -15,7 +15,7 @@ use bowline_proto::ids::Epoch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agents::Probes;
+use crate::agents::Agents;
 use crate::auth::{Auth, Caller, LoginRate, PendingLogin, network};
 use crate::board::Board;
 use crate::descriptors;
@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     pub(crate) board: Board,
     /// Cancelled when the gateway stops.
     pub(crate) stop: CancellationToken,
-    /// Streams that the gateway waits for when it stops.
+    /// Streams, and runs of programs for their versions, that the gateway waits for when it stops.
     pub(crate) streams: TaskTracker,
     stream_counts: Mutex<StreamCounts>,
     pub(crate) refusals: Refusals,
@@ -73,8 +73,7 @@ pub(crate) struct Shared {
     pub(crate) turns: Turns,
     pub(crate) list: SharedList,
     pub(crate) readiness: Readiness,
-    /// The versions of the agents' programs.
-    pub(crate) probes: Probes,
+    pub(crate) agents: Agents,
     /// Viewers of ended sessions, by the caller's id.
     pub(crate) archive_viewers: Places<String>,
     /// Follows of ended agent sessions by event streams, by the caller's id.
@@ -112,8 +111,10 @@ impl App {
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         let rate = f64::from(settings.limits.attach_rate);
         let request_rate = f64::from(settings.limits.request_rate);
+        let (stop, streams) = (CancellationToken::new(), TaskTracker::new());
         Ok(App(Arc::new(Shared {
             environment: Environment::new(),
+            agents: Agents::new(stop.clone(), streams.clone()),
             without_key: Places::new((settings.limits.sockets / 4).max(1)),
             login_rate: LoginRate::new(settings.limits.login_rate),
             epoch: Epoch::from_random(random),
@@ -121,8 +122,8 @@ impl App {
             settings,
             home,
             auth,
-            stop: CancellationToken::new(),
-            streams: TaskTracker::new(),
+            stop,
+            streams,
             stream_counts: Mutex::default(),
             refusals: Refusals::default(),
             request_rate: Mutex::new(Rate::new(request_rate, request_rate * 10.0)),
@@ -131,7 +132,6 @@ impl App {
             turns: Turns::new(),
             list: SharedList::default(),
             readiness: Readiness::default(),
-            probes: Probes::default(),
             archive_viewers: Places::new(MAX_ARCHIVE_VIEWERS),
             archive_follows: Places::new(MAX_ARCHIVE_FOLLOWS),
             screens: Screens::default(),

@@ -23,10 +23,11 @@ use bowline_proto::api::{AgentList, AgentProtocol, AgentStatus};
 use bowline_proto::problem::Code;
 use futures_util::future::{OptionFuture, join_all};
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::lookup::Lookup;
-pub(crate) use self::probes::Probes;
-use self::probes::{Report, SharedReport};
+use self::probes::{Probes, Report, SharedReport};
 use crate::app::App;
 use crate::extract::Json;
 use crate::guard::Reader;
@@ -35,6 +36,18 @@ use crate::sessions::blocking;
 
 /// How long a call takes at most. An agent whose program has not answered by then is listed without its version.
 const CALL_TIMEOUT: Duration = Duration::from_secs(12);
+
+/// What the callers of this module share.
+pub(crate) struct Agents {
+    probes: Probes,
+}
+
+impl Agents {
+    /// Programs that run when `stop` is cancelled are killed. `tasks` has ended after that.
+    pub(crate) fn new(stop: CancellationToken, tasks: TaskTracker) -> Agents {
+        Agents { probes: Probes::new(stop, tasks) }
+    }
+}
 
 /// Lists the agents that sessions may run.
 #[utoipa::path(
@@ -57,7 +70,7 @@ pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Response, 
     // Without them, the rest is still true.
     let offers = offers.unwrap_or_else(|_| Ok(Default::default())).unwrap_or_default();
     let agents = app.settings.agents.iter().zip(lookups).map(|((name, agent), lookup)| {
-        let report = lookup.program.map(|program| app.probes.get(name, program));
+        let report = lookup.program.map(|program| app.agents.probes.get(name, program));
         status(name, agent, report, lookup.login, offers.get(name), deadline)
     });
     Ok(Json(AgentList { agents: join_all(agents).await }).into_response())

@@ -10,6 +10,8 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::lookup::{Fingerprint, Program};
 use super::run::{self, Failure, RUN_TIMEOUT};
@@ -37,6 +39,10 @@ pub(crate) struct Probes {
     latest: Mutex<HashMap<String, Probe>>,
     turns: Arc<Semaphore>,
     times: Times,
+    /// Cancelled when the gateway stops.
+    stop: CancellationToken,
+    /// What the gateway waits for when it stops: so no program outlives it.
+    tasks: TaskTracker,
 }
 
 struct Times {
@@ -53,15 +59,11 @@ struct Probe {
 
 pub(super) type SharedReport = Shared<BoxFuture<'static, Option<Report>>>;
 
-impl Default for Probes {
-    fn default() -> Probes {
-        Probes::new(Times { run_timeout: RUN_TIMEOUT, retry_after: RETRY_AFTER, max_age: MAX_AGE })
-    }
-}
-
 impl Probes {
-    fn new(times: Times) -> Probes {
-        Probes { latest: Mutex::default(), turns: Arc::new(Semaphore::new(MAX_CONCURRENT)), times }
+    pub(super) fn new(stop: CancellationToken, tasks: TaskTracker) -> Probes {
+        let times = Times { run_timeout: RUN_TIMEOUT, retry_after: RETRY_AFTER, max_age: MAX_AGE };
+        let turns = Arc::new(Semaphore::new(MAX_CONCURRENT));
+        Probes { latest: Mutex::default(), turns, times, stop, tasks }
     }
 
     /// The report about an agent's program: the latest if that still holds, or else a new one. It goes on if its
@@ -84,11 +86,13 @@ impl Probes {
         }
         let (turns, run_timeout, fingerprint) =
             (self.turns.clone(), self.times.run_timeout, program.fingerprint.clone());
-        let running = tokio::spawn(async move {
+        let running = async move {
             let _turn = turns.acquire_owned().await;
             report(&program, Instant::now() + run_timeout).await
-        });
-        let report = running.map(Result::ok).boxed().shared();
+        };
+        let stop = self.stop.clone();
+        let running = self.tasks.spawn(async move { stop.run_until_cancelled_owned(running).await });
+        let report = running.map(|ended| ended.ok().flatten()).boxed().shared();
         latest.insert(agent.to_owned(), Probe { fingerprint, begun: Instant::now(), report: report.clone() });
         report
     }
@@ -154,7 +158,8 @@ mod tests {
     const LONG: Duration = Duration::from_secs(600);
 
     fn probes_with(run_timeout: Duration, retry_after: Duration, max_age: Duration) -> Probes {
-        Probes::new(Times { run_timeout, retry_after, max_age })
+        let probes = Probes::new(CancellationToken::new(), TaskTracker::new());
+        Probes { times: Times { run_timeout, retry_after, max_age }, ..probes }
     }
 
     fn look_up(programs: &Programs, agent: &str) -> Program {
@@ -233,7 +238,7 @@ mod tests {
         programs.script("gemini", "#!/usr/bin/env node\n");
         let agent = AgentTable::builtin().get("gemini").unwrap().clone();
         let program = Lookup::new(&agent, &programs.only_env()).program.unwrap();
-        let report = Probes::default().get("gemini", program).await.unwrap();
+        let report = probes_with(LONG, LONG, LONG).get("gemini", program).await.unwrap();
         let problem = "Node is needed, and no `node` was found in PATH";
         assert_eq!((report.available, report.problem.as_deref()), (false, Some(problem)));
     }
@@ -321,13 +326,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn r52_a_stop_ends_programs_and_lets_none_start() {
+        let (programs, probes) = (Programs::new(), probes_with(LONG, LONG, LONG));
+        programs.script("codex", "#!/bin/sh\necho $$ >pid; exec sleep 600\n");
+        let report = probes.get("codex", look_up(&programs, "codex"));
+        while !programs.is_running("pid") {
+            tokio::task::yield_now().await;
+        }
+        probes.stop.cancel();
+        probes.tasks.close();
+        probes.tasks.wait().await;
+        wait_until("it is killed", || !programs.is_running("pid"));
+        assert_eq!(report.await, None);
+        programs.script("gemini", "#!/bin/sh\necho run >>runs\n");
+        assert_eq!(probes.get("gemini", look_up(&programs, "gemini")).await, None);
+        assert_eq!(lines(&programs, "runs"), 0);
+    }
+
+    #[tokio::test]
     async fn a_program_that_is_not_built_in_is_not_run() {
         let programs = Programs::new();
         programs.script("mine", "#!/bin/sh\necho run >>runs; echo 1.0\n");
         let entries = serde_json::from_value(serde_json::json!({"mine": {"protocol": "acp", "command": ["mine"]}}));
         let agent = AgentTable::builtin().merge(&entries.unwrap()).unwrap().get("mine").unwrap().clone();
         let program = Lookup::new(&agent, &programs.env()).program.unwrap();
-        let report = Probes::default().get("mine", program).await.unwrap();
+        let report = probes_with(LONG, LONG, LONG).get("mine", program).await.unwrap();
         assert_eq!((report.available, report.version, report.problem), (true, None, None));
         assert_eq!(lines(&programs, "runs"), 0);
     }

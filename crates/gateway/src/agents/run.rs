@@ -218,7 +218,6 @@ mod tests {
         assert_eq!(run(&programs, "echo 1.2; exec >&-; exit 3", LONG).await, Err(Failure::Exit(Some(3))));
     }
 
-    /// The gateway stops while a program runs.
     #[tokio::test]
     async fn r52_a_program_is_killed_when_nobody_waits_for_it_any_more() {
         let programs = Programs::new();

@@ -1,12 +1,14 @@
 //! `GET /v1/agents`: which agents are installed, as a login shell finds them, and what is wrong with the others.
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::super::gateway::World;
 use super::super::http;
-use super::{until, world, world_with};
+use super::{is_running, until, world, world_with};
 
 impl World {
     /// Makes a directory the first one in the PATH of a login shell. Must come before the first call that needs it.
@@ -135,4 +137,20 @@ fn r43_modes_and_models_are_those_of_the_newest_session_that_the_server_allows()
     assert_eq!(offered(&world), (json!(["default", "plan"]), models.clone()), "not allowed any more");
     set(&mut world, "modes = [\"plan\", \"yolo\"]");
     assert_eq!(offered(&world), (json!(["plan"]), models));
+}
+
+#[test]
+fn r52_a_program_that_hangs_does_not_outlive_the_gateway() {
+    let mut world = world();
+    world.set_login_path();
+    world.install("codex", r#"echo $$ >"$HOME/pid.new"; mv "$HOME/pid.new" "$HOME/pid"; exec sleep 600"#, "755");
+    let mut caller = TcpStream::connect(world.address).unwrap();
+    write!(caller, "GET /v1/agents HTTP/1.1\r\nHost: {}\r\nAuthorization: {}\r\n\r\n", world.address, world.bearer())
+        .unwrap();
+    until("the program runs", || world.path().join("pid").exists());
+    // The stop does not wait for this call: so nothing but the stop itself ends the program.
+    drop(caller);
+    let pid = std::fs::read_to_string(world.file("pid")).unwrap().trim().parse().unwrap();
+    assert!(world.stop_gateway().success());
+    until("the program is killed", || !is_running(pid));
 }
