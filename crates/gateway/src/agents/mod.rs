@@ -9,10 +9,12 @@ mod node;
 mod offers;
 mod probes;
 mod run;
+mod shared;
 #[cfg(test)]
 mod testing;
 mod version;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -28,6 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use self::lookup::Lookup;
 use self::probes::{Probes, Report, SharedReport};
+use self::shared::SharedWork;
 use crate::app::App;
 use crate::extract::Json;
 use crate::guard::Reader;
@@ -40,12 +43,16 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(12);
 /// What the callers of this module share.
 pub(crate) struct Agents {
     probes: Probes,
+    /// The programs of all agents, in the order of the table.
+    lookups: SharedWork<Vec<Lookup>>,
+    /// What each agent offered in its newest session that knows, by the agent's name.
+    offers: SharedWork<HashMap<String, Config>>,
 }
 
 impl Agents {
     /// Programs that run when `stop` is cancelled are killed. `tasks` has ended after that.
     pub(crate) fn new(stop: CancellationToken, tasks: TaskTracker) -> Agents {
-        Agents { probes: Probes::new(stop, tasks) }
+        Agents { probes: Probes::new(stop, tasks), lookups: SharedWork::default(), offers: SharedWork::default() }
     }
 }
 
@@ -61,7 +68,9 @@ impl Agents {
 )]
 pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Response, Problem> {
     let deadline = Instant::now() + CALL_TIMEOUT;
-    let (lookups, offers) = tokio::join!(timeout_at(deadline, look_up(&app)), timeout_at(deadline, offers::read(&app)));
+    let lookups = app.agents.lookups.get(|| look_up(app.clone()));
+    let offers = app.agents.offers.get(|| offers::read(app.clone()));
+    let (lookups, offers) = tokio::join!(timeout_at(deadline, lookups), timeout_at(deadline, offers));
     let slow = |_| {
         let detail = "the programs cannot be looked up in time; try again in a few seconds";
         Problem::new(Code::Unreachable, detail).retry_after(5)
@@ -69,15 +78,14 @@ pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Response, 
     let lookups = lookups.map_err(slow)??;
     // Without them, the rest is still true.
     let offers = offers.unwrap_or_else(|_| Ok(Default::default())).unwrap_or_default();
-    let agents = app.settings.agents.iter().zip(lookups).map(|((name, agent), lookup)| {
-        let report = lookup.program.map(|program| app.agents.probes.get(name, program));
+    let agents = app.settings.agents.iter().zip(lookups.iter()).map(|((name, agent), lookup)| {
+        let report = lookup.program.clone().map(|program| app.agents.probes.get(name, program));
         status(name, agent, report, lookup.login, offers.get(name), deadline)
     });
     Ok(Json(AgentList { agents: join_all(agents).await }).into_response())
 }
 
-/// Looks up the programs of all agents, in the order of the table.
-async fn look_up(app: &App) -> Result<Vec<Lookup>, Problem> {
+async fn look_up(app: App) -> Result<Vec<Lookup>, Problem> {
     let env = app.environment.get().await.clone();
     let agents: Vec<AgentProgram> = app.settings.agents.iter().map(|(_, agent)| agent.clone()).collect();
     blocking(move || Ok(agents.iter().map(|agent| Lookup::new(agent, &env)).collect())).await

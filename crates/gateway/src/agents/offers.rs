@@ -18,7 +18,7 @@ const MAX_SESSIONS: usize = 8;
 const NOT_AS_ROOT: &str = "bypassPermissions";
 
 /// What each agent offered in its newest session that knows, by the agent's name.
-pub(super) async fn read(app: &App) -> Result<HashMap<String, Config>, Problem> {
+pub(super) async fn read(app: App) -> Result<HashMap<String, Config>, Problem> {
     let list = app.list.get(&app.home).await?;
     let newest = |name: &str| list.newest_of(name).take(MAX_SESSIONS).cloned().collect();
     let sessions: Vec<(String, Vec<SessionId>)> =
