@@ -18,9 +18,23 @@ pub enum Unusable {
     Directory,
     /// It is not executable, or is in a directory that cannot be searched.
     NotExecutable,
+    /// It is a script, and the program that its first line names does not exist. Only `exec` finds this out.
+    NoInterpreter,
+    /// The system refuses to execute it, or its interpreter. Only `exec` finds this out.
+    Refused,
 }
 
 impl Unusable {
+    /// Why `exec` failed with a program that [`find`] has found. `None` if that says nothing about the
+    /// program.
+    pub fn of_exec(error: io::ErrorKind) -> Option<Unusable> {
+        match error {
+            io::ErrorKind::NotFound => Some(Unusable::NoInterpreter),
+            io::ErrorKind::PermissionDenied => Some(Unusable::Refused),
+            _ => None,
+        }
+    }
+
     /// The reason, for a message that begins with the program.
     pub fn reason(self) -> &'static str {
         match self {
@@ -28,6 +42,8 @@ impl Unusable {
             Unusable::DanglingLink => "a link to a file that does not exist",
             Unusable::Directory => "is a directory",
             Unusable::NotExecutable => "not executable",
+            Unusable::NoInterpreter => "the program that should interpret it does not exist",
+            Unusable::Refused => "may not be executed",
         }
     }
 
@@ -43,6 +59,10 @@ impl Unusable {
             Unusable::DanglingLink => format!("`{name}` cannot be run: it is a link to a file that does not exist"),
             Unusable::Directory => format!("`{name}` cannot be run: it is a directory"),
             Unusable::NotExecutable => format!("`{name}` cannot be run: it is not executable"),
+            Unusable::NoInterpreter => {
+                format!("`{name}` cannot be run: the program that should interpret it does not exist")
+            }
+            Unusable::Refused => format!("`{name}` cannot be run: it may not be executed"),
         }
     }
 }

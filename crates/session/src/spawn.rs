@@ -33,6 +33,17 @@ impl SpawnError {
             _ => SpawnError::Program { program, reason: error.to_string() },
         }
     }
+
+    /// The same of an agent's program that [`check_agent`] finds. Without its path: those of the server are not for
+    /// every caller.
+    pub(crate) fn of_agent(program: &OsStr, error: io::Error) -> SpawnError {
+        let name = Path::new(program).file_name().unwrap_or(program).display();
+        match (Unusable::of_exec(error.kind()), error.kind()) {
+            (Some(why), _) => SpawnError::Agent(why.explain(program)),
+            (None, io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock) => SpawnError::System(error),
+            (None, _) => SpawnError::Agent(format!("`{name}` could not be started: {error}")),
+        }
+    }
 }
 
 /// Checks the directory before `exec`, whose error is the same for a missing directory and a missing program.
@@ -83,4 +94,22 @@ pub(crate) fn with_open_files<T>(soft: Option<u64>, spawn: impl FnOnce() -> T) -
     let spawned = spawn();
     let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum });
     spawned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_exec_of_an_agent_shows_no_path_of_the_server() {
+        for (errno, words) in [
+            (rustix::io::Errno::NOENT, "`qwen` cannot be run: the program that should interpret it does not exist"),
+            (rustix::io::Errno::ACCESS, "`qwen` cannot be run: it may not be executed"),
+            (rustix::io::Errno::NOEXEC, "`qwen` could not be started: Exec format error (os error 8)"),
+        ] {
+            assert_eq!(SpawnError::of_agent("/opt/secret/qwen".as_ref(), errno.into()).to_string(), words);
+        }
+        let busy = SpawnError::of_agent("qwen".as_ref(), rustix::io::Errno::AGAIN.into());
+        assert!(matches!(busy, SpawnError::System(_)), "another attempt may succeed");
+    }
 }

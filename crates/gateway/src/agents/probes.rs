@@ -2,10 +2,10 @@
 //! its environment changes, or its report is old.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bowline_host::program::Unusable;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::Semaphore;
@@ -128,13 +128,10 @@ async fn report(program: &Program, deadline: Instant) -> Report {
 /// because it may contain paths.
 fn explain(name: &str, failure: Failure) -> (bool, String) {
     match failure {
-        Failure::NotStarted(ErrorKind::NotFound) => {
-            (false, format!("`{name}` cannot be run: the program that should interpret it does not exist"))
-        }
-        Failure::NotStarted(ErrorKind::PermissionDenied) => {
-            (false, format!("`{name}` cannot be run: it may not be executed"))
-        }
-        Failure::NotStarted(kind) => (true, format!("`{name}` could not be started: {kind}")),
+        Failure::NotStarted(kind) => match Unusable::of_exec(kind) {
+            Some(why) => (false, why.explain(name.as_ref())),
+            None => (true, format!("`{name}` could not be started: {kind}")),
+        },
         Failure::Exit(Some(code)) => {
             (false, format!("`{name} --version` failed ({code}); run it in a terminal to see why"))
         }

@@ -21,9 +21,14 @@ impl World {
     /// Writes a program into that directory. Another process writes it: a process that this one starts meanwhile would
     /// have it open for writing, and then it could not be executed.
     fn install(&self, name: &str, script: &str, mode: &str) {
-        let write = r#"printf '#!/bin/sh\n%s\n' "$2" >"$1.new" && chmod "$3" "$1.new" && mv "$1.new" "$1""#;
+        self.install_for("/bin/sh", name, script, mode);
+    }
+
+    /// The same for a script of another interpreter.
+    fn install_for(&self, interpreter: &str, name: &str, script: &str, mode: &str) {
+        let write = r#"printf '#!%s\n%s\n' "$4" "$2" >"$1.new" && chmod "$3" "$1.new" && mv "$1.new" "$1""#;
         let file = self.file(&format!("bin/{name}"));
-        let written = Command::new("sh").args(["-c", write, "sh", &file, script, mode]).status().unwrap();
+        let written = Command::new("sh").args(["-c", write, "sh", &file, script, mode, interpreter]).status().unwrap();
         assert!(written.success());
     }
 
@@ -107,6 +112,10 @@ fn r32_a_session_of_an_agent_that_is_not_installed_is_refused_in_the_same_words(
     assert_eq!(refused("qwen"), format!("{}; {install}", listed("qwen")));
     std::fs::create_dir(world.file("bin/qwen")).unwrap();
     assert_eq!(listed("qwen"), "`qwen` cannot be run: it is a directory");
+    assert_eq!(refused("qwen"), format!("{}; {install}", listed("qwen")));
+    std::fs::remove_dir(world.file("bin/qwen")).unwrap();
+    world.install_for("/no/such/interpreter", "qwen", "", "755");
+    assert_eq!(listed("qwen"), "`qwen` cannot be run: the program that should interpret it does not exist");
     assert_eq!(refused("qwen"), format!("{}; {install}", listed("qwen")));
 }
 

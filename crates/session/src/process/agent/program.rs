@@ -95,7 +95,10 @@ impl Program {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let spawned = with_open_files(meta.open_files, || with_umask(umask, || command.spawn()));
-        let mut child = spawned.map_err(|error| SpawnError::of_program(program.lossy(), error))?;
+        // It may have been removed since it was last checked.
+        let failed =
+            |error| Program::check(meta, agent).err().unwrap_or_else(|| SpawnError::of_agent(program.as_os(), error));
+        let mut child = spawned.map_err(failed)?;
         let system = |error: io::Error| SpawnError::System(error);
         let pid = Pid::from_raw(child.id().cast_signed()).ok_or_else(|| system(io::ErrorKind::Other.into()))?;
         // If this fails, it is still known by its environment, should it outlive this process.
