@@ -1,7 +1,5 @@
 //! `GET /v1/agents`: which agents are installed, as a login shell finds them, and what is wrong with the others.
 
-use std::io::Write;
-use std::net::TcpStream;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -153,13 +151,14 @@ fn r52_a_program_that_hangs_does_not_outlive_the_gateway() {
     let mut world = world();
     world.set_login_path();
     world.install("codex", r#"echo $$ >"$HOME/pid.new"; mv "$HOME/pid.new" "$HOME/pid"; exec sleep 600"#, "755");
-    let mut caller = TcpStream::connect(world.address).unwrap();
-    write!(caller, "GET /v1/agents HTTP/1.1\r\nHost: {}\r\nAuthorization: {}\r\n\r\n", world.address, world.bearer())
-        .unwrap();
+    let (address, bearer) = (world.address, world.bearer());
+    let call = std::thread::spawn(move || {
+        http::request(address, "GET", "/v1/agents", &[("authorization", bearer.as_str())], b"")
+    });
     until("the program runs", || world.path().join("pid").exists());
-    // The stop does not wait for this call: so nothing but the stop itself ends the program.
-    drop(caller);
     let pid = std::fs::read_to_string(world.file("pid")).unwrap().trim().parse().unwrap();
     assert!(world.stop_gateway().success());
     until("the program is killed", || !is_running(pid));
+    let answer = call.join().unwrap().expect("the stop ends the program first, and then the call is answered");
+    assert_eq!(answer.status, 200, "{}", answer.text());
 }
