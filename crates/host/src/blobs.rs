@@ -55,12 +55,16 @@ impl Blobs {
         Ok(blobs)
     }
 
-    /// Writes a blob, which is whole or missing after a crash or power cut. Returns `None`, and writes nothing, if there
-    /// is no room for it.
+    /// Writes a blob, in the place of one whose event could not be appended. When this returns, it survives a power cut.
+    /// Returns `None`, and writes nothing, if there is no room for it.
     pub(crate) fn write(&mut self, seq: u64, text: &str) -> io::Result<Option<Written>> {
         let kept = text.get(..text.floor_char_boundary(MAX_BLOB)).unwrap_or_default();
         let bytes = kept.len() as u64;
-        if self.total.saturating_add(bytes) > self.limit {
+        let path = self.path.join(seq.to_string());
+        // It is counted already, if it could not be removed either.
+        let replaced = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file).map_or(0, |found| found.len());
+        let others = self.total.saturating_sub(replaced);
+        if others.saturating_add(bytes) > self.limit {
             return Ok(None);
         }
         if !is_dir(&self.path)? {
@@ -68,16 +72,22 @@ impl Blobs {
                 files::set_aside(&self.path)?;
             }
             DirBuilder::new().mode(0o700).create(&self.path)?;
+            // Without this, a power cut could take the directory with files that were synced. Without the directory, the
+            // next attempt comes here again.
+            let synced = self.path.parent().map_or(Ok(()), files::sync_dir);
+            synced.inspect_err(|_| _ = fs::remove_dir(&self.path))?;
         }
-        files::write_synced(&self.path.join(seq.to_string()), kept.as_bytes())?;
-        self.total += bytes;
+        files::write_synced(&path, kept.as_bytes())?;
+        // It counts from now on, even if the next line fails.
+        self.total = others + bytes;
+        files::sync_dir(&self.path)?;
         Ok(Some(Written { bytes, truncated: bytes < text.len() as u64 }))
     }
 
     /// Removes a blob whose event could not be appended.
     pub(crate) fn remove(&mut self, seq: u64, written: Written) {
         if fs::remove_file(self.path.join(seq.to_string())).is_ok() {
-            self.total -= written.bytes;
+            self.total = self.total.saturating_sub(written.bytes);
         }
     }
 }
@@ -168,6 +178,20 @@ mod tests {
         let total = blobs.total;
         assert_eq!(total, 26);
         assert_eq!(Blobs::open(&dir, 9).unwrap().total, total, "they are counted again");
+    }
+
+    /// When the disk fails, neither the event can be appended nor its blob be removed, and both are tried again.
+    #[test]
+    fn r40_a_blob_that_is_written_again_counts_once() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = session(&temp);
+        let mut blobs = Blobs::open(&dir, 0).unwrap();
+        blobs.limit = 10;
+        for text in ["12345678", "12345678", "1234567890", "12"] {
+            assert_eq!(blobs.write(1, text).unwrap(), whole(text));
+            assert_eq!((blobs.total, read(&dir, 1)), (text.len() as u64, text.to_owned()));
+        }
+        assert_eq!(blobs.write(2, "123456789").unwrap(), None);
     }
 
     /// After a crash, the journal may end before a blob. Its number is used again by an event that has nothing to do with

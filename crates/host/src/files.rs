@@ -111,7 +111,12 @@ pub fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
 pub fn write_durable(path: &Path, content: &[u8]) -> io::Result<()> {
     write_synced(path, content)?;
     // The rename is stored in the directory; unless that is synced, the name may still refer to the old content.
-    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+    path.parent().map_or(Ok(()), sync_dir)
+}
+
+/// Makes the names in a directory survive a power cut.
+pub fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
 }
 
 /// Like [`write_whole`], for a file that several processes may write at once: the last write wins.
