@@ -51,8 +51,8 @@ impl MediaType {
 }
 
 fn is_text(content: &[u8]) -> bool {
-    let is_odd = |byte: &u8| *byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b);
-    !content.iter().any(is_odd) && std::str::from_utf8(content).is_ok()
+    let is_odd = |char: char| char.is_control() && !matches!(char, '\t' | '\n' | '\r' | '\x0c' | '\x1b');
+    std::str::from_utf8(content).is_ok_and(|text| !text.contains(is_odd))
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn r52_the_type_is_told_by_the_content_alone() {
-        let cases: [(&[u8], Option<MediaType>); 22] = [
+        let cases: [(&[u8], Option<MediaType>); 26] = [
             (b"\x89PNG\r\n\x1a\n....", Some(MediaType::Png)),
             (b"\x89PNG\n\x1a\n....", None),
             (b"\xff\xd8\xff\xe0..JFIF", Some(MediaType::Jpeg)),
@@ -81,6 +81,10 @@ mod tests {
             (b"Gr\xfc\xdfe", None),
             (b"text\0", None),
             (b"text\x08", None),
+            (b"text\x7f", None),
+            ("text\u{80}".as_bytes(), None),
+            ("text\u{9b}1m\u{9f}".as_bytes(), None),
+            ("text\u{a0}\u{ad}".as_bytes(), Some(MediaType::Text)),
             (b"\x7fELF\x02\x01\x01", None),
             (b"PK\x03\x04", None),
             (b"\xff\xfeh\0i\0", None),
