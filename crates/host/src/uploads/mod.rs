@@ -59,7 +59,7 @@ pub enum UploadError {
     #[error("the session was forgotten")]
     Gone,
     #[error("cannot store the file: {0}")]
-    Io(io::Error),
+    Io(#[from] io::Error),
 }
 
 impl UploadError {
@@ -77,18 +77,25 @@ impl UploadError {
     }
 }
 
-impl From<io::Error> for UploadError {
-    fn from(error: io::Error) -> UploadError {
-        match error.kind() {
-            // Everything is below the session's directory.
-            io::ErrorKind::NotFound => UploadError::Gone,
-            _ => UploadError::Io(error),
+/// Stores a file. When this returns, it survives a power cut. The same content under the same name is stored once.
+pub fn store(dir: &SessionDir, name: &str, content: &[u8]) -> Result<Upload, UploadError> {
+    try_store(dir, name, content).map_err(|error| gone_or(error, dir))
+}
+
+/// The error, unless the session's directory is missing: then that is why.
+fn gone_or(error: UploadError, dir: &SessionDir) -> UploadError {
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    match &error {
+        UploadError::Io(cause)
+            if is_missing(cause) && fs::symlink_metadata(dir.path()).is_err_and(|e| is_missing(&e)) =>
+        {
+            UploadError::Gone
         }
+        _ => error,
     }
 }
 
-/// Stores a file. When this returns, it survives a power cut. The same content under the same name is stored once.
-pub fn store(dir: &SessionDir, name: &str, content: &[u8]) -> Result<Upload, UploadError> {
+fn try_store(dir: &SessionDir, name: &str, content: &[u8]) -> Result<Upload, UploadError> {
     if content.is_empty() {
         return Err(UploadError::Empty);
     }
@@ -191,8 +198,13 @@ fn tidy(folder: &Path) -> io::Result<Usage> {
         if name.ends_with(id::UNFINISHED) {
             let _ = fs::remove_file(entry.path());
         } else if name.parse::<UploadId>().is_ok() {
+            let found = match entry.metadata() {
+                // Somebody has removed it meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                found => found?,
+            };
             usage.count += 1;
-            usage.bytes += entry.metadata()?.len();
+            usage.bytes += found.len();
         }
     }
     Ok(usage)

@@ -55,6 +55,17 @@ fn r52_what_cannot_be_an_upload_is_refused_and_leaves_nothing() {
     assert!(!dir.path().exists(), "a forgotten session does not come back");
 }
 
+/// A client takes "unknown session" as the end of it.
+#[test]
+fn only_a_session_without_its_directory_is_gone() {
+    let (_temp, dir) = session();
+    let missing = || UploadError::Io(io::ErrorKind::NotFound.into());
+    assert_eq!(gone_or(missing(), &dir).code(), Code::Unreachable);
+    fs::remove_dir_all(dir.path()).unwrap();
+    assert_eq!(gone_or(missing(), &dir).code(), Code::UnknownSession);
+    assert_eq!(gone_or(UploadError::Io(io::ErrorKind::StorageFull.into()), &dir).code(), Code::NoSpace);
+}
+
 #[test]
 fn r52_the_uploads_of_a_session_are_limited() {
     let (_temp, dir) = session();
