@@ -109,6 +109,8 @@ impl Agent {
         }
         let command = AgentCommand::deserialize(command)
             .map_err(|why| Refusal::new(Code::BadRequest, format!("not a command of an agent session: {why}")))?;
+        // What the agent did before comes first.
+        self.work_all(core);
         if self.is_stuck() {
             let (code, why) = self.write_error.clone().unwrap_or((Code::Unreachable, String::new()));
             return Err(Refusal::new(code, format!("the session's journal cannot be written: {why}")));

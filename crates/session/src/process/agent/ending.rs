@@ -152,7 +152,7 @@ impl Agent {
 
     /// Every process that the session started has ended, or cannot be signalled.
     pub(in super::super) fn handle_tree_ended(&mut self, core: &mut Core) {
-        self.work(core);
+        self.work_all(core);
         self.exit_status = Some(ExitStatus { code: Some(0), signal: None });
     }
 
@@ -166,7 +166,7 @@ impl Agent {
         self.collect_steps();
         self.runs.handle_ended();
         self.retry_at = None;
-        self.work(core);
+        self.work_all(core);
         let ExitStatus { code, signal } = status.clone();
         // On a full disk the end is not recorded: the next reader finds the session lost, and ends its runs.
         if !self.is_stuck() && self.append(core, &AgentEvent::Exit { code, signal }).is_ok() {

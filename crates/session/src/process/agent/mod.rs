@@ -50,6 +50,9 @@ use crate::process_tree::{self, Member};
 
 /// After a failed write to the journal, it is tried again this often.
 const RETRY: Duration = Duration::from_secs(1);
+/// The most blobs that are written before viewers and others get their turn: each is synced, and one line of the agent can
+/// have hundreds.
+const MAX_BLOBS_AT_ONCE: usize = 8;
 /// The checkpoint is written this long after an event, unless a run has changed: then at once.
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(1);
 
@@ -67,7 +70,7 @@ pub(super) struct Agent {
     unmerged: Vec<AgentEvent>,
     /// The next program must not continue the conversation, because the last one did not know it.
     starts_anew: bool,
-    /// Events to append and things to do, in order. Empty unless the journal cannot be written.
+    /// Events to append and things to do, in order. Empty unless the journal cannot be written, or many blobs are to be.
     steps: VecDeque<Step>,
     /// When to try to write the journal again.
     retry_at: Option<Instant>,
@@ -181,7 +184,9 @@ impl Agent {
         let follow = self.follow.poll_timeout().map(|at| core.instant(at));
         let sweep = self.sweep.as_ref().filter(|_| !self.is_stuck()).map(|sweep| sweep.next);
         let tools = self.aborted_tools.as_ref().map(|(at, _)| *at);
-        let times = [runs, follow, sweep, tools, self.retry_at, self.checkpoint_due, self.error_notices.poll_timeout()];
+        // The rest of many blobs waits only for the others' turn.
+        let retry = self.retry_at.or_else(|| self.is_stuck().then(Instant::now));
+        let times = [runs, follow, sweep, tools, retry, self.checkpoint_due, self.error_notices.poll_timeout()];
         times.into_iter().flatten().min()
     }
 
@@ -211,13 +216,25 @@ impl Agent {
 
     // ---- work ----
 
-    /// Whether the journal cannot be written. Then nothing is read from the agent: it waits, and nothing is lost.
+    /// Whether the journal cannot be written, or not fast enough. Then nothing is read from the agent: it waits, and nothing
+    /// is lost.
     fn is_stuck(&self) -> bool {
         !self.steps.is_empty()
     }
 
-    /// Does everything that there is to do: what the run machine decides, and what follows from the adapter's news.
+    /// Does what there is to do: what the run machine decides, and what follows from the adapter's news. If that is many
+    /// blobs, the loop comes back for the rest.
     fn work(&mut self, core: &mut Core) {
+        self.work_within(core, MAX_BLOBS_AT_ONCE);
+    }
+
+    /// Does everything that there is to do, at once.
+    fn work_all(&mut self, core: &mut Core) {
+        self.work_within(core, usize::MAX);
+    }
+
+    fn work_within(&mut self, core: &mut Core, max_blobs: usize) {
+        let mut blobs = 0;
         loop {
             self.handle_adapter(core);
             self.collect_steps();
@@ -230,10 +247,12 @@ impl Agent {
                 }
                 break;
             };
-            if self.retry_at.is_some() {
+            let has_blob = matches!(step, Step::AppendWithBlob(..));
+            if self.retry_at.is_some() || (has_blob && blobs >= max_blobs) {
                 self.steps.push_front(step);
                 break;
             }
+            blobs += usize::from(has_blob);
             if let Err(error) = self.take_step(core, &step) {
                 self.steps.push_front(step);
                 self.retry_at = Some(Instant::now() + RETRY);
