@@ -158,6 +158,10 @@ impl Output {
             true => has_news || (self.total > MAX_OUTPUT && !self.is_over),
             false => has_news && self.total >= self.shown.saturating_mul(2),
         };
+        if is_end && !is_due {
+            // Nothing of it is needed for a blob any more.
+            (self.whole, self.is_over) = (String::new(), true);
+        }
         is_due.then(|| self.show(is_end))
     }
 

@@ -111,6 +111,7 @@ impl Adapter for Acp {
     }
 
     fn prompt(&mut self, run: RunId, prompt: &Prompt, attachments: &[Attachment]) {
+        self.show_open_calls();
         (self.run, self.replays, self.system_error) = (Some(run), false, None);
         self.block.end();
         let session = self.session.clone();

@@ -174,6 +174,7 @@ impl Acp {
 
     fn end(&mut self, run: RunId, end: End, usage: TurnUsage) {
         if self.run == Some(run) {
+            self.show_open_calls();
             self.run = None;
             self.block.end();
         }

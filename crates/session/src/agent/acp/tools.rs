@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::messages::{Tool, ToolMeta};
 use super::permission::content_diff;
 use crate::agent::details::{MAX_SHORT, cut_diff};
-use crate::agent::output::{Output, room};
+use crate::agent::output::{Output, Shown, room};
 
 /// Tool calls of which something is kept; of older ones it is dropped.
 const MAX_CALLS: usize = 64;
@@ -43,6 +43,12 @@ impl ToolCalls {
         if let Some(shown) = kept.and_then(|kept| kept.output.take_due(has_ended)) {
             tool.output = Some(shown.into_content());
         }
+    }
+
+    /// Takes what the calls that have not ended printed, and what was not shown yet. Nothing more of it is kept.
+    pub(super) fn take_open_outputs(&mut self) -> Vec<(String, Shown)> {
+        let due = |(id, kept): (&String, &mut Kept)| kept.output.take_due(true).map(|shown| (id.clone(), shown));
+        self.calls.iter_mut().filter_map(due).collect()
     }
 
     /// The changes of files that a permission request is about, which some agents only send with the tool call.

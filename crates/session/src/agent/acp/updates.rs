@@ -2,7 +2,7 @@
 
 use bowline_proto::agent::event::{AgentEvent, Delta, Level, ToolCall};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Acp;
 use super::messages::{
@@ -11,7 +11,7 @@ use super::messages::{
 use super::settings::{AnnouncedOptions, AvailableCommands, CurrentMode};
 use super::usage::UsageUpdate;
 use crate::agent::details::{MAX_CONTENT, bounded, error_words, plan_entries, read};
-use crate::agent::output::shown_content;
+use crate::agent::output::{Shown, shown_content};
 use crate::agent::plain_text;
 use crate::agent::rpc::Call;
 
@@ -158,6 +158,16 @@ impl Acp {
                 acp.record_tool(tool, parent, is_call);
             }
         });
+    }
+
+    /// Shows what the tool calls of a run printed that the agent did not end, such as those of an aborted one: nobody
+    /// ends them later, and what is kept for their blobs would take the room of others.
+    pub(super) fn show_open_calls(&mut self) {
+        for (call, Shown { content, was_cut: truncated, blob }) in self.tools.take_open_outputs() {
+            let (run, content) = (self.run, Some(json!([content])));
+            let call = ToolCall { run, call, content, truncated, ..ToolCall::default() };
+            self.news.record_tool(AgentEvent::ToolUpdate(call), blob);
+        }
     }
 
     fn record_plan(&mut self, entries: Value) {

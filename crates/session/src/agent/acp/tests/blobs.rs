@@ -96,3 +96,29 @@ fn output_in_pieces_has_a_blob_at_its_end() {
     let (event, blob) = long_output(&mut acp);
     assert_eq!((&event["content"], blob), (&Value::Null, None), "only once");
 }
+
+/// Nobody ends the calls of an aborted run. Without this, what they printed takes the room of later ones for ever.
+#[test]
+fn r52_the_end_of_a_run_shows_what_open_calls_printed_and_frees_it() {
+    let mut acp = prompted_as("codex-acp");
+    let long = "z".repeat(3 << 20);
+    for (number, with_prompt) in [false, true, false, true, false, true].into_iter().enumerate() {
+        let call = format!("t{number}");
+        let meta = json!({"terminal_output_delta": {"data": long}});
+        update(&mut acp, json!({"sessionUpdate": "tool_call_update", "toolCallId": call, "_meta": meta}));
+        events(&mut acp);
+        if with_prompt {
+            acp.prompt(RUN, &Prompt { text: "more".into(), attachments: vec![] }, &[]);
+        } else {
+            let id = acp.next_id - 1;
+            receive(&mut acp, json!({"jsonrpc": "2.0", "id": id, "result": {"stopReason": "cancelled"}}));
+        }
+        let blobs = events(&mut acp).into_iter().filter_map(|news| match news {
+            AdapterEvent::LongOutput { event, blob } => {
+                Some((json!(event)["call"].clone(), blob.text == long, blob.is_cut))
+            }
+            _ => None,
+        });
+        assert_eq!(blobs.collect::<Vec<_>>(), [(json!(call), true, false)]);
+    }
+}
