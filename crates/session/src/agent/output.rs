@@ -139,7 +139,12 @@ impl Output {
             rest = after;
         }
         // It is cut when it has doubled, so that each byte is moved only a few times. The copy has no room to spare.
-        self.tail.push_str(self.last_part(rest));
+        let last = self.last_part(rest);
+        if last.len() < rest.len() {
+            // What was before it is not next to it.
+            self.tail.clear();
+        }
+        self.tail.push_str(last);
         if self.tail.len() > MAX_OUTPUT {
             self.tail = self.last_part(&self.tail).to_owned();
         }

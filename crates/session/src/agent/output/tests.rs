@@ -90,6 +90,20 @@ fn the_end_has_the_blob_also_if_nothing_more_was_printed() {
     let mut short = Output::default();
     short.push("x", MAX_BLOB);
     assert!(short.take_due(false).is_some() && short.take_due(true).is_none());
+    assert_eq!(short.whole.capacity(), 0, "its memory is freed");
+}
+
+/// One byte of the end may be free, because a character does not fit.
+#[test]
+fn the_end_has_no_bytes_from_before_a_long_piece() {
+    let mut output = Output::default();
+    let long = format!("{}x", "\u{e9}".repeat(10_000));
+    for part in ["h".repeat(MAX_HEAD).as_str(), "abc", &long] {
+        output.push(part, MAX_BLOB);
+    }
+    let kept = output.show(true);
+    let (_, end) = text(&kept).split_once(" bytes left out]\n").unwrap();
+    assert!(long.ends_with(end), "{end:.20}");
 }
 
 #[test]
