@@ -150,6 +150,11 @@ impl Output {
         }
     }
 
+    /// The bytes that were printed.
+    pub(super) fn len(&self) -> usize {
+        self.total
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.total == 0
     }

@@ -14,6 +14,8 @@ use crate::agent::plain_text;
 const MAX_LINE: usize = 4 << 10;
 /// The files of a change that are listed; more are left out.
 const MAX_FILES: usize = 128;
+/// Codex keeps 1 MiB of a command's output, and drops the middle. Of an output shorter than this, it has everything.
+const MIN_DROPPED: usize = 1_000_000;
 /// The files that a title names.
 const MAX_TITLE_FILES: usize = 3;
 
@@ -42,8 +44,11 @@ pub(super) fn command(
     is_end: bool,
 ) -> (ToolCall, Option<BlobText>) {
     let (input, mut truncated) = bounded(json!({"command": item.command, "cwd": item.cwd}));
-    let aggregated = item.aggregated_output.filter(|text| is_end && !text.is_empty());
     let streamed = streamed.filter(|output| !output.is_empty());
+    let streamed_len = streamed.as_ref().map_or(0, Output::len);
+    // Codex breaks characters at the ends of what it streams, so that is used only if it has more.
+    let has_all = |text: &str| text.len() < MIN_DROPPED || text.len() >= streamed_len;
+    let aggregated = item.aggregated_output.filter(|text| is_end && !text.is_empty() && has_all(text));
     let output = aggregated.map(shown).or_else(|| streamed.map(|mut output| output.show(is_end)));
     let (mut content, mut blob) = (Vec::new(), None);
     if let Some(output) = output {

@@ -101,3 +101,35 @@ fn output_that_was_only_streamed_has_a_blob_at_its_end() {
         assert_eq!(blobs.collect::<Vec<_>>(), [(true, false)]);
     }
 }
+
+/// Codex keeps 1 MiB of a command's output and drops the middle, but it streams everything.
+#[test]
+fn output_of_which_codex_drops_the_middle_is_what_was_streamed() {
+    let mut codex = prompted();
+    item(&mut codex, "item/started", json!({"type": "commandExecution", "id": "c", "command": "x"}));
+    let all: String = (0..200_000).map(|n| format!("line {n}\n")).collect();
+    for part in all.as_bytes().chunks(8192) {
+        let delta = str::from_utf8(part).unwrap();
+        notify(&mut codex, "item/commandExecution/outputDelta", json!({"itemId": "c", "delta": delta}));
+    }
+    news(&mut codex);
+    let kept = format!("{}{}", &all[..512 << 10], &all[all.len() - (512 << 10)..]);
+    item(&mut codex, "item/completed", command(&kept));
+    let (event, blob) = long_output(&mut codex);
+    assert!(blob == Some(all) && event["truncated"] == true);
+    let shown = event["content"][0]["content"]["text"].as_str().unwrap();
+    assert!(shown.starts_with("line 0\n") && shown.ends_with("line 199999\n"));
+}
+
+/// Half of a character becomes a replacement character, which is longer.
+#[test]
+fn characters_that_were_streamed_in_halves_are_whole_at_the_end() {
+    let mut codex = prompted();
+    item(&mut codex, "item/started", json!({"type": "commandExecution", "id": "c", "command": "x"}));
+    for _ in 0..2 {
+        notify(&mut codex, "item/commandExecution/outputDelta", json!({"itemId": "c", "delta": "\u{fffd}"}));
+    }
+    news(&mut codex);
+    item(&mut codex, "item/completed", command("\u{e9}"));
+    assert_eq!(long_output(&mut codex).0["content"][0]["content"]["text"], "\u{e9}");
+}
