@@ -10,7 +10,7 @@ use super::{is_running, until, world, world_with};
 
 impl World {
     /// Makes a directory the first one in the PATH of a login shell. Must come before the first call that needs it.
-    fn set_login_path(&self) {
+    pub(super) fn set_login_path(&self) {
         let profile = format!("export PATH={}:/usr/bin:/bin\n", self.file("bin"));
         std::fs::write(self.file(".profile"), profile).unwrap();
         std::fs::create_dir(self.file("bin")).unwrap();
@@ -18,7 +18,7 @@ impl World {
 
     /// Writes a program into that directory. Another process writes it: a process that this one starts meanwhile would
     /// have it open for writing, and then it could not be executed.
-    fn install(&self, name: &str, script: &str, mode: &str) {
+    pub(super) fn install(&self, name: &str, script: &str, mode: &str) {
         self.install_for("/bin/sh", name, script, mode);
     }
 

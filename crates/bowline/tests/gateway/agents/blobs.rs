@@ -178,3 +178,46 @@ fn r52_past_the_limit_of_a_session_events_keep_the_ends_and_one_notice_says_so()
     assert_eq!(notices.iter().filter(is_meant).count(), 1, "{notices:?}");
     assert_contiguous(&world.journal(&id));
 }
+
+/// A stand-in for Claude Code, which answers a prompt with the line in the file `results`.
+const CLAUDE: &str = r#"read -r init
+echo '{"type":"control_response","response":{"subtype":"success","request_id":"bowline-1","response":{"models":[]}}}'
+while read -r line; do
+    case $line in *'"type":"user"'*) ;; *) continue ;; esac
+    message=$(printf '%s' "$line" | sed 's/.*"uuid":"\([^"]*\)".*/\1/')
+    echo "{\"type\":\"command_lifecycle\",\"command_uuid\":\"$message\",\"state\":\"started\"}"
+    cat "$HOME/results"
+    echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"user_message_uuids\":[\"$message\"]}"
+done"#;
+
+/// The session does not write them all before it does something else, but nothing gets in between.
+#[test]
+fn r40_many_long_outputs_in_one_line_are_kept_in_order() {
+    let world = world();
+    world.set_login_path();
+    world.install("claude", CLAUDE, "755");
+    let output = |n: usize| format!("{n} ").repeat(20_000);
+    let block = |n: usize| json!({"type": "tool_result", "tool_use_id": format!("t{n}"), "content": output(n)});
+    let blocks: Vec<Value> = (0..60).map(block).collect();
+    let line = json!({"type": "user", "message": {"content": blocks}});
+    std::fs::write(world.file("results"), format!("{line}\n")).unwrap();
+    let made = world.new_agent(&json!({"agent": "claude"}));
+    assert_eq!(made.status, 201, "{}", made.text());
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    let run = world.prompt(&id, "a", &["go"]);
+    // A command in the middle is accepted.
+    until("the first blobs are written", || !world.with_blob(&id).is_empty());
+    let next = world.prompt(&id, "b", &["again"]);
+    for run in [&run, &next] {
+        assert_eq!(world.complete(&id, run)["success"], true);
+    }
+    let found = world.with_blob(&id);
+    let calls: Vec<String> = found.iter().map(|(_, event)| event["call"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(calls, (0..120).map(|n| format!("t{}", n % 60)).collect::<Vec<_>>());
+    for at in [0, 7, 8, 59, 119] {
+        assert!(world.blob(&id, found[at].0).text() == output(at % 60), "{at}");
+    }
+    assert!(world.events_of(&id, "degraded").is_empty());
+    assert_contiguous(&world.journal(&id));
+    assert_each_run_ends_once(&world.journal(&id));
+}
