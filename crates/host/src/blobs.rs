@@ -1,6 +1,6 @@
 //! `blobs/`: large output of an agent's tools, one file for each event that has only the beginning and the end of it.
 //!
-//! A file's name is the number of its event. The owner of the session's lock writes ([`Blobs`]), always before the event
+//! A file's name is the number of its event. The owner of the session's lock writes (`Blobs`), always before the event
 //! is appended; any process may read ([`open`]).
 
 use std::fs::{self, DirBuilder, File};
