@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::gateway::{World, signal};
 use super::stream::{Received, Socket, read_until};
-use super::{assert_same_events, joined, until, world};
+use super::{assert_same_events, joined, until, world, world_with};
 
 impl World {
     #[track_caller]
@@ -32,7 +32,7 @@ impl World {
 
 #[test]
 fn r40_the_history_is_the_journal_in_every_state_of_a_session() {
-    let world = world();
+    let world = world_with(&[("FAKE_AGENT_STATE", "conversations")]);
     let id = world.agent();
     world.run_prompt(&id, "a", &["chunks 300 5", "tool ls", "say one", "plan x|y"]);
     world.run_prompt(&id, "b", &["think hm", "say two"]);
@@ -52,6 +52,8 @@ fn r40_the_history_is_the_journal_in_every_state_of_a_session() {
     until("the session is lost", || world.describe(&id)["state"] == "lost");
     check("lost");
     assert_eq!(world.call("POST", &format!("/v1/sessions/{id}/restart"), &json!({})).status, 200);
+    // At the end of a run, the agent has said everything.
+    world.run_prompt(&id, "c", &["say three"]);
     check("restarted");
     assert_eq!(world.call("DELETE", &format!("/v1/sessions/{id}?keep=true"), &Value::Null).status, 204);
     check("ended");
