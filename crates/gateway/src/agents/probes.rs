@@ -135,7 +135,7 @@ fn explain(name: &str, failure: Failure) -> (bool, String) {
         Failure::Exit(Some(code)) => {
             (false, format!("`{name} --version` failed ({code}); run it in a terminal to see why"))
         }
-        // Perhaps by somebody, or because the machine had too little memory just then.
+        // Says nothing about the program: a user may have killed it, or the machine was short of memory.
         Failure::Exit(None) => {
             (true, format!("`{name} --version` was killed by a signal; run it in a terminal to see why"))
         }

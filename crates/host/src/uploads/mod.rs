@@ -187,8 +187,8 @@ struct Usage {
     bytes: u64,
 }
 
-/// Counts the uploads, and removes files that a crash left unfinished: whoever holds the lock is the only one that
-/// writes.
+/// Counts the uploads, and removes unfinished files that a crash left. The caller holds the lock, so no other upload is
+/// being written.
 fn tidy(folder: &Path) -> io::Result<Usage> {
     let mut usage = Usage { count: 0, bytes: 0 };
     for entry in fs::read_dir(folder)? {
@@ -199,7 +199,7 @@ fn tidy(folder: &Path) -> io::Result<Usage> {
             let _ = fs::remove_file(entry.path());
         } else if name.parse::<UploadId>().is_ok() {
             let found = match entry.metadata() {
-                // Somebody has removed it meanwhile.
+                // It was removed in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 found => found?,
             };

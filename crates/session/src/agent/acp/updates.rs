@@ -160,8 +160,8 @@ impl Acp {
         });
     }
 
-    /// Shows what the tool calls of a run printed that the agent did not end, such as those of an aborted one: nobody
-    /// ends them later, and what is kept for their blobs would take the room of others.
+    /// Shows what was printed by tool calls whose end the agent did not report, as after an abort. No end follows, and
+    /// what is kept for their blobs would take the room of other calls.
     pub(super) fn show_open_calls(&mut self) {
         for (call, Shown { content, was_cut: truncated, blob }) in self.tools.take_open_outputs() {
             let (run, content) = (self.run, Some(json!([content])));

@@ -97,7 +97,7 @@ fn output_in_pieces_has_a_blob_at_its_end() {
     assert_eq!((&event["content"], blob), (&Value::Null, None), "only once");
 }
 
-/// Nobody ends the calls of an aborted run. Without this, what they printed takes the room of later ones for ever.
+/// An agent may never report the end of a call whose run was aborted. Its output must not take the room of later calls.
 #[test]
 fn r52_the_end_of_a_run_shows_what_open_calls_printed_and_frees_it() {
     let mut acp = prompted_as("codex-acp");
