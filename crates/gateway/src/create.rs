@@ -11,8 +11,7 @@ use axum::response::{IntoResponse, Response};
 use bowline_host::change_lock::ChangeKey;
 use bowline_host::registry::{self, Entry, RegistryError};
 use bowline_host::spec::{AgentSpec, BodySpec, Spec, TerminalSpec};
-use bowline_host::start::{self, StartError};
-use bowline_proto::agent::command::check_model;
+use bowline_host::start;
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::SessionInfo;
 use http::{HeaderMap, StatusCode, header};
@@ -89,18 +88,9 @@ async fn start_session(app: &App, caller: Caller, spec: Spec, turn: Option<Turn>
     let turns = (turn, name, app.turns.start().await?);
     let (home, launcher) = (app.home.clone(), app.settings.launcher.clone());
     let retention = app.settings.sessions.retention;
-    let install = match &spec.body {
-        BodySpec::Agent(agent) => agent.program.install.clone(),
-        BodySpec::Terminal(_) => None,
-    };
     let start = move || {
         caller.check()?;
-        start::start(&home, &launcher, spec, &retention).map_err(|error| match (error, install) {
-            (StartError::Refused { code: Code::NoProgram, message }, Some(install)) => {
-                Problem::new(Code::NoProgram, format!("{message}; install it with `{install}`"))
-            }
-            (error, _) => error.into(),
-        })
+        Ok(start::start(&home, &launcher, spec, &retention)?)
     };
     let started = on_thread(turns, start).await?;
     let info = control::describe(started.entry).await;
@@ -156,43 +146,21 @@ fn absolute(cwd: PathBuf) -> Result<PathBuf, Problem> {
 }
 
 async fn agent_spec(app: &App, caller: &Caller, request: NewAgent) -> Result<Spec, Problem> {
-    let NewAgent { agent, cwd, name, resume, mode, model, prompt, argv: _, env: _ } = request;
-    let name = session_name(name)?;
-    let Some(program) = app.settings.agents.get(&agent) else {
-        let known = app.settings.agents.names().collect::<Vec<_>>().join(", ");
-        return Err(Problem::new(Code::NoProgram, format!("no agent is called {agent:?}; the server has {known}")));
-    };
-    if resume.as_ref().is_some_and(|id| !is_word(id)) {
-        let detail = "a conversation's id must have 1 to 128 characters from A-Z a-z 0-9 . _ : - and not start with -";
-        return Err(Problem::new(Code::BadRequest, detail));
-    }
-    if let Some(mode) = mode.as_ref().filter(|mode| !is_word(mode) || !program.allows_mode(mode)) {
-        let detail = format!("the server does not allow the mode {mode:?} of {agent}");
-        return Err(Problem::new(Code::NotAllowedMode, detail));
-    }
-    if let Some(Err(why)) = model.as_deref().map(check_model) {
-        return Err(Problem::new(Code::BadRequest, why));
-    }
-    let prompt = prompt.map(|prompt| (prompt, app.auth.display_name(caller)));
+    let name = session_name(request.name.clone())?;
+    let cwd = PathBuf::from(&request.cwd);
+    let agent = AgentSpec::new(request, &app.settings.agents, || app.auth.display_name(caller))?;
     let env = app.environment.get().await.clone();
     Ok(Spec {
         name,
-        cwd: absolute(cwd.into())?,
+        cwd: absolute(cwd)?,
         detached_ttl: 0,
         if_exists: IfExists::Fail,
         id: None,
         request: None,
         makers: app.auth.makers(caller),
         open_files: app.open_files,
-        body: BodySpec::Agent(AgentSpec { agent, program: program.clone(), env, resume, mode, model, prompt }),
+        body: BodySpec::Agent(AgentSpec { env, ..agent }),
     })
-}
-
-/// Whether this can be the id of a conversation or the name of a mode. It becomes one argument of the agent's command,
-/// which must not take it for an option.
-fn is_word(text: &str) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-    (1..=128).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_allowed)
 }
 
 async fn terminal_spec(app: &App, caller: &Caller, request: NewTerminal) -> Result<Spec, Problem> {

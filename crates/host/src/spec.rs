@@ -4,13 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bowline_proto::agent::command::FirstPrompt;
-use bowline_proto::api::IfExists;
+use bowline_proto::agent::command::{FirstPrompt, check_model};
+use bowline_proto::api::{IfExists, NewAgent};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::Kind;
 use bowline_proto::size::Size;
 
-use crate::agents::{AgentProgram, ModePolicy};
+use crate::agents::{AgentProgram, AgentTable, ModePolicy};
 use crate::log;
 use crate::machine::{this_boot, this_host};
 use crate::meta::{AgentMeta, Makers, Meta, TerminalMeta};
@@ -79,6 +79,37 @@ pub struct AgentSpec {
     pub model: Option<String>,
     /// The first prompt, and the name of its sender.
     pub prompt: Option<(FirstPrompt, String)>,
+}
+
+impl AgentSpec {
+    /// Looks up the agent that a request names, and checks what the request wants of it. `by` is the name of the caller.
+    /// The environment is empty.
+    pub fn new(request: NewAgent, table: &AgentTable, by: impl FnOnce() -> String) -> Result<AgentSpec, StartError> {
+        let NewAgent { agent, resume, mode, model, prompt, cwd: _, name: _, argv: _, env: _ } = request;
+        let Some(program) = table.get(&agent) else {
+            let known = table.names().collect::<Vec<_>>().join(", ");
+            return Err(StartError::UnknownAgent { agent, known });
+        };
+        if resume.as_ref().is_some_and(|id| !is_word(id)) {
+            let why = "a conversation's id must have 1 to 128 characters from A-Z a-z 0-9 . _ : - and not start with -";
+            return Err(StartError::Limit(why.to_owned()));
+        }
+        if let Some(mode) = mode.clone().filter(|mode| !is_word(mode) || !program.allows_mode(mode)) {
+            return Err(StartError::Mode { agent, mode });
+        }
+        if let Some(Err(why)) = model.as_deref().map(check_model) {
+            return Err(StartError::Limit(why.to_owned()));
+        }
+        let (program, prompt) = (program.clone(), prompt.map(|prompt| (prompt, by())));
+        Ok(AgentSpec { agent, program, env: Vec::new(), resume, mode, model, prompt })
+    }
+}
+
+/// Whether this can be the id of a conversation or the name of a mode. It becomes one argument of the agent's command,
+/// which must not take it for an option.
+fn is_word(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    (1..=128).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_allowed)
 }
 
 pub(crate) fn check_limits(spec: &Spec) -> Result<(), StartError> {

@@ -69,10 +69,13 @@ pub enum StartError {
         "this version of bowline cannot run a session of this kind; use the version that created it, or a newer one"
     )]
     Kind,
+    /// The table has no such agent; `known` lists those that it has.
+    #[error("no agent is called {agent:?}; there are {known}")]
+    UnknownAgent { agent: String, known: String },
     /// The session's agent is no longer in the table.
     #[error("no agent is called {0:?} in the configuration any more; add it again, or start another session")]
     NoAgent(String),
-    /// The configuration no longer allows the session's mode.
+    /// The configuration does not allow the mode, or no longer does.
     #[error("the configuration does not allow the mode {mode:?} of {agent}")]
     Mode { agent: String, mode: String },
     /// A setting is out of range.
@@ -102,7 +105,7 @@ impl StartError {
             StartError::Refused { code, .. } => *code,
             StartError::NameTaken { .. } => Code::NameTaken,
             StartError::Kind => Code::NoVersion,
-            StartError::NoAgent(_) => Code::NoProgram,
+            StartError::UnknownAgent { .. } | StartError::NoAgent(_) => Code::NoProgram,
             StartError::Mode { .. } => Code::NotAllowedMode,
             StartError::Limit(_) => Code::BadRequest,
             StartError::OtherMachine(_) | StartError::End(EndError::OtherMachine(_)) => Code::NotAllowed,
@@ -141,9 +144,9 @@ pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention
     check_limits(&spec)?;
     home.ensure()?;
     let if_exists = spec.if_exists;
-    let prompt = match &spec.body {
-        BodySpec::Agent(agent) => agent.prompt.clone(),
-        BodySpec::Terminal(_) => None,
+    let (prompt, install) = match &spec.body {
+        BodySpec::Agent(agent) => (agent.prompt.clone(), agent.program.install.clone()),
+        BodySpec::Terminal(_) => (None, None),
     };
     let meta = meta(spec).map_err(StartError::Process)?;
     // Held until the new session is running, and so found by its name.
@@ -168,7 +171,8 @@ pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention
     // runs. So an invalid spec leaves the old session running, and any other failure leaves its screen and log.
     let make_room =
         || replaced.as_ref().map_or(Ok(()), |old| remove::end(old, remove::default_grace(old.meta.kind), true));
-    run(home, launcher, Start { meta, restart: false, prompt }, &make_room)?;
+    run(home, launcher, Start { meta, restart: false, prompt }, &make_room)
+        .map_err(|error| with_install_hint(error, install.as_deref()))?;
     if let Some(old) = replaced
         && let Err(error) = remove::forget(&old)
     {
@@ -176,6 +180,17 @@ pub fn start(home: &Home, launcher: &Launcher, spec: Spec, retention: &Retention
     }
     drop(name_lock);
     Ok(StartOutcome { entry: read_then_prune(home, &dir, retention)?, existed: false })
+}
+
+/// Adds the command that installs a missing program of an agent.
+fn with_install_hint(error: StartError, install: Option<&str>) -> StartError {
+    match (error, install) {
+        (StartError::Refused { code: Code::NoProgram, message }, Some(install)) => {
+            let message = format!("{message}; install it with `{install}`");
+            StartError::Refused { code: Code::NoProgram, message }
+        }
+        (error, _) => error,
+    }
 }
 
 /// Reads a new session before pruning, because pruning removes it if it has already ended and nothing is kept.
