@@ -12,13 +12,13 @@ use std::time::Instant;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use bowline_host::archive;
 use bowline_host::home::SessionDir;
 use bowline_host::registry::{self, Entry};
+use bowline_host::{repair, session_archive};
 use bowline_proto::close;
 use bowline_proto::hello::{self, BadHello};
 use bowline_proto::message::ServerMessage;
-use bowline_proto::session::{Kind, State as SessionState};
+use bowline_proto::session::State as SessionState;
 use futures_util::{SinkExt, StreamExt};
 use http::header;
 use http::request::Parts;
@@ -309,11 +309,17 @@ async fn first_message(socket: &mut Socket) -> Result<serde_json::Map<String, Va
 async fn connect(app: &App, caller: &Caller, entry: Entry) -> Result<(UnixStream, Option<Place<String>>), Problem> {
     let entry = match control::connect(&entry.dir) {
         Ok(stream) => return Ok((stream, None)),
-        Err(error) => blocking(move || read_ended(&entry.dir, &error)).await?,
+        Err(error) => {
+            let home = app.home.clone();
+            // It may have died since it was found, with open runs that no event would end.
+            blocking(move || {
+                let entry = repair::repair_if_needed(&home, read_ended(&entry.dir, &error)?);
+                entry.ok_or_else(|| unreachable("the session is being restarted".to_owned()))
+            })
+            .await?
+        }
     };
-    if entry.info.kind != Kind::Agent {
-        archive::check(&entry)?;
-    }
+    session_archive::check(&entry)?;
     let place = app.archive_viewers.take(caller.id().to_owned());
     Ok((ended::connect(app.clone(), entry).await?, Some(place)))
 }

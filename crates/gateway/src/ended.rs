@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use bowline_host::archive::{Archive, SharedScreen};
+use bowline_host::archive::SharedScreen;
 use bowline_host::registry::Entry;
-use bowline_host::transcript::TranscriptArchive;
+use bowline_host::session_archive::SessionArchive;
 use bowline_proto::ids::SessionId;
-use bowline_proto::session::Kind;
 use bytes::BytesMut;
 use tokio::net::UnixStream;
 
@@ -62,48 +61,13 @@ async fn open(
     app: App,
     entry: Entry,
 ) -> Result<(UnixStream, impl Future<Output = io::Result<()>> + Send + 'static), Problem> {
-    let archive = blocking(move || SessionArchive::open(&app, &entry)).await?;
+    let archive = blocking(move || {
+        let shared = app.screens.get(&entry.info.id);
+        Ok(SessionArchive::open(&entry, app.settings.limits.stalled_after, &mut lock(&shared))?)
+    })
+    .await?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| internal(&error))?;
     Ok((ours, serve(archive, theirs)))
-}
-
-/// The files of an ended session, and its one viewer.
-enum SessionArchive {
-    Terminal(Box<Archive>),
-    Agent(Box<TranscriptArchive>),
-}
-
-impl SessionArchive {
-    fn open(app: &App, entry: &Entry) -> Result<SessionArchive, Problem> {
-        if entry.info.kind == Kind::Agent {
-            let archive = TranscriptArchive::open(entry).map_err(|error| internal(&error))?;
-            return Ok(SessionArchive::Agent(Box::new(archive)));
-        }
-        let shared = app.screens.get(&entry.info.id);
-        let archive = Archive::open(entry, app.settings.limits.stalled_after, &mut lock(&shared))?;
-        Ok(SessionArchive::Terminal(Box::new(archive)))
-    }
-
-    fn handle_bytes(&mut self, bytes: &[u8], now: Duration) -> bool {
-        match self {
-            SessionArchive::Terminal(archive) => archive.handle_bytes(bytes, now),
-            SessionArchive::Agent(archive) => archive.handle_bytes(bytes, now),
-        }
-    }
-
-    fn poll_frames(&mut self, frames: &mut Vec<u8>, now: Duration) -> bool {
-        match self {
-            SessionArchive::Terminal(archive) => archive.poll_frames(frames, now),
-            SessionArchive::Agent(archive) => archive.poll_frames(frames, now),
-        }
-    }
-
-    fn poll_timeout(&self) -> Duration {
-        match self {
-            SessionArchive::Terminal(archive) => archive.poll_timeout(),
-            SessionArchive::Agent(archive) => archive.poll_timeout(),
-        }
-    }
 }
 
 async fn serve(mut archive: SessionArchive, stream: UnixStream) -> io::Result<()> {

@@ -8,14 +8,13 @@ use axum::response::{IntoResponse, Response};
 use bowline_host::change_lock::ChangeKey;
 use bowline_host::control::ControlError;
 use bowline_host::registry::{self, Entry, RegistryError};
-use bowline_host::{files, remove, rename, repair, start, transcript};
+use bowline_host::{remove, rename, repair, start, transcript};
 use bowline_proto::api::{CommandAccepted, NewCommand, Restart, SessionChange};
 use bowline_proto::control::{Reply, Request};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::{Kind, SessionInfo};
 use http::StatusCode;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio::sync::Semaphore;
 use utoipa::IntoParams;
 
@@ -97,17 +96,13 @@ async fn try_find(app: &App, caller: &Caller, key: &str) -> Result<Result<Entry,
         if key.parse::<SessionId>().is_err() && key.parse::<SessionName>().is_err() {
             return Err(Problem::new(Code::BadName, format!("{key:?} is not a valid session id or name")));
         }
-        let found = registry::find(&home, &key);
-        match found {
+        Ok(match registry::find(&home, &key) {
             // The runs of a session whose process died are ended by the first that looks at it.
             Ok(entry) if repair::is_needed(&entry) => {
-                if let Err(error) = repair::repair(&home, &entry) {
-                    tracing::warn!(%error, session = %entry.info.id, "cannot repair a lost agent session");
-                }
-                Ok(registry::find(&home, entry.info.id.as_str()))
+                Ok(repair::repair_if_needed(&home, entry.clone()).unwrap_or(entry))
             }
-            found => Ok(found),
-        }
+            found => found,
+        })
     })
     .await
 }
@@ -300,32 +295,11 @@ pub(crate) async fn command(
             Ok((code, Json(CommandAccepted::new(id, seq, run, duplicate))).into_response())
         }
         Some(_) => Err(Problem::new(Code::Unreachable, ControlError::Unexpected.to_string())),
-        None => Ok(Json(find_accepted(entry, id, command).await?).into_response()),
-    }
-}
-
-/// A command that an agent session accepted before it ended. A client that did not get the answer sends it again, and
-/// must not be told that it failed.
-async fn find_accepted(entry: Entry, id: String, command: Value) -> Result<CommandAccepted, Problem> {
-    let gone = || Problem::new(Code::SessionGone, "the session has ended");
-    if entry.meta.kind != Kind::Agent {
-        return Err(gone());
-    }
-    blocking(move || {
-        let fold = match transcript::read_state(&entry.dir) {
-            Ok(state) => state.fold,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound || files::is_damage(&error) => {
-                return Err(gone());
-            }
-            Err(error) => return Err(Problem::new(files::code(&error), format!("cannot read the journal: {error}"))),
-        };
-        let known = fold.accepted(&id).ok_or_else(gone)?;
-        if known.digest != transcript::command_digest(&command) {
-            return Err(Problem::new(Code::IdReused, "another command already used this id"));
+        None => {
+            let accepted = blocking(move || Ok(transcript::find_accepted(&entry, id, &command)?)).await?;
+            Ok(Json(accepted).into_response())
         }
-        Ok(CommandAccepted::new(id, known.seq, known.run, true))
-    })
-    .await
+    }
 }
 
 #[cfg(test)]

@@ -3,11 +3,10 @@
 //! No emulator runs here, so that hostile output is only ever parsed in the process of the session that printed it.
 
 use std::fs;
-use std::io::{self, Read as _, Write};
+use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bowline_proto::Offset;
 use bowline_proto::close;
@@ -139,35 +138,6 @@ pub fn check(entry: &Entry) -> Result<&TerminalInfo, ArchiveError> {
     entry.info.terminal.as_ref().ok_or(ArchiveError::Kind)
 }
 
-/// Serves one viewer over `stream`, as the session process would, until the connection ends.
-pub fn serve(entry: &Entry, mut stream: UnixStream) -> Result<(), ArchiveError> {
-    let (mut archive, origin) = (Archive::open(entry, Duration::MAX, &mut SharedScreen::default())?, Instant::now());
-    let (mut chunk, mut frames) = (vec![0; 16 << 10], Vec::new());
-    loop {
-        loop {
-            frames.clear();
-            let last = archive.poll_frames(&mut frames, origin.elapsed());
-            stream.write_all(&frames)?;
-            if last {
-                return Ok(());
-            }
-            if frames.is_empty() {
-                break;
-            }
-        }
-        let wait = archive.poll_timeout().saturating_sub(origin.elapsed());
-        stream.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
-        match stream.read(&mut chunk) {
-            Ok(0) => return Ok(()),
-            Ok(n) if !archive.handle_bytes(&chunk[..n], origin.elapsed()) => return Ok(()),
-            Ok(_) => {}
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
 /// The last screen of a session, which all its viewers keep in memory together while there are any.
 #[derive(Debug, Default)]
 pub struct SharedScreen(Weak<LastScreen>);
@@ -218,7 +188,7 @@ impl LastScreen {
     }
 }
 
-/// An ended session and its one viewer. It only reads the session's files; [`serve`] and the gateway do the waiting.
+/// An ended session and its one viewer. It only reads the session's files; its caller does the waiting.
 ///
 /// Times are counted from when it was opened.
 #[derive(Debug)]

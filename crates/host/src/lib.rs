@@ -21,7 +21,8 @@
 //! - [`start`] (with [`launch`], [`starting`] and [`change_lock`]) runs session processes;
 //! - [`control`] sends requests to a running session process;
 //! - [`rename`] and [`remove`] rename, end and remove sessions;
-//! - [`archive`] serves an ended session to a viewer, in frames built by [`wire`];
+//! - [`session_archive`] serves an ended session to a viewer: [`archive`] a terminal, in frames built by [`wire`], and
+//!   [`transcript`] an agent session;
 //! - [`repair`] ends what a dead session process left open, with [`leftovers`] for its processes;
 //! - [`watch`] reports changed files, and [`signal`] maps signal names to numbers.
 
@@ -51,6 +52,7 @@ pub mod remove;
 pub mod rename;
 pub mod repair;
 pub mod saved;
+pub mod session_archive;
 pub mod signal;
 pub mod spec;
 pub mod start;

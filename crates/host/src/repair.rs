@@ -15,7 +15,7 @@ use crate::home::Home;
 use crate::leftovers;
 use crate::machine::this_boot;
 use crate::meta::Meta;
-use crate::registry::Entry;
+use crate::registry::{self, Entry};
 use crate::transcript::{Opened, Transcript};
 
 /// Whether the session has something that only a repair can end.
@@ -23,6 +23,22 @@ pub fn is_needed(entry: &Entry) -> bool {
     let is_open = |agent: &AgentInfo| agent.activity.is_some() || !agent.approvals.is_empty();
     let is_lost = entry.is_local && entry.meta.kind == Kind::Agent && entry.info.state == State::Lost;
     is_lost && (entry.info.agent.as_ref().is_some_and(is_open) || leftovers::has_agent(&entry.dir))
+}
+
+/// Repairs the session if that is needed, and reads it again. Returns `None` if another process is changing it. A session
+/// that cannot be repaired is returned as it is, and the reason is logged.
+pub fn repair_if_needed(home: &Home, entry: Entry) -> Option<Entry> {
+    if !is_needed(&entry) {
+        return Some(entry);
+    }
+    match repair(home, &entry) {
+        Ok(true) => Some(registry::read(entry.dir.clone()).unwrap_or(entry)),
+        Ok(false) => None,
+        Err(error) => {
+            tracing::warn!(%error, session = %entry.info.id, "cannot repair a lost agent session");
+            Some(entry)
+        }
+    }
 }
 
 /// Repairs a lost session. Returns `false` if another process is changing it; then that one repairs it, or restarts it.

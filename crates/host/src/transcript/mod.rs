@@ -4,6 +4,7 @@
 //! in `head` holds the fold and a sparse index of the lines, so that neither lists nor readers of the end read the whole
 //! file.
 
+mod accepted;
 mod archive;
 mod lines;
 mod page;
@@ -20,6 +21,7 @@ use bowline_proto::ids::Epoch;
 use bowline_proto::journal::Record;
 use serde::{Deserialize, Serialize};
 
+pub use self::accepted::find_accepted;
 pub use self::archive::{Put, ReadPosition, TranscriptArchive, put};
 pub use self::lines::{Line, Lines};
 pub use self::page::{DEFAULT_EVENTS, MAX_EVENTS, PageQuery, read_page};
