@@ -79,6 +79,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::agents::list_agents;
 use crate::app::App;
 pub use crate::assets::WebApp;
 use crate::auth::Auth;

@@ -15,11 +15,13 @@ mod testing;
 mod version;
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use bowline_host::agents::{AgentProgram, Protocol};
+use bowline_host::agents::{AgentProgram, AgentTable, Protocol};
+use bowline_host::home::Home;
 use bowline_proto::agent::config::Config;
 use bowline_proto::api::{AgentList, AgentProtocol, AgentStatus};
 use bowline_proto::problem::Code;
@@ -78,11 +80,36 @@ pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Response, 
     let lookups = lookups.map_err(slow)??;
     // Without them, the rest is still true.
     let offers = offers.unwrap_or_else(|_| Ok(Default::default())).unwrap_or_default();
-    let agents = app.settings.agents.iter().zip(lookups.iter()).map(|((name, agent), lookup)| {
-        let report = lookup.program.clone().map(|program| app.agents.probes.get(name, program));
+    let list = describe(&app.settings.agents, &lookups, &offers, &app.agents.probes, deadline).await;
+    Ok(Json(list).into_response())
+}
+
+/// Lists the agents of a table in a process that serves no gateway. Their programs are looked for in the environment
+/// `env`, and none outlives this call.
+pub async fn list_agents(table: &AgentTable, env: &[(OsString, OsString)], home: &Home) -> AgentList {
+    let deadline = Instant::now() + CALL_TIMEOUT;
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let probes = Probes::new(stop.clone(), tasks.clone());
+    let lookups: Vec<Lookup> = table.iter().map(|(_, agent)| Lookup::new(agent, env)).collect();
+    let list = describe(table, &lookups, &offers::of_files(table, home), &probes, deadline).await;
+    stop.cancel();
+    tasks.close();
+    tasks.wait().await;
+    list
+}
+
+async fn describe(
+    table: &AgentTable,
+    lookups: &[Lookup],
+    offers: &HashMap<String, Config>,
+    probes: &Probes,
+    deadline: Instant,
+) -> AgentList {
+    let agents = table.iter().zip(lookups).map(|((name, agent), lookup)| {
+        let report = lookup.program.clone().map(|program| probes.get(name, program));
         status(name, agent, report, lookup.login, offers.get(name), deadline)
     });
-    Ok(Json(AgentList { agents: join_all(agents).await }).into_response())
+    AgentList { agents: join_all(agents).await }
 }
 
 async fn look_up(app: App) -> Result<Vec<Lookup>, Problem> {
@@ -132,7 +159,6 @@ async fn status(
 
 #[cfg(test)]
 mod tests {
-    use bowline_host::agents::AgentTable;
     use futures_util::FutureExt;
 
     use super::*;

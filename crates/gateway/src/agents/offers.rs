@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use bowline_host::agents::{AgentProgram, Protocol};
+use bowline_host::agents::{AgentProgram, AgentTable, Protocol};
 use bowline_host::home::Home;
+use bowline_host::registry::{self, Entry};
 use bowline_host::transcript;
 use bowline_proto::agent::config::{Choices, Config};
 use bowline_proto::ids::SessionId;
@@ -24,11 +25,22 @@ pub(super) async fn read(app: App) -> Result<HashMap<String, Config>, Problem> {
     let sessions: Vec<(String, Vec<SessionId>)> =
         app.settings.agents.names().map(|name| (name.to_owned(), newest(name))).collect();
     let home = app.home.clone();
-    blocking(move || {
-        let offers = sessions.into_iter().filter_map(|(name, sessions)| Some((name, find(&home, &sessions)?)));
-        Ok(offers.collect())
-    })
-    .await
+    blocking(move || Ok(find_all(&home, sessions))).await
+}
+
+/// The same, from the files of the sessions alone.
+pub(super) fn of_files(table: &AgentTable, home: &Home) -> HashMap<String, Config> {
+    let entries = registry::list_files(home).unwrap_or_default();
+    let newest = |name: &str| {
+        let is_of_agent =
+            |entry: &&Entry| entry.is_local && entry.info.agent.as_ref().is_some_and(|agent| agent.agent == name);
+        entries.iter().rev().filter(is_of_agent).map(|entry| entry.info.id.clone()).take(MAX_SESSIONS).collect()
+    };
+    find_all(home, table.names().map(|name| (name.to_owned(), newest(name))).collect())
+}
+
+fn find_all(home: &Home, sessions: Vec<(String, Vec<SessionId>)>) -> HashMap<String, Config> {
+    sessions.into_iter().filter_map(|(name, sessions)| Some((name, find(home, &sessions)?))).collect()
 }
 
 /// The newest configuration that is recorded in these sessions.
@@ -59,7 +71,6 @@ fn ids(choices: Option<&Choices>) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use bowline_host::agents::AgentTable;
     use bowline_proto::agent::config::Choice;
     use serde_json::json;
 
