@@ -342,14 +342,6 @@ pub enum ServerMessage {
         /// The end of the log.
         offset: Offset,
     },
-    /// An agent event.
-    Event {
-        seq: u64,
-        /// RFC 3339 UTC.
-        at: String,
-        #[cfg_attr(test, ts(type = "unknown"))]
-        event: Value,
-    },
     /// The session accepted a command.
     Accepted {
         /// The command's id.

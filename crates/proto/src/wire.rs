@@ -10,9 +10,10 @@ use crate::agent::approval::{
     Answered, Approval, ApprovalKind, ApprovalOption, Detail, OptionKind, Outcome, Question, QuestionOption,
 };
 use crate::agent::command::FirstPrompt;
-use crate::agent::config::{Choice, Choices, Config as AgentConfig, ConfigOption, SlashCommand};
+use crate::agent::config::{Choice, Choices, Config as AgentConfig, ConfigOption, OptionValue, SlashCommand};
+use crate::agent::event::{AgentEvent, Blob, Cause, CommandSource, Complete, Delta, Level, RunError, ToolCall};
 use crate::agent::state::{ConversationState, OpenRun, OpenTool, Step};
-use crate::agent::usage::{Context, Tokens, Used};
+use crate::agent::usage::{Context, Tokens, Usage, Used};
 use crate::api::{
     AgentList, AgentProtocol, AgentStatus, ApprovalList, CodeReply, CommandAccepted, CommandStatus, EventPage,
     EventRecord, IfExists, Login, LoginReply, NewAgent, NewCommand, NewSession, NewTerminal, NewToken, Restart,
@@ -120,6 +121,21 @@ fn messages() -> String {
     declare::<Choices>(&mut out);
     declare::<Choice>(&mut out);
     declare::<ConfigOption>(&mut out);
+    declare::<AgentEvent>(&mut out);
+    // `source` is flattened, and may be missing.
+    let resolved = out.rfind("\"approval_resolved\"").expect("an event");
+    let end = resolved + out[resolved..].find('}').expect("its end") + 1;
+    out.insert_str(end, " & Partial<CommandSource>");
+    declare::<CommandSource>(&mut out);
+    declare::<Cause>(&mut out);
+    declare::<Delta>(&mut out);
+    declare::<ToolCall>(&mut out);
+    declare::<Blob>(&mut out);
+    declare::<OptionValue>(&mut out);
+    declare::<Usage>(&mut out);
+    declare::<Level>(&mut out);
+    declare::<Complete>(&mut out);
+    declare::<RunError>(&mut out);
     declare::<Call>(&mut out);
     declare::<CallKind>(&mut out);
     declare::<Kind>(&mut out);

@@ -51,6 +51,7 @@ impl From<RunId> for String {
 
 /// What happened in an agent session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentEvent {
     /// A session process started. A new epoch begins.
@@ -67,6 +68,7 @@ pub enum AgentEvent {
     },
     /// A prompt was accepted. It is a run, which ends with one `complete`.
     Prompt {
+        #[cfg_attr(test, ts(type = "string"))]
         run: RunId,
         #[serde(flatten)]
         source: CommandSource,
@@ -76,6 +78,7 @@ pub enum AgentEvent {
     },
     /// The prompt of a run was given to the agent, or the agent began a run by itself.
     RunStarted {
+        #[cfg_attr(test, ts(type = "string"))]
         run: RunId,
         cause: Cause,
     },
@@ -89,7 +92,9 @@ pub enum AgentEvent {
     ToolUpdate(ToolCall),
     /// The agent's list of steps.
     Plan {
+        #[cfg_attr(test, ts(type = "string | null"))]
         run: Option<RunId>,
+        #[cfg_attr(test, ts(type = "unknown"))]
         entries: Value,
     },
     /// The agent asks something, and waits for the answer.
@@ -98,29 +103,36 @@ pub enum AgentEvent {
     },
     /// An approval was answered, or needs no answer any more. Each has exactly one.
     ApprovalResolved {
+        #[cfg_attr(test, ts(type = "string"))]
         approval: ApprovalId,
         outcome: Outcome,
         /// The option that was chosen.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, ts(optional))]
         option: Option<String>,
         /// Why it was denied, in the client's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, ts(optional))]
         reason: Option<String>,
         /// Only if a client answered it.
         #[serde(flatten)]
+        #[cfg_attr(test, ts(skip))]
         source: Option<CommandSource>,
     },
     /// A client wants a run to end.
     AbortRequested {
+        #[cfg_attr(test, ts(type = "string"))]
         run: RunId,
         #[serde(flatten)]
         source: CommandSource,
         /// Every later run ends, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[cfg_attr(test, ts(optional, as = "Option<bool>"))]
         queue: bool,
     },
     /// A client gave more instructions to a run.
     Steered {
+        #[cfg_attr(test, ts(type = "string"))]
         run: RunId,
         #[serde(flatten)]
         source: CommandSource,
@@ -153,8 +165,10 @@ pub enum AgentEvent {
     Raw {
         /// The agent's protocol.
         source: String,
+        #[cfg_attr(test, ts(type = "unknown"))]
         message: Value,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[cfg_attr(test, ts(optional, as = "Option<bool>"))]
         truncated: bool,
     },
     /// A run ended. Each run has exactly one.
@@ -176,6 +190,7 @@ pub enum AgentEvent {
 
 /// The command that an event records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct CommandSource {
     /// The id that the client chose.
     pub command: String,
@@ -187,6 +202,7 @@ pub struct CommandSource {
 
 /// Why a run began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
     Prompt,
@@ -199,6 +215,7 @@ pub enum Cause {
 
 /// How important a notice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     Debug,
@@ -212,64 +229,84 @@ pub enum Level {
 
 /// More of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Delta {
     /// Null for text that belongs to no run.
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub run: Option<RunId>,
     /// Texts with the same block are one text.
     pub block: String,
     /// The tool call of the sub-agent that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub parent: Option<String>,
     pub delta: String,
 }
 
 /// A tool call, or the fields of one that changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ToolCall {
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub run: Option<RunId>,
     pub call: String,
     /// The tool call of the sub-agent that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub parent: Option<String>,
     /// The tool, in the agent's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub name: Option<String>,
     /// The kind of tool: `read`, `edit`, `execute` and others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub kind: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub title: Option<String>,
     /// `pending`, `in_progress`, `completed` or `failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub status: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "unknown"))]
     pub input: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "unknown"))]
     pub content: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "unknown"))]
     pub locations: Option<Value>,
     /// Where the whole output is, if `content` has only its beginning and its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub blob: Option<Blob>,
     /// A field was too large, and was cut.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(test, ts(optional, as = "Option<bool>"))]
     pub truncated: bool,
 }
 
 /// The output of a tool, in a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "ToolBlob"))]
 pub struct Blob {
     /// The number of the event that has the beginning and the end.
     pub seq: u64,
     pub bytes: u64,
     /// The file does not have everything either.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(test, ts(optional, as = "Option<bool>"))]
     pub truncated: bool,
 }
 
 /// The end of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Complete {
+    #[cfg_attr(test, ts(type = "string"))]
     pub run: RunId,
     /// The prompt was given to the agent. If not, it is safe to send it again.
     pub started: bool,
@@ -287,11 +324,13 @@ pub struct Complete {
     pub stop_reason: Option<String>,
     pub conversation: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub error: Option<RunError>,
 }
 
 /// Why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct RunError {
     /// Such as `agent_exited` or `usage_limit`.
     pub code: String,
@@ -299,6 +338,7 @@ pub struct RunError {
     pub message: String,
     /// When it is worth trying again, RFC 3339 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub retry_at: Option<String>,
 }
 

@@ -9,8 +9,10 @@ const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// What the agent has used since the last event of this kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Usage {
     /// Null if it belongs to no run.
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub run: Option<RunId>,
     #[serde(flatten)]
     pub used: Used,
@@ -93,7 +95,7 @@ impl From<Cost> for f64 {
 
 impl Used {
     /// Adds what was used later. The context is the latest one.
-    pub(super) fn add(&mut self, later: &Used) {
+    pub fn add(&mut self, later: &Used) {
         let (sum, more) = (&mut self.tokens, later.tokens);
         sum.input = sum.input.saturating_add(more.input);
         sum.output = sum.output.saturating_add(more.output);

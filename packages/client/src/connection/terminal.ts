@@ -298,7 +298,6 @@ export class TerminalConnection {
         return on.command?.(message.id, { kind: "rejected", code: message.code, message: message.message });
       case "error":
         return on.error?.({ source: "server", code: message.code, message: message.message });
-      case "event":
     }
   }
 

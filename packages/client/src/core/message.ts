@@ -74,8 +74,8 @@ const clientId = checked("a client id (a lower-case UUID)", isClientId);
 export const epoch = checked("an epoch (8 lower-case hex digits)", isEpoch);
 const sessionId = checked("a session id (12 characters of a-z and 0-9)", isSessionId);
 const sessionName = checked("a session name", isSessionName);
-const u32 = integer(0, 0xffff_ffff);
-const exitCode = nullable(integer(-0x8000_0000, 0x7fff_ffff));
+export const u32 = integer(0, 0xffff_ffff);
+export const exitCode = nullable(integer(-0x8000_0000, 0x7fff_ffff));
 const exitStatus = object<ExitStatus>({ code: exitCode, signal: nullable(text) });
 const reason = oneOfOrUnknown("fresh", "trimmed", "epoch", "ahead", "lagging", "resize", "repaint");
 const lag = oneOf("skip", "wait");
@@ -108,7 +108,7 @@ const anySession = object<Omit<SessionInfo, keyof TerminalInfo | keyof AgentInfo
 });
 /** The fields that only a terminal has: all or none of them. */
 const terminalInfo = attempt(object<TerminalInfo>({ argv: list(text), size }));
-const approval = object<Approval>({
+export const approval = object<Approval>({
   id: text,
   run: nullable(text),
   kind: oneOfOrUnknown("permission", "question", "plan"),
@@ -145,10 +145,11 @@ const approval = object<Approval>({
   at: text,
 });
 
+export const context = object<Context>({ used: count, size: count });
 const used = object<Used>({
   tokens: object<Tokens>({ input: count, output: count, cache_read: count, cache_write: count }),
   cost: optional(amount),
-  context: optional(object<Context>({ used: count, size: count })),
+  context: optional(context),
 });
 
 const activity = object<Activity>({ run: text, text, can_interrupt: flag, started_at: text });
@@ -158,6 +159,14 @@ const choicesFields: Fields<Choices> = {
   available: defaulted(list(object<Choice>({ id: text, name: text, description: optional(text) })), []),
 };
 const choices = defaulted(nullable(object(choicesFields)), null);
+
+export const agentConfigFields: Fields<AgentConfig> = {
+  modes: choices,
+  models: choices,
+  options: defaulted(list(object<ConfigOption>({ id: text, name: text, ...choicesFields })), []),
+  commands: defaulted(slashCommands, []),
+  truncated: optional(flag),
+};
 
 /** Parses the state of a conversation. */
 export const conversationState = object<ConversationState>({
@@ -170,15 +179,7 @@ export const conversationState = object<ConversationState>({
   step: optional(oneOfOrUnknown("thinking", "writing")),
   approvals: list(approval),
   usage: optional(used),
-  config: optional(
-    object<AgentConfig>({
-      modes: choices,
-      models: choices,
-      options: defaulted(list(object<ConfigOption>({ id: text, name: text, ...choicesFields })), []),
-      commands: defaulted(slashCommands, []),
-      truncated: optional(flag),
-    }),
-  ),
+  config: optional(object(agentConfigFields)),
   exit: optional(exitStatus),
   degraded: defaulted(flag, false),
 });
@@ -284,7 +285,6 @@ export const readServerMessage = tagged<ServerMessage>({
   bell: {},
   presence: { clients: list(object<PresenceEntry>({ client: clientId, write: flag, size: flag })) },
   exit: { code: exitCode, signal: nullable(text), offset: count },
-  event: { seq: count, at: text, event: anything },
   accepted: { id: text, seq: count, duplicate: flag },
   rejected: { id: text, code: text, message: text },
   error: { code: text, message: text, fatal: flag },

@@ -296,6 +296,195 @@ export type ConfigOption = {
   available: Array<Choice>,
 };
 
+/** What happened in an agent session. */
+export type AgentEvent = { "type": "started",
+  epoch: Epoch,
+  /** The id of the session process. */
+  pid: number,
+  /** The version of the session process. */
+  version: string,
+} | { "type": "repaired",
+  epoch: Epoch,
+} | { "type": "prompt",
+  run: string,
+  text: string,
+  attachments: Array<string>,
+  /** The id that the client chose. */
+  command: string,
+  /** Tells a repeat of the command from another with the same id: 16 hexadecimal digits. */
+  digest: string,
+  /** The name of the token or login that sent it, or `local`. */
+  by: string,
+} | { "type": "run_started",
+  run: string,
+  cause: Cause,
+} | { "type": "text" } & Delta | { "type": "thinking" } & Delta | { "type": "tool_call" } & ToolCall | { "type": "tool_update" } & ToolCall | { "type": "plan",
+  run: string | null,
+  entries: unknown,
+} | { "type": "approval_requested",
+  approval: Approval,
+} | { "type": "approval_resolved",
+  approval: string,
+  outcome: Outcome,
+  /** The option that was chosen. */
+  option?: string,
+  /** Why it was denied, in the client's words. */
+  reason?: string,
+} & Partial<CommandSource> | { "type": "abort_requested",
+  run: string,
+  /** Every later run ends, too. */
+  queue?: boolean,
+  /** The id that the client chose. */
+  command: string,
+  /** Tells a repeat of the command from another with the same id: 16 hexadecimal digits. */
+  digest: string,
+  /** The name of the token or login that sent it, or `local`. */
+  by: string,
+} | { "type": "steered",
+  run: string,
+  text: string,
+  /** The id that the client chose. */
+  command: string,
+  /** Tells a repeat of the command from another with the same id: 16 hexadecimal digits. */
+  digest: string,
+  /** The name of the token or login that sent it, or `local`. */
+  by: string,
+} | { "type": "set",
+  mode?: string,
+  model?: string,
+  option?: OptionValue,
+  /** The id that the client chose. */
+  command: string,
+  /** Tells a repeat of the command from another with the same id: 16 hexadecimal digits. */
+  digest: string,
+  /** The name of the token or login that sent it, or `local`. */
+  by: string,
+} | { "type": "usage" } & Usage | { "type": "config" } & AgentConfig | { "type": "conversation",
+  id: string,
+} | { "type": "title",
+  title: string,
+} | { "type": "notice",
+  level: Level,
+  text: string,
+} | { "type": "raw",
+  /** The agent's protocol. */
+  source: string,
+  message: unknown,
+  truncated?: boolean,
+} | { "type": "complete" } & Complete | { "type": "degraded",
+  /** The operating system's error. */
+  error: string,
+} | { "type": "exit",
+  code: number | null,
+  signal: string | null,
+} | { "type": "unknown" };
+
+/** The command that an event records. */
+export type CommandSource = {
+  /** The id that the client chose. */
+  command: string,
+  /** Tells a repeat of the command from another with the same id: 16 hexadecimal digits. */
+  digest: string,
+  /** The name of the token or login that sent it, or `local`. */
+  by: string,
+};
+
+/** Why a run began. */
+export type Cause = "prompt" | "agent" | "unknown";
+
+/** More of a text. */
+export type Delta = {
+  /** Null for text that belongs to no run. */
+  run: string | null,
+  /** Texts with the same block are one text. */
+  block: string,
+  /** The tool call of the sub-agent that wrote it. */
+  parent?: string,
+  delta: string,
+};
+
+/** A tool call, or the fields of one that changed. */
+export type ToolCall = {
+  run: string | null,
+  call: string,
+  /** The tool call of the sub-agent that made it. */
+  parent?: string,
+  /** The tool, in the agent's words. */
+  name?: string,
+  /** The kind of tool: `read`, `edit`, `execute` and others. */
+  kind?: string,
+  title?: string,
+  /** `pending`, `in_progress`, `completed` or `failed`. */
+  status?: string,
+  input?: unknown,
+  content?: unknown,
+  locations?: unknown,
+  /** Where the whole output is, if `content` has only its beginning and its end. */
+  blob?: ToolBlob,
+  /** A field was too large, and was cut. */
+  truncated?: boolean,
+};
+
+/** The output of a tool, in a file of its own. */
+export type ToolBlob = {
+  /** The number of the event that has the beginning and the end. */
+  seq: number,
+  bytes: number,
+  /** The file does not have everything either. */
+  truncated?: boolean,
+};
+
+/** A new value of an option. */
+export type OptionValue = {
+  id: string,
+  value: string,
+};
+
+/** What the agent has used since the last event of this kind. */
+export type Usage = {
+  /** Null if it belongs to no run. */
+  run: string | null,
+  tokens: Tokens,
+  /** In US dollars, as the agent estimates it. */
+  cost?: number,
+  /** How full the context is now. */
+  context?: Context,
+};
+
+/** How important a notice is. */
+export type Level = "debug" | "info" | "warning" | "error" | "unknown";
+
+/** The end of a run. */
+export type Complete = {
+  run: string,
+  /** The prompt was given to the agent. If not, it is safe to send it again. */
+  started: boolean,
+  /** The agent reported a normal end. */
+  success: boolean,
+  /** A client ended the run. */
+  aborted: boolean,
+  /** The session ended, or its process died. */
+  interrupted: boolean,
+  /** The exit code of the agent's program, if its exit ended the run. */
+  exit_code: number | null,
+  /** The signal that ended the agent's program, if that ended the run. */
+  signal: string | null,
+  /** Why the agent stopped, in its words. */
+  stop_reason: string | null,
+  conversation: string | null,
+  error?: RunError,
+};
+
+/** Why a run failed. */
+export type RunError = {
+  /** Such as `agent_exited` or `usage_limit`. */
+  code: string,
+  /** An explanation for people. */
+  message: string,
+  /** When it is worth trying again, RFC 3339 UTC. */
+  retry_at?: string,
+};
+
 /** A request by the program for the user's attention. */
 export type Call = {
   /** RFC 3339 UTC; unique among the calls of a session. */
@@ -505,11 +694,6 @@ export type ServerMessage = { "type": "attached" } & Attached | { "type": "resiz
   signal: string | null,
   /** The end of the log. */
   offset: number,
-} | { "type": "event",
-  seq: number,
-  /** RFC 3339 UTC. */
-  at: string,
-  event: unknown,
 } | { "type": "accepted",
   /** The command's id. */
   id: string,

@@ -93,8 +93,7 @@ impl Client {
             | ServerMessage::Cwd { .. }
             | ServerMessage::Notify { .. }
             | ServerMessage::Url { .. }
-            | ServerMessage::Bell
-            | ServerMessage::Event { .. } => self.events.push(ClientEvent::Message(message)),
+            | ServerMessage::Bell => self.events.push(ClientEvent::Message(message)),
         }
         Ok(())
     }

@@ -181,9 +181,8 @@ impl Server {
             ServerMessage::Notify { .. } | ServerMessage::Url { .. } => {
                 viewers.for_each(|viewer| viewer.pending.push_notice(notice.clone()));
             }
-            // Only the server itself sends these; agent events never travel on this link.
+            // Only the server itself sends these.
             ServerMessage::Attached(_)
-            | ServerMessage::Event { .. }
             | ServerMessage::Resize(_)
             | ServerMessage::Ack { .. }
             | ServerMessage::Snapshot { .. }

@@ -8,7 +8,7 @@ export type ClientState = "detached" | "greeting" | "attached" | "ended";
 /** The messages that are passed on unchanged. */
 export type Notice = Extract<
   ServerMessage,
-  { type: "title" | "cwd" | "notify" | "url" | "bell" | "presence" | "event" | "accepted" | "rejected" | "error" }
+  { type: "title" | "cwd" | "notify" | "url" | "bell" | "presence" | "accepted" | "rejected" | "error" }
 >;
 
 /** An event for the viewer. Events must be applied in order. */
