@@ -166,3 +166,8 @@ fn clients_match_their_transcripts() {
 fn r3_r8_r13_r17_reconnectors_match_their_transcripts() {
     vectors::transcripts("link/reconnect.json", vectors::reconnect::play);
 }
+
+#[test]
+fn r40_positions_match_their_transcripts() {
+    vectors::transcripts("follow/position.json", vectors::position::play);
+}

@@ -2,6 +2,7 @@
 //! then.
 
 pub(crate) mod client;
+pub(crate) mod position;
 pub(crate) mod reconnect;
 
 use std::fs;

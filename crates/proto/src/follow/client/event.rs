@@ -6,7 +6,6 @@ use crate::Offset;
 #[cfg(doc)]
 use crate::follow::Client;
 use crate::follow::{FollowAttached, FollowMessage};
-use crate::ids::Epoch;
 use crate::journal::Record;
 use crate::message::ClientMessage;
 use crate::session::ExitStatus;
@@ -67,33 +66,4 @@ pub enum ClientState {
     Attached,
     /// The session ended, or the user detached; there are no more connections.
     Ended,
-}
-
-/// The epoch that begins with this event, if one does.
-pub(super) fn epoch_begun(event: &Value) -> Option<Epoch> {
-    let begins = matches!(event.get("type")?.as_str()?, "started" | "repaired");
-    event.get("epoch").filter(|_| begins)?.as_str()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn an_epoch_begins_with_started_and_repaired_only() {
-        let epoch = "9f3c61d2".parse().ok();
-        for (event, expected) in [
-            (json!({"type": "started", "epoch": "9f3c61d2", "pid": 1}), epoch.clone()),
-            (json!({"type": "repaired", "epoch": "9f3c61d2"}), epoch),
-            (json!({"type": "text", "epoch": "9f3c61d2"}), None),
-            (json!({"type": "started", "epoch": 7}), None),
-            (json!({"type": "started", "epoch": "long ago"}), None),
-            (json!({"type": "started"}), None),
-            (json!(["started"]), None),
-        ] {
-            assert_eq!(epoch_begun(&event), expected, "{event}");
-        }
-    }
 }

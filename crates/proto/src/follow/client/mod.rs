@@ -9,9 +9,9 @@ mod receiving;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use self::event::epoch_begun;
 pub use self::event::{ClientEvent, ClientState, ClientTransmit};
 use crate::close;
+use crate::follow::Position;
 use crate::ids::ClientId;
 use crate::link::client::liveness::{Context, Liveness};
 use crate::message::{ClientMessage, Cursor, Grant, Hello, Lag, VERSION};
@@ -39,10 +39,10 @@ pub struct Client {
     config: FollowerConfig,
     state: ClientState,
     dials: u64,
-    /// The position after the last event that the caller has polled.
-    cursor: Option<Cursor>,
-    /// The number that the next event on this connection must begin with.
-    expected: u64,
+    /// After the last event that the caller has polled.
+    polled: Position,
+    /// After the last event that was received on this connection.
+    received: Position,
     liveness: Liveness,
     events: VecDeque<ClientEvent>,
     hello_pending: bool,
@@ -56,11 +56,11 @@ pub struct Client {
 impl Client {
     pub fn new(config: FollowerConfig) -> Client {
         Client {
-            cursor: config.cursor.clone(),
+            polled: Position::new(config.cursor.clone()),
+            received: Position::default(),
             config,
             state: ClientState::Detached,
             dials: 0,
-            expected: 0,
             liveness: Liveness::new(),
             events: VecDeque::new(),
             hello_pending: false,
@@ -80,6 +80,7 @@ impl Client {
         }
         self.disconnect();
         self.events.retain(|event| !event.belongs_to_connection());
+        self.received = self.polled.clone();
         self.dials += 1;
         self.liveness.handle_connected(self.now);
         (self.hello_pending, self.inactive) = (true, false);
@@ -162,7 +163,7 @@ impl Client {
             client: self.config.client.clone(),
             conn: self.dials,
             was: None,
-            cursor: self.cursor.clone(),
+            cursor: self.polled.cursor().cloned(),
             size: None,
             lag: Lag::Wait,
             scrollback: 0,
@@ -176,29 +177,23 @@ impl Client {
     /// The next event, oldest first. The cursor advances with the events returned, so the caller must apply each one.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         let event = self.events.pop_front()?;
-        match &event {
+        let moved = match &event {
             ClientEvent::Attached(attached) => {
-                self.cursor = Some(Cursor { epoch: attached.epoch.clone(), offset: attached.offset });
+                self.polled.handle_verdict(attached.verdict, &attached.epoch, attached.offset)
             }
-            ClientEvent::Event(record) => {
-                if let Some(cursor) = &mut self.cursor {
-                    cursor.offset = record.seq + 1;
-                    if let Some(epoch) = epoch_begun(&record.event) {
-                        cursor.epoch = epoch;
-                    }
-                }
-            }
+            ClientEvent::Event(record) => self.polled.handle_record(record),
             ClientEvent::Exit { .. }
             | ClientEvent::Message(_)
             | ClientEvent::Closing { .. }
-            | ClientEvent::Lost { .. } => {}
-        }
+            | ClientEvent::Lost { .. } => Ok(()),
+        };
+        debug_assert_eq!(moved, Ok(()), "it was checked when it was received");
         Some(event)
     }
 
     /// The position from which the next connection resumes.
     pub fn cursor(&self) -> Option<&Cursor> {
-        self.cursor.as_ref()
+        self.polled.cursor()
     }
 
     pub fn state(&self) -> ClientState {
