@@ -13,6 +13,7 @@
 //! - [`link`]: the two state machines that keep an exchange of messages going over unreliable connections;
 //! - [`journal`]: a line of a session's journal;
 //! - [`agent`]: the events of an agent session, its run machine and its fold; [`follow`]: how viewers follow them;
+//! - [`post`]: sends commands until each is settled;
 //! - [`close`], [`backoff`]: whether to reconnect after a connection ends, and how long to wait first;
 //! - [`config`]: every limit, and what happens when it is reached.
 
@@ -30,6 +31,7 @@ pub mod ids;
 pub mod journal;
 pub mod link;
 pub mod message;
+pub mod post;
 pub mod problem;
 pub mod session;
 pub mod size;

@@ -12,6 +12,7 @@ use bowline_proto::board::BoardMessage;
 use bowline_proto::close::{CloseClass, ConnectionEnd, PermanentFailure, classify};
 use bowline_proto::frame::{Binary, Frame, FrameError, put_binary, put_text};
 use bowline_proto::message::{ClientMessage, ServerMessage};
+use bowline_proto::post::{ResponseClass, classify_response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -165,6 +166,37 @@ fn clients_match_their_transcripts() {
 #[test]
 fn r3_r8_r13_r17_reconnectors_match_their_transcripts() {
     vectors::transcripts("link/reconnect.json", vectors::reconnect::play);
+}
+
+#[test]
+fn r37_responses_to_commands_match_their_vectors() {
+    for case in load("policy/responses.json")["cases"].as_array().unwrap() {
+        let class = match classify_response("c1", &vectors::post::response(&case["response"])) {
+            ResponseClass::Delivered(delivery) => json!({"class": "delivered", "delivery": delivery}),
+            ResponseClass::NeedsLogin => json!({"class": "needs_login"}),
+            ResponseClass::Retry { not_before, binding, message } => {
+                let mut class = json!({"class": "retry", "message": message});
+                if let Some(wait) = not_before {
+                    class["not_before"] = wait.as_secs().into();
+                }
+                if binding {
+                    class["binding"] = true.into();
+                }
+                class
+            }
+            ResponseClass::Failed(failure) => json!({"class": "failed", "failure": failure}),
+        };
+        let mut expected = case.as_object().unwrap().clone();
+        expected.retain(|key, _| !["response", "why"].contains(&key.as_str()));
+        assert_eq!(class, Value::Object(expected), "{case}");
+    }
+}
+
+#[test]
+fn r37_post_queues_match_their_transcripts() {
+    for name in ["responses", "lanes", "waiting", "time", "storage", "limits"] {
+        vectors::transcripts(&format!("post/{name}.json"), vectors::post::play);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 pub(crate) mod client;
 pub(crate) mod position;
+pub(crate) mod post;
 pub(crate) mod reconnect;
 
 use std::fs;

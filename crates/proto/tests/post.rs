@@ -1,0 +1,76 @@
+//! Simulates tabs that send commands over a faulty network, and compares the result with what was sent.
+//!
+//! Each seed is a world (`post_sim/world.rs`): a browser whose tabs share a storage, are reloaded, duplicated, hidden,
+//! offline and logged out; a server that runs a command once, by its id, and whose sessions end and are restarted; a
+//! network that loses, delays and doubles, with proxies and captive portals; a wall clock that jumps. Then the faults
+//! stop, the user sends again what failed, and everything must have been run once, in order, or settled.
+//!
+//! `BOWLINE_SIM_SEED=n` replays one seed, `BOWLINE_SIM_SEEDS=n` runs the first n.
+//!
+//! To verify the checks, the queue was broken on purpose, one line at a time:
+//!
+//! | fault in the code | check that fails |
+//! |---|---|
+//! | a failed prompt, or one to be sent again, does not hold those behind it | prompts are run in their order |
+//! | restored entries are not sorted, or the order is the time of the clock | prompts are run in their order |
+//! | an entry is not stored by `send` | nothing is sent before it is stored |
+//! | any 2xx counts | what is shown as delivered was run |
+//! | a late refusal of a dropped request counts | an entry that is in flight again is not failed twice |
+//! | a clock that is set back leaves the times as they were | everything is settled in time |
+//! | requests are not dropped after 15 s, or waits never end | everything is settled in time |
+//! | an entry that another tab removed is not unstored | nothing is stored at the end |
+//! | the next try follows at once | tries are 400 ms apart |
+//! | an event does not settle a failed entry | an event settles its entry |
+//! | a login does not let entries go on | nothing waits for the login |
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
+
+mod post_sim;
+
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use post_sim::{Tally, World};
+
+const SEEDS: u64 = 3_000;
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the developer chooses the seeds")]
+fn r37_every_prompt_is_run_once_and_in_order() {
+    if let Ok(seed) = std::env::var("BOWLINE_SIM_SEED") {
+        println!("{:?}", World::new(seed.parse().unwrap()).run());
+        return;
+    }
+    let seeds = std::env::var("BOWLINE_SIM_SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap());
+    let (next, failed) = (AtomicU64::new(0), AtomicU64::new(0));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut sum = Tally::default();
+    std::thread::scope(|scope| {
+        let run = || {
+            let mut sum = Tally::default();
+            while failed.load(Ordering::Relaxed) < 3 {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds {
+                    break;
+                }
+                match catch_unwind(|| World::new(seed).run()) {
+                    Ok(tally) => sum.add(&tally),
+                    Err(_) => {
+                        failed.fetch_add(1, Ordering::Relaxed);
+                        eprintln!("replay with: BOWLINE_SIM_SEED={seed} cargo test -p bowline-proto --test post");
+                    }
+                }
+            }
+            sum
+        };
+        let runs: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        runs.into_iter().for_each(|run| sum.add(&run.join().unwrap()));
+    });
+    assert_eq!(failed.into_inner(), 0, "some seeds failed, see above");
+    println!("{seeds} seeds: {sum:?}");
+    let Tally { sent, requests, duplicates, by_event, late_proofs, failed, reloads, jumps, removed, refused } = sum;
+    let often = sent > 5 * seeds
+        && requests > sent
+        && [duplicates, by_event, failed, reloads, jumps].iter().all(|n| *n > seeds);
+    let rarely = [late_proofs, removed, refused].iter().all(|count| *count > seeds / 50);
+    assert!(seeds < 1000 || (often && rarely), "the faults must really occur: {sum:?}");
+}

@@ -1,0 +1,10 @@
+//! A simulation: tabs of one browser that send commands, a server that runs each once, and a faulty network.
+
+mod browser;
+mod network;
+#[path = "../sim/rng.rs"]
+mod rng;
+mod server;
+mod world;
+
+pub(crate) use world::{Tally, World};
