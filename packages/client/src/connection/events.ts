@@ -1,7 +1,8 @@
-/** The board: the list of all sessions, kept up to date across reconnects. */
+/** The event stream: the list of all sessions (the board), and the events of watched ones, across reconnects. */
+import type { UnreadRecord } from "../core/agent/event.js";
 import type { Backoff } from "../core/backoff.js";
 import { Feed, type FeedEvent } from "../core/link/feed.js";
-import type { ClientId, SessionId, SessionInfo } from "../core/wire.js";
+import type { ClientId, Cursor, Reason, SessionId, SessionInfo, Verdict } from "../core/wire.js";
 import { safely } from "./callback.js";
 import { Driver } from "./driver.js";
 import type { Environment, TargetBuilder } from "./environment.js";
@@ -23,6 +24,39 @@ export interface EventsCallbacks {
   error?(error: ConnectionError): void;
 }
 
+/** Called for one watched session. */
+export interface WatchCallbacks {
+  /**
+   * The events from `cursor` on follow. With the verdict `exact` they continue those before; with `snapshot` they do not, so
+   * read the history again. Called on each connection, and again if the events could not continue exactly.
+   */
+  watched?(answer: WatchAnswer): void;
+  /** The next event: each once, and in order. `readRecord` parses it. */
+  record?(record: UnreadRecord): void;
+  /** Another watch of the same session took the place of this one, which has ended. */
+  superseded?(): void;
+}
+
+export interface WatchAnswer {
+  readonly cursor: Cursor;
+  readonly verdict: Verdict;
+  /** Only with the verdict `snapshot`. */
+  readonly reason: Reason | undefined;
+}
+
+/** A watch of a session. */
+export interface Watch {
+  /**
+   * Watches the events from the cursor on, or from now on: on this connection and, from the event after the last one that was
+   * delivered, on every later one. Can be called again, with another cursor.
+   */
+  start(cursor?: Cursor): void;
+  /** Stops the events until `start` is called again. */
+  pause(): void;
+  /** Ends the watch. No callback of it is called afterwards. */
+  end(): void;
+}
+
 export interface EventsOptions {
   /** `browserEnvironment()` in a page, `plainEnvironment()` elsewhere. */
   readonly environment: Environment;
@@ -33,28 +67,62 @@ export interface EventsOptions {
   readonly backoff?: Backoff;
 }
 
-/** The list of all sessions, over as many connections as it takes. The constructor starts connecting. */
+/** The event stream, over as many connections as it takes. The constructor starts connecting. */
 export class EventsConnection {
-  readonly #on: EventsCallbacks;
+  /** The callbacks of the options, and those of other subscribers. */
+  readonly #subscribers: Set<{ readonly on: EventsCallbacks }>;
+  /** By the number of the watch. */
+  readonly #watches = new Map<number, WatchCallbacks>();
   readonly #feed = new Feed();
   readonly #driver: Driver;
 
   constructor({ environment, target, backoff, on }: EventsOptions) {
-    this.#on = on;
+    this.#subscribers = new Set([{ on }]);
     this.#driver = new Driver({
       environment,
       target,
       backoff,
       protocol: this.#feed,
       deliver: () => this.#deliver(),
-      show: (state) => safely(() => on.state?.(state)),
-      report: (error) => safely(() => on.error?.(error)),
+      show: (state) => this.#each((on) => on.state?.(state)),
+      report: (error) => this.#each((on) => on.error?.(error)),
     });
     this.#driver.start();
   }
 
   get state(): ConnectionState {
     return this.#driver.state;
+  }
+
+  /** Calls these callbacks, too, until the returned function is called. */
+  subscribe(on: EventsCallbacks): () => void {
+    const subscriber = { on };
+    this.#subscribers.add(subscriber);
+    return () => this.#subscribers.delete(subscriber);
+  }
+
+  /**
+   * Makes a watch of a session, given its id; call its `start`. A session has one watch: the one before ends. Returns
+   * `undefined` if 64 sessions have one already.
+   */
+  watch(session: SessionId, on: WatchCallbacks): Watch | undefined {
+    const watch = this.#feed.addWatch(session);
+    if (watch === undefined) return undefined;
+    this.#watches.set(watch, on);
+    const then = (change: () => void) => {
+      change();
+      this.#driver.work();
+    };
+    this.#driver.work();
+    return {
+      start: (cursor) => then(() => this.#feed.startWatch(watch, cursor)),
+      pause: () => then(() => this.#feed.pauseWatch(watch)),
+      end: () =>
+        then(() => {
+          this.#watches.delete(watch);
+          this.#feed.removeWatch(watch);
+        }),
+    };
   }
 
   /** Reconnects now instead of waiting. Call it when the user asks for it, or after a new login. */
@@ -65,36 +133,55 @@ export class EventsConnection {
   /** Closes the connection for good. Removes every listener and timer; no callback is called afterwards. */
   dispose(): void {
     this.#driver.dispose();
+    this.#subscribers.clear();
+    this.#watches.clear();
   }
 
   #deliver(): boolean {
     const event = this.#feed.pollEvent();
-    if (event) safely(() => this.#dispatch(event));
+    if (event) this.#dispatch(event);
     return event !== undefined;
   }
 
   #dispatch(event: FeedEvent): void {
-    const on = this.#on;
     switch (event.type) {
-      case "welcome":
-        return on.welcome?.({ client: event.client, epoch: event.epoch, version: event.version });
+      case "welcome": {
+        const { client, epoch, version } = event;
+        return this.#each((on) => on.welcome?.({ client, epoch, version }));
+      }
       case "board":
-        return on.board?.(event.sessions);
+        return this.#each((on) => on.board?.(event.sessions));
       case "session":
-        return on.session?.(event.session);
+        return this.#each((on) => on.session?.(event.session));
       case "session_gone":
-        return on.sessionGone?.(event.id);
-      case "watched":
-      case "event":
-        return; // This client watches no sessions.
+        return this.#each((on) => on.sessionGone?.(event.id));
       case "error":
-        return on.error?.({ source: "server", code: event.code, message: event.message });
+        return this.#each((on) => on.error?.({ source: "server", code: event.code, message: event.message }));
       case "unreadable": {
         const { id, message } = event.error;
         const session = id === undefined ? {} : { session: id };
         const name = id === undefined ? "a session with an unknown id" : `session ${id}`;
-        return on.error?.({ source: "session", ...session, message: `cannot read ${name}: ${message}` });
+        const error: ConnectionError = { source: "session", ...session, message: `cannot read ${name}: ${message}` };
+        return this.#each((on) => on.error?.(error));
       }
+      case "watched": {
+        const { watch, cursor, verdict, reason } = event;
+        return safely(() => this.#watches.get(watch)?.watched?.({ cursor, verdict, reason }));
+      }
+      case "record":
+        return safely(() => this.#watches.get(event.watch)?.record?.(event.record));
+      case "superseded": {
+        const on = this.#watches.get(event.watch);
+        this.#watches.delete(event.watch);
+        return safely(() => on?.superseded?.());
+      }
+    }
+  }
+
+  /** Calls every subscriber. One that is removed on the way is not called any more. */
+  #each(call: (on: EventsCallbacks) => void): void {
+    for (const subscriber of [...this.#subscribers]) {
+      if (this.#subscribers.has(subscriber)) safely(() => call(subscriber.on));
     }
   }
 }

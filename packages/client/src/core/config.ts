@@ -40,6 +40,11 @@ export const LONG_SLEEP = 45_000;
 /** A timer this late means that the machine slept, so an open connection may be dead. */
 export const LATE = 5_000;
 
+/** Sessions that an event stream watches; another watch is refused. The gateway's limit is the same. */
+export const WATCHES = 64;
+/** Past epochs that a conversation remembers; a description of an older one would count as news. */
+export const PAST_EPOCHS = 64;
+
 /** Silence after which a connection counts as dead: 2.25 heartbeats. */
 export function silenceLimit(heartbeat: number): number {
   return (heartbeat * 9) / 4;

@@ -1,19 +1,25 @@
-/** The client's end of the event stream. It needs no cursor, because each connection starts with the whole board. */
+/**
+ * The client's end of the event stream. The board needs no cursor, because each connection starts with the whole of it; each
+ * watched session has one.
+ */
 import { MALFORMED, TIMED_OUT } from "../close.js";
 import type { Frame } from "../frame.js";
+import { type Received, type WatchEvent, Watches } from "../follow/watches.js";
 import { boardReader, UnreadableSession } from "../message.js";
-import type { BoardClientMessage, BoardMessage } from "../wire.js";
+import type { BoardClientMessage, BoardMessage, Cursor, SessionId } from "../wire.js";
 import type { Protocol, Transmit } from "./protocol.js";
 import { Liveness } from "./liveness.js";
 
 export type FeedEvent =
-  | Exclude<BoardMessage, { type: "ping" | "pong" }>
+  | Exclude<BoardMessage, { type: "watched" | "event" | "ping" | "pong" }>
+  | WatchEvent
   /** A session whose description could not be parsed, and that was left out. */
   | { readonly type: "unreadable"; readonly error: UnreadableSession };
 
 /** The event stream, over all its connections. */
 export class Feed implements Protocol {
   readonly #liveness = new Liveness();
+  readonly #watches = new Watches();
   readonly #read = boardReader((error) => this.#reportUnreadable(error));
   #state: "detached" | "greeting" | "attached" | "ended" = "detached";
   #hello: BoardClientMessage | undefined;
@@ -27,9 +33,30 @@ export class Feed implements Protocol {
     return this.#state === "attached";
   }
 
+  /** Adds a watch of a session, which is paused. An earlier watch of the session ends. `undefined` if there are too many. */
+  addWatch(session: SessionId): number | undefined {
+    const watch = this.#watches.add(session);
+    if (watch?.superseded !== undefined) this.#events.push({ type: "superseded", watch: watch.superseded });
+    return watch?.added;
+  }
+
+  /** Watches the events from the cursor on, or from now on. */
+  startWatch(watch: number, cursor: Cursor | undefined): void {
+    this.#watches.start(watch, cursor);
+  }
+
+  pauseWatch(watch: number): void {
+    this.#watches.pause(watch);
+  }
+
+  removeWatch(watch: number): void {
+    this.#watches.remove(watch);
+  }
+
   handleConnected(now: number, key?: string): void {
     this.handleDisconnected(now);
     if (this.#state === "ended") return;
+    this.#watches.handleConnected();
     this.#liveness.handleConnected(this.#now);
     // A browser login needs a hello with its key, because the cookie alone is not enough. Tokens and tickets are.
     this.#hello = key === undefined ? undefined : { type: "hello", key };
@@ -74,7 +101,7 @@ export class Feed implements Protocol {
       case "ping":
         return this.#liveness.handlePing(message.n);
       case "pong":
-        return;
+        return this.#watches.handlePong(message.n);
       case "welcome":
         this.#liveness.heartbeat = Math.max(message.heartbeat, 1);
         this.#state = "attached";
@@ -82,13 +109,20 @@ export class Feed implements Protocol {
       case "board":
       case "session":
       case "session_gone":
-      case "watched":
-      case "event":
         if (this.#state !== "attached") return this.#abort(MALFORMED, "a message out of order");
         break;
+      case "watched":
+        return this.#readWatch(this.#watches.handleWatched(message));
+      case "event":
+        return this.#readWatch(this.#watches.handleEvent(message));
       case "error":
     }
     this.#events.push(message);
+  }
+
+  #readWatch(received: Received): void {
+    if (typeof received === "string") this.#abort(MALFORMED, received);
+    else if (received) this.#events.push(received);
   }
 
   handleWake(now: number): void {
@@ -112,7 +146,11 @@ export class Feed implements Protocol {
 
   /** The next event, oldest first. */
   pollEvent(): FeedEvent | undefined {
-    return this.#events.shift();
+    for (;;) {
+      const event = this.#events.shift();
+      const late = event && "watch" in event && !this.#watches.isCurrent(event);
+      if (!late) return event;
+    }
   }
 
   pollTransmit(now: number): Transmit | undefined {
@@ -123,9 +161,20 @@ export class Feed implements Protocol {
       return { kind: "close", ...close };
     }
     if (!this.#active) return undefined;
-    const message = this.#hello ?? this.#liveness.pollTransmit();
-    this.#hello = undefined;
+    const message = this.#nextMessage();
     return message && { kind: "send", frame: JSON.stringify(message) };
+  }
+
+  #nextMessage(): BoardClientMessage | undefined {
+    const hello = this.#hello;
+    this.#hello = undefined;
+    if (hello) return hello;
+    const unwatched = this.#watches.pollUnwatch(() => this.#liveness.ping(this.#now));
+    if (unwatched) return { type: "unwatch", sessions: unwatched };
+    const beat = this.#liveness.pollTransmit();
+    if (beat) return beat;
+    const watched = this.#state === "attached" ? this.#watches.pollWatch() : undefined;
+    return watched && { type: "watch", sessions: watched };
   }
 
   /** Stops using this connection, and makes the driver close it. */

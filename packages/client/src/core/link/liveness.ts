@@ -43,6 +43,12 @@ export class Liveness {
     this.#pendingPong = n;
   }
 
+  /** Pings the server. Returns the number of the ping: a pong of it, or of a later one, answers everything sent before. */
+  ping(now: number): number {
+    this.#sendPing(now);
+    return this.#pingCount;
+  }
+
   /** The machine slept, or the page was hidden. Returns a reason if the connection must be closed. */
   handleWake(slept: number, now: number): string | undefined {
     if (slept >= LONG_SLEEP) return "the machine slept for too long";
