@@ -15,6 +15,8 @@ const bundle = async (contents) => {
 
 const parts = {
   "everything, for a page": 'export * from "./index.ts"; export * from "./browser/index.ts";',
+  "the board and conversations":
+    'export { AgentConnection, Api, EventsConnection } from "./index.ts"; export { browserEnvironment } from "./browser/index.ts";',
   "a terminal alone":
     'export { TerminalConnection } from "./index.ts"; export { browserEnvironment } from "./browser/index.ts";',
 };

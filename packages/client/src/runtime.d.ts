@@ -17,6 +17,7 @@ declare class URL {
   constructor(url: string, base?: string);
   href: string;
   protocol: string;
+  readonly hostname: string;
   pathname: string;
   search: string;
   hash: string;
@@ -35,6 +36,8 @@ interface Blob {
 
 interface AbortSignal {
   readonly aborted: boolean;
+  addEventListener(type: "abort", listener: () => void): void;
+  removeEventListener(type: "abort", listener: () => void): void;
 }
 
 declare function setTimeout(callback: () => void, ms: number): unknown;

@@ -103,6 +103,7 @@ describe("requests", () => {
     const { api: client, requests } = api(() => json(info));
     await client.session("a b");
     await client.create({ name: "x", argv: ["sh"] }, "K");
+    await client.createAgent({ agent: "claude", cwd: "/app", prompt: { id: "a", text: "hi" } }, "L");
     await client.change("x", { name: "y" });
     await client.end("x");
     await client.end("x", { keep: true });
@@ -110,6 +111,7 @@ describe("requests", () => {
     expect(requests.map(({ method, url, body }) => [method, url.slice("https://host/sub/v1/".length), body])).toEqual([
       ["GET", "sessions/a%20b", undefined],
       ["POST", "sessions", { kind: "terminal", name: "x", argv: ["sh"] }],
+      ["POST", "sessions", { kind: "agent", agent: "claude", cwd: "/app", prompt: { id: "a", text: "hi" } }],
       ["PATCH", "sessions/x", { name: "y" }],
       ["DELETE", "sessions/x", undefined],
       ["DELETE", "sessions/x?keep=true", undefined],
@@ -288,6 +290,38 @@ describe("errors", () => {
     await expect(client.sessions()).rejects.toMatchObject(unreachable);
     await expect(client.screen("x")).rejects.toMatchObject(unreachable);
     await expect(client.log("x")).rejects.toMatchObject(unreachable);
+  });
+});
+
+describe("a request that is given up", () => {
+  const hanging: Fetch = (_url, { signal }) =>
+    new Promise((_, failed) => {
+      const giveUp = () => failed(new Error("given up"));
+      if (signal.aborted) giveUp();
+      signal.addEventListener("abort", giveUp);
+    });
+  const client = new Api({ base: "http://host/", auth: { kind: "none" }, fetch: hanging });
+  const failure = { status: 0, code: "unreachable", message: expect.stringContaining("given up") };
+
+  test("fails at once, and says so", async () => {
+    const abort = new AbortController();
+    const page = client.history("build", {}, abort.signal);
+    abort.abort();
+    await expect(page).rejects.toMatchObject(failure);
+    await expect(client.history("build", {}, abort.signal), "before it began").rejects.toMatchObject(failure);
+  });
+
+  test("leaves no listener at the signal, whether it succeeds or fails", async () => {
+    const listeners = new Set<unknown>();
+    const signal = {
+      aborted: false,
+      addEventListener: (_: string, listener: unknown) => listeners.add(listener),
+      removeEventListener: (_: string, listener: unknown) => listeners.delete(listener),
+    } as unknown as AbortSignal;
+    const { api: works } = api(() => json({ epoch: "00000001", start: 0, next: 0, events: [], more: false }));
+    await works.history("build", {}, signal);
+    await expect(api(() => json({}, 503)).api.history("build", {}, signal)).rejects.toBeInstanceOf(ApiError);
+    expect(listeners.size).toBe(0);
   });
 });
 

@@ -40,11 +40,19 @@ describe("the page's lifecycle", () => {
     window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: false }));
     window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
     window.dispatchEvent(new Event("online"));
-    expect(signals).toEqual(["hidden", "frozen", "resumed", "visible", "restored", "online"]);
+    window.dispatchEvent(new Event("offline"));
+    expect(signals).toEqual(["hidden", "frozen", "resumed", "visible", "restored", "online", "offline"]);
     unsubscribe();
     unsubscribe();
     window.dispatchEvent(new Event("online"));
-    expect(signals).toHaveLength(6);
+    expect(signals).toHaveLength(7);
+  });
+
+  test("a page without a network says so", () => {
+    const { window, page } = fakePage();
+    expect(pageLifecycle(page).offline).toBe(false);
+    Object.assign(window, { navigator: { onLine: false } });
+    expect(pageLifecycle(page).offline).toBe(true);
   });
 
   test("R15: a disposed connection leaves no listener on the page", () => {
@@ -55,7 +63,7 @@ describe("the page's lifecycle", () => {
       target: () => new Promise(() => {}),
       on: {},
     });
-    expect(document.count + window.count).toBe(5);
+    expect(document.count + window.count).toBe(6);
     connection.dispose();
     expect([document.count, window.count]).toEqual([0, 0]);
   });

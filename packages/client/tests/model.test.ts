@@ -3,14 +3,14 @@
  *
  * A failing seed is printed; `BOWLINE_SEED=N npm test` runs it alone, and `BOWLINE_SEEDS=N` sets the number of seeds.
  */
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { BROWSER, type ConnectionEnd, type Target } from "../src/index.js";
 import { Rng } from "./sim/rng.js";
+import { testSeeds } from "./sim/seeds.js";
 import { Session } from "./sim/session.js";
 import { Viewer } from "./sim/viewer.js";
 import { type FakeSocket, settle, World } from "./sim/world.js";
 
-const SEEDS = Number(process.env["BOWLINE_SEEDS"] ?? 150);
 const STEPS = 120;
 /** Each key is a different number of this many bytes. */
 const KEY_BYTES = 4;
@@ -341,20 +341,5 @@ function keysOf(bytes: Uint8Array): number[] {
 }
 
 describe("R5, R10-R17: random events in random order", () => {
-  const only = process.env["BOWLINE_SEED"];
-  const seeds = only === undefined ? Array.from({ length: SEEDS }, (_, i) => i + 1) : [Number(only)];
-
-  test(`${seeds.length} seeds`, { timeout: 120_000 }, async () => {
-    for (const seed of seeds) {
-      const run = new Run(seed);
-      try {
-        await run.run();
-      } catch (error) {
-        console.error(
-          `Seed ${seed} failed. To replay it alone: BOWLINE_SEED=${seed} npm test\n${run.trace.join("\n")}`,
-        );
-        throw error;
-      }
-    }
-  });
+  testSeeds(150, (seed) => new Run(seed));
 });

@@ -1,6 +1,8 @@
 /** The HTTP API over `fetch`. Every failure is an {@link ApiError}. */
 import type { TargetBuilder } from "../connection/environment.js";
 import { conversationState, epoch, sessionInfo, sessionList, type UnreadableSession } from "../core/message.js";
+import type { Command } from "../core/post/entry.js";
+import type { PostResponse } from "../core/post/response.js";
 import {
   anything,
   count,
@@ -24,6 +26,8 @@ import type {
   EventRecord,
   Login,
   LoginReply,
+  NewCommand,
+  NewAgent,
   NewSession,
   NewTerminal,
   NewToken,
@@ -104,7 +108,15 @@ export class Api {
 
   /** Starts a terminal session. Repeating the request with the same `key` returns the session that the first one started. */
   create(session: NewTerminal, key?: string): Promise<SessionInfo> {
-    const body: NewSession = { kind: "terminal", ...session };
+    return this.#create({ kind: "terminal", ...session }, key);
+  }
+
+  /** Starts a conversation with an agent. Repeating the request with the same `key` returns the session that the first one started. */
+  createAgent(session: NewAgent, key?: string): Promise<SessionInfo> {
+    return this.#create({ kind: "agent", ...session }, key);
+  }
+
+  #create(body: NewSession, key: string | undefined): Promise<SessionInfo> {
     const headers = key === undefined ? {} : { "Idempotency-Key": key };
     return this.#json("POST", "v1/sessions", sessionInfo, { body, headers });
   }
@@ -120,9 +132,22 @@ export class Api {
   }
 
   /** Restarts a lost or exited session. With `epoch`, only if that is still its latest epoch; otherwise nothing changes. */
-  restart(session: string, epoch?: string): Promise<SessionInfo> {
+  restart(session: string, epoch?: string, signal?: AbortSignal): Promise<SessionInfo> {
     const body: Restart = epoch === undefined ? {} : { epoch };
-    return this.#json("POST", `${pathOf(session)}/restart`, sessionInfo, { body });
+    return this.#json("POST", `${pathOf(session)}/restart`, sessionInfo, { body, signal });
+  }
+
+  /**
+   * Makes one try to send a command, and returns whatever response comes; it never rejects. `Post` sends a command until it is settled.
+   */
+  postCommand(session: string, id: string, command: Command, signal: AbortSignal): Promise<PostResponse> {
+    const body: NewCommand = { id, command };
+    return this.#http.exchange(`${pathOf(session)}/commands`, body, signal);
+  }
+
+  /** Whether the gateway is on this machine, so that it can be reached without a network. */
+  get isLoopback(): boolean {
+    return this.#http.isLoopback;
   }
 
   /** The current screen, as plain text or with ANSI escape sequences. */
@@ -153,12 +178,16 @@ export class Api {
 
   /**
    * Reads a page of the history of an agent session: by default the last events; with `before` those that come before that
-   * number, with `after` those that come after it.
+   * number, with `after` those that come after it. `signal` gives the request up.
    */
-  history(session: string, page: { before?: number; after?: number; limit?: number } = {}): Promise<EventPage> {
+  history(
+    session: string,
+    page: { before?: number; after?: number; limit?: number } = {},
+    signal?: AbortSignal,
+  ): Promise<EventPage> {
     const given = Object.entries(page).filter(([, value]) => value !== undefined);
     const query = Object.fromEntries(given.map(([name, value]) => [name, String(value)]));
-    return this.#json("GET", `${pathOf(session)}/events`, eventPage, { query });
+    return this.#json("GET", `${pathOf(session)}/events`, eventPage, { query, signal });
   }
 
   /**

@@ -1,9 +1,13 @@
 /** HTTP requests: URL, credentials, timeout, and the error of a failed one. */
+import type { PostResponse } from "../core/post/response.js";
 import { ApiError } from "./error.js";
 import type { ApiOptions, Auth, Fetch, FetchResponse, FileContent } from "./types.js";
 
 /** Milliseconds until the response must begin; after that the request fails. */
 const TIMEOUT = 30_000;
+/** The characters of the response to a command that are read; the rest is ignored. */
+const MAX_RESPONSE = 64 << 10;
+
 /** The body may take this many times the timeout, because a whole log may have to come over a slow network. */
 const BODY_FACTOR = 10;
 
@@ -16,6 +20,8 @@ export interface RequestOptions {
   readonly file?: FileContent;
   /** Milliseconds until the response must begin, where the usual timeout is too short. */
   readonly timeout?: number;
+  /** Gives the request up; it fails then. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Makes requests to one gateway. */
@@ -54,12 +60,15 @@ export class Http {
     options: RequestOptions,
     read: (response: FetchResponse) => Promise<T>,
   ): Promise<T> {
-    const { query = {}, headers = {}, body, file, timeout = this.#timeout } = options;
+    const { query = {}, headers = {}, body, file, timeout = this.#timeout, signal } = options;
     const type = file !== undefined ? "application/octet-stream" : body ? "application/json" : undefined;
     const content = file ?? (body ? JSON.stringify(body) : undefined);
     const abort = new AbortController();
+    const giveUp = () => abort.abort();
+    signal?.addEventListener("abort", giveUp);
+    if (signal?.aborted) giveUp();
     let limit = timeout;
-    const arm = (): unknown => setTimeout(() => abort.abort(), limit);
+    const arm = (): unknown => setTimeout(giveUp, limit);
     let timer = arm();
     try {
       const response = await this.#fetch(this.#url(path, query).href, {
@@ -76,11 +85,39 @@ export class Http {
       throw await errorOf(response);
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
-      const why = abort.signal.aborted ? `no response within ${limit / 1000} s` : String(cause);
+      const late = abort.signal.aborted && !signal?.aborted;
+      const why = late ? `no response within ${limit / 1000} s` : String(cause);
       throw new ApiError(0, "unreachable", `cannot reach Bowline: ${why}`, { cause });
     } finally {
       clearTimeout(timer as number);
+      signal?.removeEventListener("abort", giveUp);
     }
+  }
+
+  /**
+   * Makes a POST request, and returns whatever response comes. It has no timeout of its own, and never rejects: a failure, also an
+   * abort, is a missing response.
+   */
+  async exchange(path: string, body: object, signal: AbortSignal): Promise<PostResponse> {
+    try {
+      const response = await this.#fetch(this.#url(path, {}).href, {
+        method: "POST",
+        headers: { ...this.#credentials(), "Content-Type": "application/json" },
+        credentials: this.#usesCookie() ? "same-origin" : "omit",
+        signal,
+        body: JSON.stringify(body),
+      });
+      const code = response.headers.get("Bowline-Code") ?? undefined;
+      const text = (await response.text()).slice(0, MAX_RESPONSE);
+      return { kind: "http", status: response.status, code, retryAfter: retryAfterOf(response), body: text };
+    } catch (cause) {
+      return { kind: "missing", why: `cannot reach Bowline: ${String(cause)}` };
+    }
+  }
+
+  /** Whether the gateway is on this machine, so that it can be reached without a network. */
+  get isLoopback(): boolean {
+    return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(this.#base.hostname);
   }
 
   #url(path: string, query: Readonly<Record<string, string>>): URL {
@@ -112,8 +149,7 @@ export class Http {
 
 /** The error of a response: from its RFC 9457 problem document, or only from its status if it has none. */
 async function errorOf(response: FetchResponse): Promise<ApiError> {
-  const seconds = Number(response.headers.get("Retry-After") ?? NaN);
-  const retryAfter = Number.isFinite(seconds) ? seconds * 1000 : undefined;
+  const retryAfter = retryAfterOf(response);
   const header = response.headers.get("Bowline-Code");
   let problem: { code?: unknown; detail?: unknown; title?: unknown } = {};
   try {
@@ -125,4 +161,10 @@ async function errorOf(response: FetchResponse): Promise<ApiError> {
   const text = [problem.detail, problem.title].find((field) => typeof field === "string");
   const message = text ?? `HTTP status ${response.status}`;
   return new ApiError(response.status, code, message, { fromGateway: header !== null, retryAfter });
+}
+
+/** The header `Retry-After`, in milliseconds. */
+function retryAfterOf(response: FetchResponse): number | undefined {
+  const seconds = Number(response.headers.get("Retry-After") ?? NaN);
+  return Number.isFinite(seconds) ? seconds * 1000 : undefined;
 }

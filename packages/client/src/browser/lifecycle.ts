@@ -1,9 +1,10 @@
-/** The page's lifecycle: visibilitychange, pageshow from the back/forward cache, freeze and resume, online. */
+/** The page's lifecycle: visibilitychange, pageshow from the back/forward cache, freeze and resume, online and offline. */
 import type { Lifecycle, LifecycleSignal } from "../connection/environment.js";
 
 /** The part of a `Window` that {@link pageLifecycle} uses. */
 export interface PageWindow extends Pick<EventTarget, "addEventListener" | "removeEventListener"> {
   readonly document: Pick<Document, "visibilityState" | "addEventListener" | "removeEventListener">;
+  readonly navigator?: Pick<Navigator, "onLine">;
 }
 
 /** The lifecycle of a page. It has listeners on the page only while it has a subscriber. */
@@ -13,6 +14,9 @@ export function pageLifecycle(page: PageWindow = window): Lifecycle {
   return {
     get hidden() {
       return isHidden();
+    },
+    get offline() {
+      return page.navigator?.onLine === false;
     },
     subscribe(listener) {
       const sources: [
@@ -26,6 +30,7 @@ export function pageLifecycle(page: PageWindow = window): Lifecycle {
         // Without `persisted` it is an ordinary page load, not a return from the back/forward cache.
         [page, "pageshow", (event) => ((event as PageTransitionEvent).persisted ? "restored" : undefined)],
         [page, "online", () => "online"],
+        [page, "offline", () => "offline"],
       ];
       const removers = sources.map(([source, type, signalOf]) => {
         const handle = (event: Event) => {

@@ -262,6 +262,7 @@ export class Driver {
   }
 
   #handleSignal(signal: LifecycleSignal): void {
+    if (signal === "offline") return;
     if (signal === "hidden" || signal === "frozen") {
       if (!this.#hidden) this.#hide();
       this.work();

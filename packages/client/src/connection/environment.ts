@@ -60,14 +60,16 @@ export interface SocketEvents {
 }
 
 /**
- * What happened to a page. After `hidden` and `frozen`, a lost connection is tried at most once a minute; the others wake it:
- * an open connection is checked, a lost one is tried at once.
+ * What happened to a page. After `hidden` and `frozen`, a lost connection is tried at most once a minute. After `offline`, commands
+ * wait; connections find out by themselves. The others wake a connection: an open one is checked, a lost one is tried at once.
  */
-export type LifecycleSignal = "hidden" | "frozen" | "visible" | "restored" | "resumed" | "online";
+export type LifecycleSignal = "hidden" | "frozen" | "visible" | "restored" | "resumed" | "online" | "offline";
 
 /** Whether the page is visible, and what wakes a connection. */
 export interface Lifecycle {
   readonly hidden: boolean;
+  /** The device has no network. */
+  readonly offline?: boolean;
   /** Calls `listener` for each signal, until the returned function is called. */
   subscribe(listener: (signal: LifecycleSignal) => void): () => void;
 }

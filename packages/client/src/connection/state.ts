@@ -34,9 +34,10 @@ export type ConnectionStateName = ConnectionState["name"];
  * - `socket`: the WebSocket could not be created.
  * - `server`: the server sent an `error` message.
  * - `session`: the description of a session could not be parsed.
+ * - `history`: a page of a conversation could not be read.
  */
 export interface ConnectionError {
-  readonly source: "target" | "socket" | "server" | "session";
+  readonly source: "target" | "socket" | "server" | "session" | "history";
   /** The problem code, if the server sent one. */
   readonly code?: string;
   /** With `source` `session`: the session, if at least its id could be parsed. */
