@@ -5,9 +5,10 @@
 
 use std::os::fd::BorrowedFd;
 
+use bowline_proto::Offset;
 use bowline_proto::close::ConnectionEnd;
 use bowline_proto::frame::Frame;
-use bowline_proto::link::ClientTransmit;
+use bowline_proto::message::ClientMessage;
 use serde_json::Value;
 
 /// A connection. None of its methods block.
@@ -18,10 +19,12 @@ pub trait Transport {
     fn is_open(&self) -> bool;
     /// Whether to poll for writing.
     fn wants_write(&self) -> bool;
-    /// Whether [`Transport::send`] may be called.
+    /// Whether [`Transport::send`] and [`Transport::send_input`] may be called.
     fn has_room(&self) -> bool;
-    /// Queues a message. [`ClientTransmit::Close`] is ignored: the caller drops the connection instead.
-    fn send(&mut self, transmit: &ClientTransmit);
+    /// Queues a message.
+    fn send(&mut self, message: &ClientMessage);
+    /// Queues typed bytes, of which the first has this position.
+    fn send_input(&mut self, offset: Offset, bytes: &[u8]);
     /// Writes queued bytes, as far as the socket accepts them.
     fn flush(&mut self) -> Result<(), ConnectionEnd>;
     /// Reads once and passes each whole frame to `take`. The end of the connection is an error; frames received before

@@ -4,9 +4,10 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+use bowline_proto::Offset;
 use bowline_proto::close::ConnectionEnd;
 use bowline_proto::frame::{self, Binary, Frame};
-use bowline_proto::link::ClientTransmit;
+use bowline_proto::message::ClientMessage;
 
 use crate::transport::Transport;
 
@@ -57,16 +58,12 @@ impl Transport for UnixTransport {
         self.unsent.len() < HIGH_WATER
     }
 
-    fn send(&mut self, transmit: &ClientTransmit) {
-        match transmit {
-            ClientTransmit::Text(message) => {
-                frame::put_text(&mut self.unsent, &serde_json::to_string(message).unwrap_or_default());
-            }
-            ClientTransmit::Input { offset, bytes } => {
-                frame::put_binary(&mut self.unsent, &Binary::Input(*offset, bytes));
-            }
-            ClientTransmit::Close { .. } => {}
-        }
+    fn send(&mut self, message: &ClientMessage) {
+        frame::put_text(&mut self.unsent, &serde_json::to_string(message).unwrap_or_default());
+    }
+
+    fn send_input(&mut self, offset: Offset, bytes: &[u8]) {
+        frame::put_binary(&mut self.unsent, &Binary::Input(offset, bytes));
     }
 
     fn flush(&mut self) -> Result<(), ConnectionEnd> {
@@ -104,13 +101,12 @@ impl Transport for UnixTransport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bowline_proto::message::ClientMessage;
 
     #[test]
     fn frames_are_sent_and_received_whole() {
         let (here, mut there) = UnixStream::pair().unwrap();
         let mut transport = UnixTransport::new(here).unwrap();
-        transport.send(&ClientTransmit::Text(ClientMessage::Repaint));
+        transport.send(&ClientMessage::Repaint);
         transport.flush().unwrap();
         let mut wire = [0; 64];
         let got = there.read(&mut wire).unwrap();

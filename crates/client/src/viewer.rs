@@ -304,7 +304,8 @@ impl<'a> Viewer<'a> {
             match self.link.poll_transmit(now) {
                 // The link received an invalid message, or nothing for too long: the next connection resumes.
                 Some(ClientTransmit::Close { .. }) => closed = Some(ConnectionEnd::Failed),
-                Some(transmit) => connection.transport.send(&transmit),
+                Some(ClientTransmit::Text(message)) => connection.transport.send(&message),
+                Some(ClientTransmit::Input { offset, bytes }) => connection.transport.send_input(offset, &bytes),
                 None => break,
             }
         }
@@ -364,7 +365,7 @@ impl<'a> Viewer<'a> {
             && let Some(connection) = self.connection.as_mut().filter(|connection| connection.ended.is_none())
             && connection.opened
         {
-            connection.transport.send(&ClientTransmit::Text(ClientMessage::Leave));
+            connection.transport.send(&ClientMessage::Leave);
             let _ = connection.transport.flush();
             // Closing a socket with unread output would discard the last message. So read until the other end has
             // received it, and closed.

@@ -9,7 +9,7 @@ use bowline_proto::api::{NewSession, NewTerminal};
 use bowline_proto::close::ConnectionEnd;
 use bowline_proto::config::ClientConfig;
 use bowline_proto::ids::{ClientId, SessionId};
-use bowline_proto::link::{Client, ClientEvent};
+use bowline_proto::link::{Client, ClientEvent, ClientTransmit};
 use bowline_proto::session::SessionInfo;
 use http::Method;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -109,11 +109,12 @@ impl Attachment {
             self.link.handle_connected(now);
         }
         while self.connected && self.transport.has_room() {
-            let Some(transmit) = self.link.poll_transmit(now) else { break };
-            if let bowline_proto::link::ClientTransmit::Close { reason, .. } = transmit {
-                return Err(reason.to_owned());
+            match self.link.poll_transmit(now) {
+                Some(ClientTransmit::Text(message)) => self.transport.send(&message),
+                Some(ClientTransmit::Input { offset, bytes }) => self.transport.send_input(offset, &bytes),
+                Some(ClientTransmit::Close { reason, .. }) => return Err(reason.to_owned()),
+                None => break,
             }
-            self.transport.send(&transmit);
         }
         self.transport.flush().map_err(|closed| describe_close(&closed, None))
     }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use bowline_proto::close::{CloseClass, ConnectionEnd, PermanentFailure, classify};
 use bowline_proto::frame::{Binary, Frame, MAX_PAYLOAD};
-use bowline_proto::link::ClientTransmit;
 use bowline_proto::message::ClientMessage;
 use bowline_proto::problem::Code;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -153,12 +152,12 @@ fn frames_go_both_ways_and_leaving_closes_with_1000() {
     });
     let mut transport = dial(&gateway);
     assert!(read(&mut *transport, |_, transport| transport.is_open()).is_none());
-    transport.send(&ClientTransmit::Text(ClientMessage::Repaint));
-    transport.send(&ClientTransmit::Input { offset: 7, bytes: b"keys".to_vec().into() });
+    transport.send(&ClientMessage::Repaint);
+    transport.send_input(7, b"keys");
     transport.flush().unwrap();
     let whole = format!("{MAX_PAYLOAD} bytes");
     assert!(read(&mut *transport, |frames, _| frames == ["{}", &whole]).is_none());
-    transport.send(&ClientTransmit::Text(ClientMessage::Leave));
+    transport.send(&ClientMessage::Leave);
     transport.flush().unwrap();
     read(&mut *transport, |_, _| false).unwrap();
     thread.join().unwrap();
@@ -259,7 +258,7 @@ fn r50_tls_requires_a_certificate_that_the_machine_trusts() {
         if let Some(ended) = ended {
             assert_eq!((trusted, ended.closed), (false, ConnectionEnd::Failed));
         } else {
-            transport.send(&ClientTransmit::Text(ClientMessage::Repaint));
+            transport.send(&ClientMessage::Repaint);
             transport.flush().unwrap();
         }
         drop(transport);

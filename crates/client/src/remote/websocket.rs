@@ -9,10 +9,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
+use bowline_proto::Offset;
 use bowline_proto::close::ConnectionEnd;
 use bowline_proto::config::DIAL_WITHIN;
 use bowline_proto::frame::{Binary, Frame, MAX_PAYLOAD};
-use bowline_proto::link::ClientTransmit;
 use bowline_proto::message::ClientMessage;
 use http::{HeaderValue, Response};
 use tungstenite::client::IntoClientRequest;
@@ -102,24 +102,21 @@ impl Transport for WebSocketTransport {
         matches!(&self.stage, Stage::Open(socket) if socket.get_ref().unsent() < HIGH_WATER)
     }
 
-    fn send(&mut self, transmit: &ClientTransmit) {
+    fn send(&mut self, message: &ClientMessage) {
         let Stage::Open(socket) = &mut self.stage else { return };
         // An error here is an error of the connection, which the next read reports.
-        let _ = match transmit {
+        let _ = match message {
             // On a WebSocket, leaving is a normal close.
-            ClientTransmit::Text(ClientMessage::Leave) => {
-                socket.close(Some(CloseFrame { code: CloseCode::Normal, reason: "".into() }))
-            }
-            ClientTransmit::Text(message) => {
-                socket.write(Message::text(serde_json::to_string(message).unwrap_or_default()))
-            }
-            ClientTransmit::Input { offset, bytes } => {
-                let mut payload = Vec::with_capacity(bytes.len() + 16);
-                Binary::Input(*offset, bytes).encode(&mut payload);
-                socket.write(Message::binary(payload))
-            }
-            ClientTransmit::Close { .. } => Ok(()),
+            ClientMessage::Leave => socket.close(Some(CloseFrame { code: CloseCode::Normal, reason: "".into() })),
+            message => socket.write(Message::text(serde_json::to_string(message).unwrap_or_default())),
         };
+    }
+
+    fn send_input(&mut self, offset: Offset, bytes: &[u8]) {
+        let Stage::Open(socket) = &mut self.stage else { return };
+        let mut payload = Vec::with_capacity(bytes.len() + 16);
+        Binary::Input(offset, bytes).encode(&mut payload);
+        let _ = socket.write(Message::binary(payload));
     }
 
     fn flush(&mut self) -> Result<(), ConnectionEnd> {
