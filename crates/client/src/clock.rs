@@ -34,10 +34,15 @@ impl Clock {
 
     /// A random number in [-1, 1].
     pub(crate) fn jitter(&self) -> f64 {
-        let mut random = [0; 4];
-        let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
-        f64::from(u32::from_le_bytes(random)) / f64::from(u32::MAX) * 2.0 - 1.0
+        jitter()
     }
+}
+
+/// A random number in [-1, 1].
+pub(crate) fn jitter() -> f64 {
+    let mut random = [0; 4];
+    let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+    f64::from(u32::from_le_bytes(random)) / f64::from(u32::MAX) * 2.0 - 1.0
 }
 
 fn slept_so_far() -> Duration {

@@ -7,8 +7,8 @@
 //! - [`mod@attach`]: the options and outcome of an attach; `viewer` runs its loop;
 //! - [`filter`]: removes terminal queries from the output; [`changes`]: tracks what the output changed on the
 //!   terminal, so that it can be undone;
-//! - [`display`], [`tty`]: the user's terminal, taken over and restored;
-//! - [`keys`]: separates keys for the viewer (after the detach key) from keys for the program.
+//! - [`keys`]: separates keys for the viewer (after the detach key) from keys for the program;
+//! - [`post`]: sends commands to sessions until each is settled.
 
 pub mod attach;
 mod bottom_row;
@@ -21,6 +21,7 @@ pub mod keys;
 pub mod local;
 mod mirror;
 mod poll;
+pub mod post;
 pub mod remote;
 pub mod signals;
 mod status_line;

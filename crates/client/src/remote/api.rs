@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Read};
 use std::time::Duration;
 
+use bowline_proto::agent::approval::Answered;
+use bowline_proto::post::Response;
 use bowline_proto::problem::{Code, Retained};
 use http::{HeaderMap, Method, Request};
 use serde::de::DeserializeOwned;
@@ -14,7 +16,7 @@ use super::gateway::Gateway;
 
 /// The longest response body that [`ApiResponse::bytes`] reads; a longer one is an error.
 pub(super) const MAX_RESPONSE: u64 = 64 << 20;
-/// The most bytes read of an error response.
+/// The most bytes read of an error response, or of the response to a command.
 const MAX_PROBLEM: u64 = 64 << 10;
 
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +33,8 @@ pub enum ApiError {
         detail: String,
         /// The offset of the oldest byte in the log, if the requested range is no longer kept.
         oldest: Option<u64>,
+        /// How an approval was answered, if that is why.
+        answered: Option<Answered>,
     },
     /// A proxy or another program responded.
     #[error("the server at {address} is not Bowline, or is a proxy that cannot reach it (HTTP status {status})")]
@@ -111,6 +115,8 @@ struct Problem {
     detail: Option<String>,
     title: Option<String>,
     retained: Option<Retained>,
+    #[serde(flatten)]
+    answered: Option<Answered>,
 }
 
 impl Problem {
@@ -122,6 +128,29 @@ impl Problem {
 impl Gateway {
     /// Sends a request, and waits for the start of the response. An error status is an error.
     pub fn send(&self, request: &ApiRequest) -> Result<ApiResponse, ApiError> {
+        let response = self.start(request)?;
+        if (200..=299).contains(&response.status) { Ok(response) } else { Err(response.into_refusal()) }
+    }
+
+    /// Sends a request that has a command, and reads the whole response. No status is an error, since the caller decides
+    /// what it means.
+    pub fn exchange(&self, request: &ApiRequest) -> Result<Response, ApiError> {
+        let response = self.start(request)?;
+        let retry_after = response.header("Retry-After").and_then(|seconds| seconds.parse().ok());
+        let (address, status) = (response.address.clone(), response.status);
+        let code = response.header("Bowline-Code").map(str::to_owned);
+        let mut body = Vec::new();
+        match response.reader().take(MAX_PROBLEM).read_to_end(&mut body) {
+            Ok(_) => {
+                let (retry_after, body) = (retry_after.map(Duration::from_secs), String::from_utf8_lossy(&body));
+                Ok(Response::Http { status, code, retry_after, body: body.into_owned() })
+            }
+            Err(error) => Err(ApiError::Unreachable { address, why: error.to_string() }),
+        }
+    }
+
+    /// Sends a request, and waits for the start of the response, whatever its status.
+    fn start(&self, request: &ApiRequest) -> Result<ApiResponse, ApiError> {
         let unreachable = |error: ureq::Error| self.unreachable(&error);
         let mut builder = Request::builder()
             .method(&request.method)
@@ -143,8 +172,7 @@ impl Gateway {
         };
         let (parts, body) = result.map_err(unreachable)?.into_parts();
         let (address, status) = (self.address.to_string(), parts.status.as_u16());
-        let response = ApiResponse { address, status, headers: parts.headers, body };
-        if parts.status.is_success() { Ok(response) } else { Err(response.into_refusal()) }
+        Ok(ApiResponse { address, status, headers: parts.headers, body })
     }
 
     fn unreachable(&self, error: &ureq::Error) -> ApiError {
@@ -258,9 +286,10 @@ impl ApiResponse {
         let read = self.reader().take(MAX_PROBLEM).read_to_end(&mut body);
         let problem = read.ok().and_then(|_| serde_json::from_slice::<Problem>(&body).ok());
         let oldest = problem.as_ref().and_then(|problem| problem.retained).map(|retained| retained.from);
+        let answered = problem.as_ref().and_then(|problem| problem.answered.clone());
         let message = problem.and_then(Problem::message);
         let detail = message.unwrap_or_else(|| format!("the server refused the request: {name}"));
-        ApiError::Refused { code: Code::from_name(&name), detail, oldest }
+        ApiError::Refused { code: Code::from_name(&name), detail, oldest, answered }
     }
 }
 

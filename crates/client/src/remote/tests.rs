@@ -319,3 +319,45 @@ fn a_response_that_is_too_long_is_an_error_and_not_cut_off() {
         }
     }
 }
+
+#[test]
+fn r37_a_command_gets_the_whole_response_whatever_its_status() {
+    use bowline_proto::post::Response as CommandResponse;
+
+    use crate::post::Deliver;
+    let deliver = |response: &str| {
+        let (gateway, thread) = serve(respond(response));
+        let result = gateway.deliver("k3v9x0q2m7aa", "c1", &Value::Null, TIMEOUT);
+        thread.join().unwrap();
+        result
+    };
+    let full =
+        "HTTP/1.1 429 Too Many Requests\r\nBowline-Code: too_many\r\nRetry-After: 5\r\nContent-Length: 2\r\n\r\n{}";
+    let expected = CommandResponse::Http {
+        status: 429,
+        code: Some("too_many".to_owned()),
+        retry_after: Some(Duration::from_secs(5)),
+        body: "{}".to_owned(),
+    };
+    assert_eq!(deliver(full), expected);
+    let proxy = CommandResponse::Http { status: 502, code: None, retry_after: None, body: String::new() };
+    assert_eq!(deliver("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"), proxy);
+    for cut in ["", "HTTP/1.1 202 Accepted\r\nContent-Length: 9\r\n\r\n{"] {
+        assert!(matches!(deliver(cut), CommandResponse::Missing { .. }), "{cut:?}");
+    }
+}
+
+#[test]
+fn a_command_without_a_response_ends_in_time() {
+    use bowline_proto::post::Response as CommandResponse;
+
+    use crate::post::Deliver;
+    let (gateway, thread) = serve(|mut stream| {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    });
+    let response = gateway.deliver("k3v9x0q2m7aa", "c1", &Value::Null, Duration::from_millis(200));
+    assert!(matches!(response, CommandResponse::Missing { why } if why.contains("timed out")));
+    drop(gateway);
+    thread.join().unwrap();
+}

@@ -1,0 +1,72 @@
+//! Sends one command, and waits until it is settled.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use bowline_proto::post::{Delivery, Entry, Failure, SendError, State, WaitReason};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::Value;
+
+use super::{Change, Deliver, Poster};
+
+/// Why a command was not delivered.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsettled {
+    #[error(transparent)]
+    Refused(#[from] SendError),
+    #[error("{}", .0.message)]
+    Failed(Failure),
+    /// The token or login is not valid. Nothing changes that while the command waits.
+    #[error("the server does not accept the token or login")]
+    NeedsLogin,
+    /// The deadline passed. The command may have been delivered.
+    #[error("no response within {} s; the command may have been received{}", within.as_secs(), describe(trouble))]
+    TimedOut {
+        within: Duration,
+        /// Why the last try failed; empty if none did.
+        trouble: String,
+    },
+    #[error("cannot send commands: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn describe(trouble: &str) -> String {
+    if trouble.is_empty() { String::new() } else { format!(" ({trouble})") }
+}
+
+/// Sends one command and waits until it is settled, for at most `within`. `show` gets the entry each time that its state changes,
+/// to report for example that it is sent again.
+pub fn send_and_wait(
+    deliver: impl Deliver,
+    session: &str,
+    id: &str,
+    command: Value,
+    within: Duration,
+    mut show: impl FnMut(&Entry),
+) -> Result<Delivery, Unsettled> {
+    let poster = Poster::start(deliver)?;
+    poster.send_with_id(session, id, command)?;
+    let (deadline, mut trouble) = (Instant::now() + within, String::new());
+    loop {
+        while let Some(change) = poster.poll_change() {
+            let Change::Shown(entry) = change else { continue };
+            show(&entry);
+            match entry.state {
+                State::Delivered(delivery) => return Ok(delivery),
+                State::Failed(failure) => return Err(Unsettled::Failed(failure)),
+                State::Waiting { why: WaitReason::Login } => return Err(Unsettled::NeedsLogin),
+                State::Retrying { message, .. } => trouble = message,
+                State::Waiting { .. } | State::Sending { .. } => {}
+            }
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Unsettled::TimedOut { within, trouble });
+        }
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&poster.fd(), PollFlags::IN)], Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Unsettled::Io(error.into())),
+        }
+    }
+}
