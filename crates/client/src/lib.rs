@@ -5,6 +5,7 @@
 //! - [`transport`], [`unix`], [`local`]: the connection that carries the link, and how to dial a new one; [`remote`]
 //!   does the same through a gateway on another machine;
 //! - [`mod@attach`]: the options and outcome of an attach; `viewer` runs its loop;
+//! - [`follow`]: the events of an agent session; `replay` leaves out those that were received before;
 //! - [`filter`]: removes terminal queries from the output; [`changes`]: tracks what the output changed on the
 //!   terminal, so that it can be undone;
 //! - [`keys`]: separates keys for the viewer (after the detach key) from keys for the program;
@@ -16,6 +17,7 @@ pub mod changes;
 mod clock;
 pub mod display;
 pub mod filter;
+pub mod follow;
 mod input;
 pub mod keys;
 pub mod local;
@@ -23,6 +25,7 @@ mod mirror;
 mod poll;
 pub mod post;
 pub mod remote;
+mod replay;
 pub mod signals;
 mod status_line;
 pub mod transport;
@@ -32,3 +35,4 @@ mod view;
 mod viewer;
 
 pub use attach::{AttachError, Options, Outcome, attach};
+pub use follow::{FollowEvent, Follower};

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use bowline_host::archive::ArchiveError;
 use bowline_host::control::Control;
-use bowline_host::home::SessionDir;
+use bowline_host::home::{Home, SessionDir};
 use bowline_host::registry::{self, Entry};
-use bowline_host::{archive, control};
+use bowline_host::{archive, control, repair, session_archive};
 use bowline_proto::close::{self, ConnectionEnd};
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::session::State;
@@ -26,13 +26,14 @@ const SCREEN_TIMEOUT: Duration = Duration::from_millis(500);
 /// Dials one session on this machine.
 #[derive(Clone, Debug)]
 pub struct LocalDialer {
+    home: Home,
     dir: SessionDir,
     screen: Option<Value>,
 }
 
 impl LocalDialer {
-    pub fn new(dir: SessionDir) -> LocalDialer {
-        LocalDialer { dir, screen: None }
+    pub fn new(home: Home, dir: SessionDir) -> LocalDialer {
+        LocalDialer { home, dir, screen: None }
     }
 
     fn screen(&self) -> Option<Value> {
@@ -49,8 +50,8 @@ impl Dialer for LocalDialer {
             Err(_) => match registry::try_read(self.dir.clone()) {
                 Ok(None) => return Err(forgotten()),
                 Ok(Some(entry)) if entry.info.state != State::Running => {
-                    archive::check(&entry).map_err(|error| unknown_kind(&error))?;
-                    from_files(entry).map_err(|_| ConnectionEnd::Failed)?
+                    session_archive::check(&entry).map_err(|error| unknown_kind(&error))?;
+                    from_files(self.home.clone(), entry).map_err(|_| ConnectionEnd::Failed)?
                 }
                 Ok(Some(_)) | Err(_) => return Err(ConnectionEnd::Failed),
             },
@@ -89,10 +90,14 @@ impl Dialer for LocalDialer {
     }
 }
 
-/// Connects to an ended session, served from its files by a thread of this process.
-fn from_files(entry: Entry) -> io::Result<UnixStream> {
+/// Connects to an ended session, served from its files by a thread of this process. If its process died, what it left
+/// open is ended first: a client that follows it may wait for that. If another process is changing the session, the
+/// connection is closed, and the next one finds out what became of it.
+fn from_files(home: Home, entry: Entry) -> io::Result<UnixStream> {
     let (here, there) = UnixStream::pair()?;
-    std::thread::Builder::new().name("archive".into()).spawn(move || archive::serve(&entry, there))?;
+    let serve =
+        move || repair::repair_if_needed(&home, entry).map_or(Ok(()), |entry| session_archive::serve(&entry, there));
+    std::thread::Builder::new().name("archive".into()).spawn(serve)?;
     Ok(here)
 }
 

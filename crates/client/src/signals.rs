@@ -73,6 +73,13 @@ impl Signals {
     pub fn ending(&self) -> Option<i32> {
         i32::try_from(self.ending.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
     }
+
+    /// The same, and forgets it, so that the next one is noticed.
+    pub fn take_ending(&self) -> Option<i32> {
+        let signal = self.ending();
+        self.ending.store(0, Ordering::Relaxed);
+        signal
+    }
 }
 
 impl Drop for Signals {
