@@ -8,6 +8,8 @@
 //! - [`follow`]: the events of an agent session; `replay` leaves out those that were received before;
 //! - [`filter`]: removes terminal queries from the output; [`changes`]: tracks what the output changed on the
 //!   terminal, so that it can be undone;
+//! - [`display`], [`tty`]: the user's terminal, taken over and restored; [`mod@escape`]: shows hostile text to it;
+//! - [`conversation`]: the lines of an agent session;
 //! - [`keys`]: separates keys for the viewer (after the detach key) from keys for the program;
 //! - [`post`]: sends commands to sessions until each is settled.
 
@@ -15,7 +17,9 @@ pub mod attach;
 mod bottom_row;
 pub mod changes;
 mod clock;
+pub mod conversation;
 pub mod display;
+pub mod escape;
 pub mod filter;
 pub mod follow;
 mod input;

@@ -17,6 +17,11 @@ impl DetachKey {
     pub(super) fn key(self) -> Key {
         Key::Ctrl(self.0)
     }
+
+    /// The character that is pressed with Ctrl.
+    pub(crate) fn letter(self) -> char {
+        self.0
+    }
 }
 
 impl Default for DetachKey {

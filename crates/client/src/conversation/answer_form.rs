@@ -1,0 +1,460 @@
+//! The answer to one approval, while the user chooses it: the options of a permission or a plan, or one question after
+//! another.
+//!
+//! Nothing is chosen at first, and a choice counts only with Enter, so that no key that was meant for something else
+//! answers an approval.
+
+use std::collections::BTreeSet;
+
+use bowline_proto::agent::approval::{Answers, Approval, ApprovalKind, OptionKind, Question};
+use bowline_proto::agent::command::AgentCommand;
+
+use super::editor::{Editor, EditorRows};
+use super::key_reader::Key;
+use super::text::{Indent, Paint, Style, Text};
+use crate::escape::one_line;
+
+const HOW_TO_CHOOSE: &str = "Choose by number or with the arrow keys, then press Enter; Esc: later";
+
+/// An answer in the making.
+#[derive(Debug)]
+pub(crate) struct AnswerForm {
+    approval: Approval,
+    /// The question that is being answered; always 0 for a permission or a plan.
+    question: usize,
+    choices: Vec<Choice>,
+    selected: Option<usize>,
+    /// Chosen answers of a question that takes several.
+    marked: BTreeSet<usize>,
+    /// The reason of a denial, or the user's own answer.
+    typed: Editor,
+    answers: Answers,
+    /// The user was told that not everything is shown, and wants to allow it nevertheless.
+    knows_truncated: bool,
+}
+
+/// A line that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Choice {
+    /// An option of a permission or a plan.
+    Allow {
+        option: String,
+        label: String,
+        effect: Option<String>,
+    },
+    /// An answer that a question offers.
+    Answer {
+        label: String,
+        description: Option<String>,
+    },
+    Deny {
+        label: String,
+    },
+}
+
+/// What a key did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FormOutcome {
+    /// It belongs to the form.
+    Pending,
+    /// The approval is answered with this command.
+    Answered(AgentCommand),
+    /// The user wants to answer later.
+    SetAside,
+    /// It makes no sense here; the text says what does.
+    Refused(&'static str),
+}
+
+impl AnswerForm {
+    pub(crate) fn new(approval: Approval) -> AnswerForm {
+        let mut form = AnswerForm {
+            approval,
+            question: 0,
+            choices: Vec::new(),
+            selected: None,
+            marked: BTreeSet::new(),
+            typed: Editor::default(),
+            answers: Answers::new(),
+            knows_truncated: false,
+        };
+        form.choices = form.choices_of_page();
+        form
+    }
+
+    pub(crate) fn approval(&self) -> &Approval {
+        &self.approval
+    }
+
+    /// The questions, for a question; none for other kinds, also if they have some.
+    fn questions(&self) -> &[Question] {
+        match self.approval.kind {
+            ApprovalKind::Question => self.approval.questions.as_deref().unwrap_or_default(),
+            ApprovalKind::Permission | ApprovalKind::Plan | ApprovalKind::Unknown => &[],
+        }
+    }
+
+    fn current_question(&self) -> Option<&Question> {
+        self.questions().get(self.question)
+    }
+
+    fn choices_of_page(&self) -> Vec<Choice> {
+        if let Some(question) = self.current_question() {
+            let answers = question
+                .options
+                .iter()
+                .map(|option| Choice::Answer { label: option.label.clone(), description: option.description.clone() });
+            return answers.chain([Choice::Deny { label: "Decline to answer".to_owned() }]).collect();
+        }
+        // An approval of an unknown kind can only be denied.
+        let can_allow = matches!(self.approval.kind, ApprovalKind::Permission | ApprovalKind::Plan);
+        let allowing = self
+            .approval
+            .options
+            .iter()
+            .filter(|option| can_allow && matches!(option.kind, OptionKind::AllowOnce | OptionKind::AllowAlways));
+        let allowing = allowing.map(|option| Choice::Allow {
+            option: option.id.clone(),
+            label: option.label.clone(),
+            effect: option.effect.clone(),
+        });
+        let rejecting = self.approval.options.iter().find(|option| option.kind == OptionKind::RejectOnce);
+        let label = rejecting.map_or_else(|| "Deny".to_owned(), |option| option.label.clone());
+        allowing.chain([Choice::Deny { label }]).collect()
+    }
+
+    /// Whether letters are typed now, as a reason or as an answer.
+    fn takes_text(&self) -> bool {
+        match self.current_question() {
+            Some(question) => question.free && !self.is_denying(),
+            None => self.is_denying(),
+        }
+    }
+
+    fn is_denying(&self) -> bool {
+        self.selected.and_then(|at| self.choices.get(at)).is_some_and(|choice| matches!(choice, Choice::Deny { .. }))
+    }
+
+    pub(crate) fn handle_key(&mut self, key: &Key) -> FormOutcome {
+        match key {
+            Key::Escape => return FormOutcome::SetAside,
+            Key::Enter => return self.confirm(),
+            Key::Up => self.select_next(-1),
+            Key::Down | Key::Tab => self.select_next(1),
+            Key::Char(c @ '1'..='9') if !self.takes_text() => {
+                let at = (*c as usize) - ('1' as usize);
+                if at >= self.choices.len() {
+                    self.selected = None;
+                    return FormOutcome::Refused("There is no such choice");
+                }
+                self.select(at);
+            }
+            Key::Char(' ') if self.typed.is_empty() && self.selected.is_some() && self.takes_several() => {
+                self.mark_selected();
+            }
+            key if self.takes_text() => match self.typed.handle_key(key) {
+                Ok(()) => {}
+                Err(_) => return FormOutcome::Refused("That text is too long"),
+            },
+            // It was meant for something else, and so may be what follows: Enter must not confirm anything now.
+            _ => {
+                self.selected = None;
+                return FormOutcome::Refused(HOW_TO_CHOOSE);
+            }
+        }
+        FormOutcome::Pending
+    }
+
+    fn takes_several(&self) -> bool {
+        self.current_question().is_some_and(|question| question.multi)
+    }
+
+    fn select(&mut self, at: usize) {
+        self.selected = Some(at);
+        if self.takes_several() {
+            self.mark_selected();
+        }
+    }
+
+    /// Marks the selected answer, or takes the mark away.
+    fn mark_selected(&mut self) {
+        let Some(at) = self.selected.filter(|_| !self.is_denying()) else { return };
+        if !self.marked.remove(&at) {
+            self.marked.insert(at);
+        }
+    }
+
+    fn select_next(&mut self, by: isize) {
+        let count = self.choices.len();
+        let next = match self.selected {
+            Some(at) => at.saturating_add_signed(by).min(count.saturating_sub(1)),
+            None if by < 0 => count.saturating_sub(1),
+            None => 0,
+        };
+        self.selected = Some(next).filter(|at| *at < count);
+    }
+
+    fn confirm(&mut self) -> FormOutcome {
+        let approval = self.approval.id;
+        match self.selected.and_then(|at| self.choices.get(at)).cloned() {
+            Some(Choice::Deny { .. }) => {
+                // Only the text of this page: an own answer that was typed before is not a reason.
+                let reason = self.current_question().is_none().then(|| self.typed.take());
+                let reason = reason.filter(|reason| !reason.trim().is_empty());
+                FormOutcome::Answered(AgentCommand::Deny { approval, reason })
+            }
+            Some(Choice::Allow { .. }) if self.approval.truncated && !self.knows_truncated => {
+                self.knows_truncated = true;
+                FormOutcome::Refused("What it asks was cut, because it is too long. Enter again allows it nevertheless")
+            }
+            Some(Choice::Allow { option, .. }) => {
+                FormOutcome::Answered(AgentCommand::Approve { approval, option: Some(option) })
+            }
+            Some(Choice::Answer { .. }) | None if self.current_question().is_some() => self.confirm_question(),
+            Some(Choice::Answer { .. }) | None => FormOutcome::Refused(HOW_TO_CHOOSE),
+        }
+    }
+
+    fn confirm_question(&mut self) -> FormOutcome {
+        let Some(question) = self.current_question() else { return FormOutcome::Pending };
+        let (id, multi, count) = (question.id.clone(), question.multi, self.questions().len());
+        let chosen: Vec<usize> = match multi {
+            true => self.marked.iter().copied().collect(),
+            false => self.selected.into_iter().collect(),
+        };
+        let labels = chosen.into_iter().filter_map(|at| match self.choices.get(at) {
+            Some(Choice::Answer { label, .. }) => Some(label.clone()),
+            _ => None,
+        });
+        let typed = Some(self.typed.take()).filter(|text| !text.trim().is_empty());
+        let answer: Vec<String> = match typed {
+            // A question that takes one answer gets the text that was typed, instead of what was selected.
+            Some(text) if !multi => vec![text],
+            typed => labels.chain(typed).collect(),
+        };
+        if !answer.is_empty() {
+            self.answers.insert(id, answer);
+        }
+        if self.question + 1 < count {
+            self.question += 1;
+            (self.selected, self.marked) = (None, BTreeSet::new());
+            self.choices = self.choices_of_page();
+            return FormOutcome::Pending;
+        }
+        if self.answers.is_empty() {
+            self.question = 0;
+            self.choices = self.choices_of_page();
+            return FormOutcome::Refused("Answer at least one question, or decline to answer");
+        }
+        FormOutcome::Answered(AgentCommand::Answer { approval: self.approval.id, answers: self.answers.clone() })
+    }
+
+    /// The form as rows, and the cursor.
+    pub(crate) fn rows(&self, style: Style) -> EditorRows {
+        // Which approval this is: another one may have been printed last.
+        let approval = &self.approval;
+        let asked = approval.detail.command.as_deref().unwrap_or(&approval.title);
+        let asked = Text::new(&format!("{} ", approval.id), Paint::DIM).with(&one_line(asked), Paint::BOLD);
+        let mut rows = vec![asked.cut(style.cut_columns()).line(style)];
+        let questions = self.questions();
+        if let Some(question) = questions.get(self.question) {
+            let number = match questions.len() {
+                1 => String::new(),
+                count => format!("{} of {count}: ", self.question + 1),
+            };
+            let several = if question.multi { " (several are possible: space marks)" } else { "" };
+            let text =
+                Text::new(&number, Paint::DIM).with(&one_line(&question.text), Paint::BOLD).with(several, Paint::DIM);
+            rows.extend(text.wrap(&Indent::default(), style));
+        }
+        let has_numbers = !questions.get(self.question).is_some_and(|question| question.free);
+        let mut cursor = (0, 0);
+        for (at, choice) in self.choices.iter().enumerate() {
+            let is_selected = self.selected == Some(at);
+            if is_selected || self.selected.is_none() {
+                cursor = (rows.len(), 0);
+            }
+            let paint = if is_selected { Paint::BOLD } else { Paint::PLAIN };
+            let arrow = if is_selected { "❯" } else { " " };
+            // Where an answer can be typed, a digit is part of it.
+            let number = if has_numbers { format!("{}. ", at + 1) } else { String::new() };
+            let indent = Indent::hanging(&format!("{arrow} {number}"), paint);
+            rows.extend(self.choice_text(at, choice, paint).wrap(&indent, style));
+        }
+        if self.takes_text() {
+            let label = if self.is_denying() { "  reason (optional): " } else { "  or type an answer: " };
+            let typed = self.typed.rows(label, style.columns(), 3);
+            cursor = (rows.len() + typed.cursor.0, typed.cursor.1);
+            rows.extend(typed.rows);
+        }
+        EditorRows { rows, cursor }
+    }
+
+    fn choice_text(&self, at: usize, choice: &Choice, paint: Paint) -> Text {
+        let mark = match choice {
+            Choice::Answer { .. } if self.takes_several() && self.marked.contains(&at) => "[x] ",
+            Choice::Answer { .. } if self.takes_several() => "[ ] ",
+            _ => "",
+        };
+        let (label, more) = match choice {
+            Choice::Allow { label, effect, .. } => (label, effect.as_deref()),
+            Choice::Answer { label, description } => (label, description.as_deref()),
+            Choice::Deny { label } => (label, None),
+        };
+        let text = Text::new(mark, paint).with(&one_line(label), paint);
+        match more {
+            Some(more) => text.with(&format!(": {}", one_line(more)), Paint::DIM),
+            None => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_proto::agent::approval::ApprovalId;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn form(fields: Value) -> AnswerForm {
+        let mut approval = json!({"id": "a7", "run": "r3", "kind": "permission", "tool": "execute", "title": "rm",
+            "options": [
+                {"id": "always", "kind": "allow_always", "label": "Always", "effect": "adds a rule"},
+                {"id": "once", "kind": "allow_once", "label": "Yes"},
+                {"id": "odd", "kind": "hologram", "label": "?"},
+                {"id": "never", "kind": "reject_always", "label": "Never"},
+                {"id": "no", "kind": "reject_once", "label": "No"},
+            ], "at": "t"});
+        approval.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        AnswerForm::new(serde_json::from_value(approval).unwrap())
+    }
+
+    fn press(form: &mut AnswerForm, keys: &[Key]) -> FormOutcome {
+        keys.iter().map(|key| form.handle_key(key)).last().unwrap()
+    }
+
+    fn typed(text: &str) -> Vec<Key> {
+        text.chars().map(Key::Char).collect()
+    }
+
+    const APPROVAL: ApprovalId = ApprovalId(7);
+    const STYLE: Style = Style { width: Some(80), color: false };
+
+    #[test]
+    fn r35_an_approval_needs_a_choice_and_enter() {
+        let mut form = form(json!({}));
+        assert!(matches!(press(&mut form, &[Key::Enter]), FormOutcome::Refused(_)));
+        assert!(matches!(press(&mut form, &typed("y")), FormOutcome::Refused(_)));
+        assert!(matches!(press(&mut form, &typed("9")), FormOutcome::Refused(_)));
+        assert_eq!(press(&mut form, &typed("2")), FormOutcome::Pending);
+        let option = Some("once".to_owned());
+        assert_eq!(
+            press(&mut form, &[Key::Enter]),
+            FormOutcome::Answered(AgentCommand::Approve { approval: APPROVAL, option })
+        );
+    }
+
+    #[test]
+    fn r35_a_sentence_that_was_meant_for_a_prompt_answers_nothing() {
+        let mut form = form(json!({}));
+        let sentence: Vec<Key> = typed("fix 2 tests").into_iter().chain([Key::Enter]).collect();
+        assert!(sentence.iter().all(|key| !matches!(form.handle_key(key), FormOutcome::Answered(_))));
+    }
+
+    #[test]
+    fn r35_what_was_cut_is_allowed_only_after_a_warning() {
+        let mut form = form(json!({"truncated": true}));
+        press(&mut form, &typed("2"));
+        assert!(matches!(press(&mut form, &[Key::Enter]), FormOutcome::Refused(_)));
+        assert!(matches!(press(&mut form, &[Key::Enter]), FormOutcome::Answered(AgentCommand::Approve { .. })));
+    }
+
+    #[test]
+    fn only_options_that_allow_and_one_denial_can_be_chosen() {
+        let form = form(json!({}));
+        let rows = form.rows(STYLE).rows;
+        assert_eq!(rows, ["a7 rm", "  1. Always: adds a rule", "  2. Yes", "  3. No"]);
+    }
+
+    #[test]
+    fn a_denial_may_have_a_reason() {
+        let mut form = form(json!({}));
+        press(&mut form, &typed("3"));
+        assert_eq!(form.rows(STYLE).rows.last().unwrap(), "  reason (optional): ");
+        press(&mut form, &typed("2 files would be lost"));
+        let reason = Some("2 files would be lost".to_owned());
+        assert_eq!(
+            press(&mut form, &[Key::Enter]),
+            FormOutcome::Answered(AgentCommand::Deny { approval: APPROVAL, reason })
+        );
+    }
+
+    #[test]
+    fn an_unknown_kind_can_only_be_denied() {
+        for form in [form(json!({"kind": "hologram"})), form(json!({"kind": "question", "questions": []}))] {
+            assert_eq!(form.choices.len(), 1);
+            assert!(matches!(form.choices[0], Choice::Deny { .. }));
+        }
+    }
+
+    fn questions() -> AnswerForm {
+        form(json!({"kind": "question", "options": [], "questions": [
+            {"id": "q1", "text": "Colour?", "options": [{"label": "Red"}, {"label": "Blue", "description": "calm"}],
+                "multi": false, "free": true},
+            {"id": "q2", "text": "Sizes?", "options": [{"label": "S"}, {"label": "M"}, {"label": "L"}], "multi": true,
+                "free": false},
+        ]}))
+    }
+
+    #[test]
+    fn questions_are_answered_one_after_another() {
+        let mut form = questions();
+        assert_eq!(form.rows(STYLE).rows[1..4], ["1 of 2: Colour?", "  Red", "  Blue: calm"]);
+        assert_eq!(press(&mut form, &[Key::Down, Key::Down, Key::Enter]), FormOutcome::Pending);
+        press(&mut form, &typed("1"));
+        press(&mut form, &typed("3"));
+        press(&mut form, &typed("2"));
+        press(&mut form, &[Key::Char(' ')]);
+        assert_eq!(form.rows(STYLE).rows[2..5], ["  1. [x] S", "❯ 2. [ ] M", "  3. [x] L"]);
+        let FormOutcome::Answered(AgentCommand::Answer { approval, answers }) = press(&mut form, &[Key::Enter]) else {
+            panic!("not answered")
+        };
+        assert_eq!((approval, json!(answers)), (APPROVAL, json!({"q1": ["Blue"], "q2": ["S", "L"]})));
+    }
+
+    #[test]
+    fn an_own_answer_replaces_the_selected_one() {
+        let mut form = questions();
+        press(&mut form, &[Key::Down]);
+        press(&mut form, &typed("8080 greens"));
+        press(&mut form, &[Key::Enter]);
+        let FormOutcome::Answered(AgentCommand::Answer { answers, .. }) = press(&mut form, &[Key::Enter]) else {
+            panic!("not answered")
+        };
+        assert_eq!(json!(answers), json!({"q1": ["8080 greens"]}), "the second question was skipped");
+    }
+
+    #[test]
+    fn at_least_one_question_is_answered_or_all_are_declined() {
+        let mut form = questions();
+        press(&mut form, &[Key::Enter]);
+        assert!(matches!(press(&mut form, &[Key::Enter]), FormOutcome::Refused(_)));
+        assert_eq!(form.question, 0);
+        press(&mut form, &[Key::Up]);
+        assert_eq!(
+            press(&mut form, &[Key::Enter]),
+            FormOutcome::Answered(AgentCommand::Deny { approval: APPROVAL, reason: None })
+        );
+    }
+
+    #[test]
+    fn r52_a_label_cannot_look_like_another_choice() {
+        let options = json!([{"id": "x", "kind": "allow_once", "label": "Yes\n  2. No\x1b[2K"}]);
+        let form = form(json!({"options": options}));
+        assert_eq!(form.rows(STYLE).rows[1..], [r"  1. Yes\u000a  2. No\u001b[2K", "  2. Deny"]);
+    }
+
+    #[test]
+    fn escape_leaves_it_for_later() {
+        assert_eq!(press(&mut questions(), &[Key::Escape]), FormOutcome::SetAside);
+    }
+}
