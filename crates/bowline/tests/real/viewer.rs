@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use bowline_host::{archive, registry};
+use bowline_host::{registry, session_archive};
 use bowline_proto::frame::{self, Binary, Frame};
 use bowline_proto::session::State;
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ pub(crate) fn connect(world: &World, id: &str) -> UnixStream {
     }
     let (ours, theirs) = UnixStream::pair().unwrap();
     let entry = registry::read(dir).expect("the session's files");
-    std::thread::spawn(move || archive::serve(&entry, theirs));
+    std::thread::spawn(move || session_archive::serve(&entry, theirs));
     ours
 }
 

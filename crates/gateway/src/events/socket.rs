@@ -214,6 +214,7 @@ async fn down(
             return Ending::Cut;
         }
         pongs.sent();
+        // In this order, so that nothing of an unwatched session follows the pong of a ping that was sent after `unwatch`.
         batch = tokio::select! {
             biased;
             Ok(()) = pings.changed() => {

@@ -12,6 +12,7 @@ mod hostile;
 mod lives;
 mod settings;
 mod stream;
+mod stream_bugs;
 mod streams;
 mod uploads;
 

@@ -139,6 +139,30 @@ fn r46_sessions_are_watched_and_unwatched_at_any_time() {
 }
 
 #[test]
+fn r46_nothing_of_an_unwatched_session_follows_the_pong_of_a_later_ping() {
+    let world = world();
+    let id = world.agent();
+    world.run_prompt(&id, "a", &["flood 4000000"]);
+    let cursor = json!({"epoch": world.describe(&id)["epoch"], "offset": 0});
+    let mut socket = Socket::open(&world, "/v1/events");
+    socket.until("board");
+    for n in 0..20 {
+        socket.send(&json!({"type": "watch", "sessions": [{"id": id, "cursor": cursor}]}));
+        let answer = loop {
+            let message = socket.next().unwrap();
+            if ["watched", "event"].contains(&message["type"].as_str().unwrap()) {
+                break message;
+            }
+        };
+        assert_eq!((&answer["type"], &answer["seq"]), (&json!("watched"), &json!(0)), "watch {n}");
+        socket.until("event");
+        socket.send(&json!({"type": "unwatch", "sessions": [id]}));
+        socket.send(&json!({"type": "ping", "n": n}));
+        assert_eq!(socket.until("pong")["n"], n);
+    }
+}
+
+#[test]
 fn r40_an_attach_answers_every_cursor_with_a_verdict() {
     let world = world();
     let id = world.agent();

@@ -1,0 +1,81 @@
+//! Bugs of other systems of this kind, as stories that must not happen here.
+
+use serde_json::{Value, json};
+
+use super::stream::{Received, Sse, read_until};
+use super::{until, world};
+
+const CLIENT: &str = "3f0c1b9e-2d7a-4c38-9a55-0123456789ab";
+
+fn is_end_of(run: &str) -> impl Fn(&Value) -> bool {
+    move |event| event["type"] == "complete" && event["run"] == run
+}
+
+/// A page reconnects before the server notices that its first stream is dead.
+#[test]
+fn r38_a_stale_close_of_the_first_stream_does_not_remove_the_second() {
+    let world = world();
+    let id = world.agent();
+    let query = format!("watch={id}&client={CLIENT}");
+    let first = Sse::open(&world, &query, None);
+    let mut second = Sse::open(&world, &query, None);
+    until("both are there", || world.describe(&id)["clients"] == 2);
+    drop(first);
+    until("the first is gone", || world.describe(&id)["clients"] == 1);
+    let run = world.prompt(&id, "a", &["say still here"]);
+    read_until(|| Some(second.next()?.0), &mut Received::default(), "the run ends", is_end_of(&run));
+}
+
+/// One tab's login ends while another tab drives the same session.
+#[test]
+fn r38_the_end_of_one_tabs_login_does_not_detach_a_session_that_another_drives() {
+    let world = world();
+    let id = world.agent();
+    let made = world.call("POST", "/v1/tokens", &json!({"name": "tab", "scope": "write"})).json();
+    let token = made["token"].as_str().unwrap();
+    let query = format!("watch={id}");
+    let mut tab = Sse::try_open(world.address, token, &query, None).unwrap();
+    let mut other = Sse::open(&world, &query, None);
+    let run = world.prompt(&id, "a", &["say working", &format!("wait {}", world.file("go"))]);
+    let path = format!("/v1/tokens/{}", made["id"].as_str().unwrap());
+    assert_eq!(world.call("DELETE", &path, &Value::Null).status, 204);
+    while tab.next().is_some() {}
+    std::fs::write(world.file("go"), "").unwrap();
+    read_until(|| Some(other.next()?.0), &mut Received::default(), "the run ends", is_end_of(&run));
+    assert_eq!(world.complete(&id, &run)["success"], true);
+}
+
+/// Streams that come and go, as those of a phone with a bad network, leave nothing behind in the session.
+#[test]
+fn r46_streams_that_come_and_go_do_not_leak_observers() {
+    let world = world();
+    let id = world.agent();
+    for _ in 0..40 {
+        let mut stream = Sse::open(&world, &format!("watch={id}&client={CLIENT}"), None);
+        while stream.next().unwrap().0["type"] != "watched" {}
+    }
+    until("none is left", || world.describe(&id)["clients"] == 0);
+    world.run_prompt(&id, "a", &["say fine"]);
+}
+
+/// A client whose id one call accepts and another refuses can never confirm what it sent.
+#[test]
+fn r37_an_id_that_one_call_accepts_is_accepted_by_all_of_them() {
+    let world = world();
+    let id = world.agent();
+    let long = "x".repeat(129);
+    let ids = ["a", "A-b_c.1:2", "", " ", "a b", "é", "a/b", "a\nb", "\u{0}", &long[..128], &long];
+    for (number, command) in ids.into_iter().enumerate() {
+        let prompt = json!({"type": "prompt", "text": "say hi"});
+        let posted = world.command(&id, command, &prompt).status == 202;
+        let created = world.new_agent(&json!({"prompt": {"id": command, "text": "say hi"}})).status == 201;
+        assert_eq!(posted, created, "{command:?}");
+        let recorded = world.events_of(&id, "prompt").iter().any(|event| event["command"] == command);
+        assert_eq!(posted, recorded, "{command:?}");
+        assert_eq!(world.command(&id, command, &prompt).status == 200, posted, "a repeat of {command:?}");
+        // No more than 16 prompts wait.
+        let runs = world.events_of(&id, "prompt").len();
+        until("it is run", || world.events_of(&id, "complete").len() == runs);
+        assert!(number > 1 || posted, "{command:?}");
+    }
+}
