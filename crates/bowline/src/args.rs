@@ -1,5 +1,7 @@
 //! The command line: verbs, flags and their help.
 
+mod agents;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use bowline_proto::ids::SessionName;
 use bowline_proto::size::Size;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::agents::{Agent, Agents, Approvals, Approve, Deny};
 use crate::keys::Key;
 use crate::units;
 
@@ -21,6 +24,8 @@ Examples:
   bowline attach build                    attach to it again, from any shell
   bowline send build --enter 'make test'  type into it without attaching
   bowline screen build                    print what it shows now
+  bowline agent claude 'Fix the tests'    start a conversation with a coding agent
+  bowline approvals                       list what agents wait for
   bowline kill build                      end it and everything it started
   bowline --server https://host ls        list the sessions of another machine
 
@@ -89,6 +94,11 @@ impl Args {
 pub(crate) enum Verb {
     New(New),
     Attach(Attach),
+    Agent(Agent),
+    Agents(Agents),
+    Approvals(Approvals),
+    Approve(Approve),
+    Deny(Deny),
     Ls(Ls),
     Kill(Kill),
     Send(Send),
@@ -180,6 +190,8 @@ impl From<IfExistsArg> for IfExists {
 /// Show a session in this terminal and type into it.
 ///
 /// Ctrl-\ then d detaches, Ctrl-\ twice sends Ctrl-\, Ctrl-\ then ? shows the other keys.
+///
+/// Of an agent session, the conversation is shown. Enter sends a prompt, Ctrl-C stops the run, Ctrl-D leaves.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -252,9 +264,10 @@ pub(crate) struct Kill {
     pub(crate) json: bool,
 }
 
-/// Type into a session, or signal its program, without attaching.
+/// Type into a session, signal its program, or prompt its agent, without attaching.
 ///
-/// Types the text first, then the keys in the order given, then Enter with --enter.
+/// Types the text first, then the keys in the order given, then Enter with --enter. To an agent session, the text is a
+/// prompt, which waits behind those that came before.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -262,6 +275,7 @@ Examples:
   git diff | bowline send notes -            read the text from standard input
   bowline send menu --key Down --key Enter   press keys by name
   bowline send build --signal INT            send a signal instead
+  bowline send dev 'Now run the tests'       prompt the agent of an agent session
 
 The text must be UTF-8 and can have any length. It is typed in pieces of 64 KiB, each once and in order. A session queues \
 up to 256 KiB that its program has not read; when the queue is full, send waits for room, and fails after --wait. The error \
@@ -283,7 +297,7 @@ pub(crate) struct Send {
     /// Send a signal to the foreground program instead: HUP, INT, QUIT, KILL, TERM, USR1, USR2, STOP, TSTP, CONT, WINCH
     #[arg(long, short, value_name = "SIGNAL", value_parser = units::parse_signal, conflicts_with_all = ["text", "keys", "enter"])]
     pub(crate) signal: Option<String>,
-    /// How long to wait for a program that does not read its input
+    /// How long to wait for a program that does not read its input, or an agent with too many prompts
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, default_value = "1m")]
     pub(crate) wait: Duration,
     /// Print JSON
@@ -334,7 +348,7 @@ impl From<Format> for ScreenFormat {
     }
 }
 
-/// Print the output of a session, as far back as it is kept.
+/// Print the output of a session, as far back as it is kept, or the conversation of an agent session.
 ///
 /// In a terminal, queries that the terminal would answer are left out. In a pipe or a file, the bytes are exactly those
 /// that the program wrote.
@@ -343,19 +357,26 @@ impl From<Format> for ScreenFormat {
 Examples:
   bowline log build | less -R
   bowline log build --follow
-  bowline log build --from 1048576 --to 2097152 > part")]
+  bowline log build --from 1048576 --to 2097152 > part
+  bowline log dev --json --from 100       the events of an agent session, from number 100 on
+
+The conversation of an agent session is printed as text: prompts after `>`, what the agent wrote, and a line for each \
+tool, approval and end of a run. With --json, each line is an event of its journal.")]
 pub(crate) struct Log {
     /// Name or id of the session, or a unique prefix of one
     pub(crate) session: String,
-    /// Start at this byte offset [default: the oldest byte kept]
+    /// Start at this byte offset, or event of an agent session [default: the oldest one kept]
     #[arg(long, value_name = "OFFSET", value_parser = units::parse_number::<u64>)]
     pub(crate) from: Option<u64>,
-    /// Stop before this byte offset [default: the end]
+    /// Stop before this byte offset or event [default: the end]
     #[arg(long, value_name = "OFFSET", value_parser = units::parse_number::<u64>, conflicts_with = "follow")]
     pub(crate) to: Option<u64>,
     /// Keep printing new output until the session ends
     #[arg(long, short)]
     pub(crate) follow: bool,
+    /// Print the events of an agent session as JSON, one per line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Rename a session.

@@ -11,6 +11,8 @@ use bowline_proto::session::{ExitStatus, State};
 
 use crate::args;
 use crate::config::{self, Config};
+use crate::conversation;
+use crate::conversation_view;
 use crate::failure::{Code, Failure, GET_TOKEN, LIST_SESSIONS, MORE_SCOPE};
 use crate::host::{Host, Session};
 use crate::print::{self, SessionOutput, one_line};
@@ -54,13 +56,15 @@ pub(crate) fn attach_started(host: &dyn Host, session: &Session, config: &Config
     attach(host, session, &options(config))
 }
 
-/// Fails for an agent session, which has neither a screen nor a log.
+/// Fails for an agent session, which has no screen.
 pub(crate) fn refuse_agent_session(session: &Session) -> anyhow::Result<()> {
     if session.info.agent.is_none() {
         return Ok(());
     }
-    let message = format!("{} is an agent session, which this command does not support", session.label());
-    let hint = "follow it at `GET /v1/events?watch=ID`, and send it prompts with `POST /v1/sessions/ID/commands`";
+    let label = session.label();
+    let message = format!("{label} is an agent session, which has no screen");
+    let hint =
+        format!("`bowline log {label} --follow` prints its conversation, `bowline send {label} TEXT` prompts it");
     Err(Failure::new(Code::Other, message, hint).into())
 }
 
@@ -92,12 +96,16 @@ fn attach(host: &dyn Host, session: &Session, options: &Options) -> anyhow::Resu
         let message = format!("{label} belongs to the machine {hostname}");
         return Err(Failure::new(Code::Other, message, "run bowline on that machine").into());
     }
-    require_terminal_session(session)?;
     // A session that shows itself would feed its output back into itself forever.
     if std::env::var_os("BOWLINE_SESSION").is_some_and(|current| current == session.info.id.as_str()) {
         let hint = "attach from another terminal; `bowline ls` lists the other sessions";
         return Err(Failure::new(Code::Usage, format!("this terminal is already in {label}"), hint).into());
     }
+    if session.info.agent.is_some() {
+        require_terminal(&format!("`bowline log {label} --follow` prints the conversation without a terminal"))?;
+        return conversation_view::run(host, session, options);
+    }
+    require_terminal_session(session)?;
     require_terminal(&format!("`bowline screen {label}` prints its screen without a terminal"))?;
     if session.info.state == State::Lost {
         show_last_screen(host, session);
@@ -119,11 +127,8 @@ fn show_last_screen(host: &dyn Host, session: &Session) {
 }
 
 /// Prints how the attach ended and returns its exit code.
-fn conclude(host: &dyn Host, label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
-    let command = |verb: &str| match host.server() {
-        Some(url) => format!("`bowline --server {url} {verb} {label}`"),
-        None => format!("`bowline {verb} {label}`"),
-    };
+pub(crate) fn conclude(host: &dyn Host, label: &str, outcome: Outcome) -> anyhow::Result<ExitCode> {
+    let command = |verb: &str| conversation::command(host, verb, label);
     match outcome {
         Outcome::Detached { unsent } => {
             if unsent > 0 {
@@ -182,7 +187,7 @@ fn exit_code(status: &ExitStatus) -> u8 {
 }
 
 /// The exit code that a shell reports for a program ended by this signal.
-fn signal_exit_code(signal: i32) -> u8 {
+pub(crate) fn signal_exit_code(signal: i32) -> u8 {
     128u8.saturating_add(u8::try_from(signal).unwrap_or(127))
 }
 

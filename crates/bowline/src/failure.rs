@@ -13,6 +13,7 @@ use bowline_host::registry::RegistryError;
 use bowline_host::remove::EndError;
 use bowline_host::rename::RenameError;
 use bowline_host::start::StartError;
+use bowline_proto::agent::approval::Answered;
 
 pub(crate) const LIST_SESSIONS: &str = "`bowline ls` lists the sessions";
 pub(crate) const SET_STATE_DIR: &str = "set BOWLINE_STATE_DIR to a directory of your own";
@@ -193,6 +194,20 @@ pub(crate) fn problem_code(error: &anyhow::Error) -> Option<problem::Code> {
     })
 }
 
+/// The problem code of a session that could not be started, here or by a gateway.
+pub(crate) fn start_code(error: &anyhow::Error) -> Option<problem::Code> {
+    error.downcast_ref::<StartError>().map(StartError::code).or_else(|| problem_code(error))
+}
+
+/// How an approval was answered, if that is why another answer was refused.
+pub(crate) fn answered(error: &anyhow::Error) -> Option<&Answered> {
+    error.chain().find_map(|cause| match (cause.downcast_ref(), cause.downcast_ref()) {
+        (Some(ControlError::Refused { answered, .. }), _) => answered.as_ref(),
+        (_, Some(ApiError::Refused { answered, .. })) => answered.as_ref(),
+        _ => None,
+    })
+}
+
 /// Converts the error of a call that needs the scope `admin`, with a hint about it.
 pub(crate) fn explain_admin_call(error: ApiError) -> anyhow::Error {
     match error.code() {
@@ -216,6 +231,7 @@ fn advise_on_start(code: problem::Code) -> Option<Advice> {
             (Code::CannotStart, Some("free some disk space, or keep less output with --log-size 1M"))
         }
         problem::Code::BadRequest | problem::Code::BadName | problem::Code::BadSize => (Code::Usage, None),
+        problem::Code::NotAllowedMode => (Code::Usage, Some("`bowline agents` lists the modes that may be chosen")),
         problem::Code::UnknownSession => (Code::NotFound, Some(LIST_SESSIONS)),
         problem::Code::Unreachable => (Code::Unreachable, None),
         _ => return None,

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use crate::args;
-use crate::attach;
 use crate::config::Config;
 use crate::failure::{Code, Failure};
 use crate::host::{Host, Log, LogRead};
+use crate::journal;
 use crate::print::SessionOutput;
 
 /// The most bytes to read at a time.
@@ -14,7 +14,14 @@ const CHUNK: usize = 256 << 10;
 
 pub(crate) fn run(verb: &args::Log, host: &dyn Host, config: &Config) -> anyhow::Result<ExitCode> {
     let session = host.find(&verb.session)?;
-    attach::refuse_agent_session(&session)?;
+    if session.info.agent.is_some() {
+        return journal::run(verb, host, &session, config);
+    }
+    if verb.json {
+        let message = format!("{} is a terminal, whose output is not JSON", session.label());
+        let hint = format!("`bowline screen {} --format json` prints its screen as JSON", session.label());
+        return Err(Failure::new(Code::Usage, message, hint).into());
+    }
     let log = host.log(&session, config)?;
     let (start, end) = (log.start()?, log.end()?.offset);
     let mut at = verb.from.unwrap_or(start);

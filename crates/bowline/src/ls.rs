@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bowline_proto::session::{ExitStatus, SessionInfo, State};
+use bowline_proto::session::{AgentInfo, ExitStatus, SessionInfo, State};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -70,7 +70,11 @@ fn size(info: &SessionInfo) -> String {
 
 fn row(session: &Session) -> [String; 7] {
     let info = &session.info;
-    let title = if info.title.is_empty() { info.command_line() } else { info.title.clone() };
+    let title = match &info.agent {
+        Some(agent) if info.state == State::Running => format!("{}: {}", agent.agent, doing(agent, &info.title)),
+        _ if info.title.is_empty() => info.command_line(),
+        _ => info.title.clone(),
+    };
     let mut state = describe_state(info);
     if let Some(host) = &session.info.host {
         state = format!("on {host}");
@@ -88,6 +92,16 @@ fn row(session: &Session) -> [String; 7] {
     ]
 }
 
+/// What an agent does, or what it waits for.
+fn doing(agent: &AgentInfo, title: &str) -> String {
+    match (agent.approvals.first(), &agent.activity) {
+        (Some(approval), _) => format!("needs you: {}", approval.title),
+        (None, Some(activity)) => activity.text.clone(),
+        (None, None) if title.is_empty() => "idle".to_owned(),
+        (None, None) => format!("idle ({title})"),
+    }
+}
+
 /// Shortens a command or title, so that it fits one line of the table.
 fn shorten(text: &str) -> String {
     const MAX: usize = 60;
@@ -97,7 +111,7 @@ fn shorten(text: &str) -> String {
     }
 }
 
-fn age(created: &str) -> Option<Duration> {
+pub(crate) fn age(created: &str) -> Option<Duration> {
     let created = OffsetDateTime::parse(created, &Rfc3339).ok()?;
     (OffsetDateTime::now_utc() - created).max(time::Duration::ZERO).try_into().ok()
 }

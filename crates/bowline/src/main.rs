@@ -5,23 +5,33 @@
 #[macro_use]
 mod print;
 
+mod agent;
+mod agent_command;
+mod agents;
+mod answer;
+mod approvals;
 mod args;
 mod attach;
 mod completions;
 mod config;
+mod conversation;
+mod conversation_view;
 mod doctor;
 mod failure;
 mod host;
+mod journal;
 mod keys;
 mod kill;
 mod log;
 mod login_link;
 mod ls;
 mod new;
+mod prompts;
 mod prune;
 mod qr;
 mod rename;
 mod restart;
+mod run_text;
 mod screen;
 mod send;
 mod serve;
@@ -102,6 +112,11 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => serve::start(&Config::load()?),
         Some(Verb::New(verb)) => new::run(verb, &*host()?, &Config::load()?),
         Some(Verb::Attach(verb)) => attach::run(&verb, &*host()?, &Config::load_or_default()),
+        Some(Verb::Agent(verb)) => agent::run(&verb, &*host()?, &Config::load()?),
+        Some(Verb::Agents(verb)) => agents::run(&verb, &*host()?),
+        Some(Verb::Approvals(verb)) => approvals::run(&verb, &*host()?),
+        Some(Verb::Approve(verb)) => answer::approve(&verb, &*host()?),
+        Some(Verb::Deny(verb)) => answer::deny(&verb, &*host()?),
         Some(Verb::Ls(verb)) => ls::run(&verb, &*host()?),
         Some(Verb::Kill(verb)) => kill::run(&verb, &*host()?),
         Some(Verb::Send(verb)) => send::run(&verb, &*host()?),

@@ -1,6 +1,7 @@
 //! `bowline new`: starts a session and attaches to it.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -36,16 +37,12 @@ pub(crate) fn report(started: &Session, json: bool) -> anyhow::Result<ExitCode> 
 
 /// Builds the specification of a session on this machine, with the current directory and environment as defaults.
 pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
-    let cwd = match verb.cwd {
-        Some(dir) => std::path::absolute(dir)?,
-        None => std::env::current_dir().context("cannot use the current directory; choose another with --cwd")?,
-    };
+    let cwd = directory(verb.cwd)?;
     let mut argv = verb.argv;
     if argv.is_empty() {
         argv.extend(config.shell.clone().map(OsString::from));
     }
-    let mut env: Vec<(OsString, OsString)> =
-        std::env::vars_os().filter(|(name, _)| !OUTER_TERMINAL_VARIABLES.iter().any(|outer| name == outer)).collect();
+    let mut env = environment();
     for (name, value) in verb.env {
         env.retain(|(existing, _)| *existing != name.as_str());
         env.push((name.into(), value.into()));
@@ -67,6 +64,19 @@ pub(crate) fn spec(verb: args::New, config: &Config) -> anyhow::Result<Spec> {
             scrollback: verb.scrollback.unwrap_or(config.scrollback),
         }),
     })
+}
+
+/// The environment of this process, without what describes its terminal.
+pub(crate) fn environment() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| !OUTER_TERMINAL_VARIABLES.iter().any(|outer| name == outer)).collect()
+}
+
+/// The directory for a session: the one that is given, or the current one.
+pub(crate) fn directory(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    match given {
+        Some(dir) => Ok(std::path::absolute(dir)?),
+        None => std::env::current_dir().context("cannot use the current directory; choose another with --cwd"),
+    }
 }
 
 /// The size of the terminal on standard output, if it is one.

@@ -9,6 +9,8 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bowline_client::escape::escape;
+pub(crate) use bowline_client::escape::one_line;
 use bowline_client::filter::Filter;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
@@ -32,8 +34,17 @@ macro_rules! eprintln {
 
 /// Prints text and a newline to standard output. Exits if that fails.
 pub(crate) fn print_line(text: fmt::Arguments<'_>) {
+    write_out(&format!("{}\n", escape(text, &['\n', '\t'])));
+}
+
+/// Prints text to standard output, without a newline. Exits if that fails.
+pub(crate) fn print_text(text: &str) {
+    write_out(&escape(text, &['\n', '\t']));
+}
+
+fn write_out(text: &str) {
     let mut stdout = stdout();
-    match writeln!(stdout, "{}", escape(text, &['\n', '\t'])).and_then(|()| stdout.flush()) {
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(BROKEN_PIPE.into()),
         Err(error) => {
@@ -55,25 +66,16 @@ pub(crate) fn print_progress(text: &str) {
     }
 }
 
-/// Escapes text that is part of a line, so that it cannot end that line and pretend to be another one.
-pub(crate) fn one_line(text: impl fmt::Display) -> String {
-    escape(text, &[])
+/// Prints a line of a conversation to standard output. The renderer has escaped what the agent wrote, and added colours.
+pub(crate) fn print_rendered(line: &str) {
+    write_out(&format!("{line}\n"));
 }
 
-/// Escapes the characters that a terminal acts on or that change the direction of text, except for those in `keep`. The
-/// form `\u001b` is that of JSON, so escaping a JSON text does not change its meaning.
-fn escape(text: impl fmt::Display, keep: &[char]) -> String {
-    let text = text.to_string();
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        let hostile = c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if hostile && !keep.contains(&c) {
-            escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            escaped.push(c);
-        }
-    }
-    escaped
+/// Whether standard output shows colours. `NO_COLOR` turns them off.
+pub(crate) fn has_color() -> bool {
+    let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    is_terminal() && !is_off && !is_dumb
 }
 
 /// Whether standard output is a terminal.
@@ -174,26 +176,4 @@ fn stdout() -> io::StdoutLock<'static> {
 #[expect(clippy::disallowed_methods, reason = "the only place that writes to it, with the log of `serve`")]
 pub(crate) fn stderr() -> io::Stderr {
     io::stderr()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn everything_that_a_terminal_acts_on_is_shown_escaped() {
-        let hostile = "a\x1b[31m\u{9b}2J\x07\r\x7fb\u{202e}\u{2066}é✓🦀\\";
-        let shown = r"a\u001b[31m\u009b2J\u0007\u000d\u007fb\u202e\u2066é✓🦀\";
-        assert_eq!(escape(hostile, &['\n', '\t']), shown);
-        assert_eq!(escape("two\nlines\t.", &['\n', '\t']), "two\nlines\t.");
-        assert_eq!(one_line("two\nlines\t."), r"two\u000alines\u0009.");
-    }
-
-    #[test]
-    fn escaping_does_not_change_the_meaning_of_json() {
-        let value = serde_json::json!({ "title": "\\\u{9b}31m\\\\\x1b\x7f\u{202e}\n" });
-        let printed = escape(&value, &['\n', '\t']);
-        assert!(!printed.contains(|c: char| c.is_control() || c == '\u{202e}'), "{printed:?}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&printed).unwrap(), value);
-    }
 }

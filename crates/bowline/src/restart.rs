@@ -23,5 +23,8 @@ pub(crate) fn run(verb: &args::Restart, host: &dyn Host, config: &Config) -> any
     if verb.attach {
         return attach::attach_started(host, &started, config);
     }
+    if let (Some(agent), false) = (&started.info.agent, verb.json) {
+        eprintln!("[{} is ready to go on with {}]", started.label(), agent.agent);
+    }
     new::report(&started, verb.json)
 }

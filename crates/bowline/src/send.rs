@@ -1,4 +1,4 @@
-//! `bowline send`: types into a session or signals its program, without attaching.
+//! `bowline send`: types into a session, signals its program or prompts its agent, without attaching.
 
 use bowline_proto::api::CommandAccepted;
 use bowline_proto::message::TerminalCommand;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::failure::{self, Code, Failure};
 use crate::host::{Host, Session};
 use crate::keys::Key;
-use crate::{args, attach, ls, units};
+use crate::{agent_command, args, attach, ls, prompts, units};
 
 /// The most bytes of text in one command. Even if JSON escapes make it six times as long, it fits a frame and a request
 /// body. A session accepts a piece while at most three others are queued.
@@ -26,11 +26,15 @@ const RETRY: Backoff = Backoff { base: Duration::from_millis(10), cap: Duration:
 
 pub(crate) fn run(verb: &args::Send, host: &dyn Host) -> anyhow::Result<ExitCode> {
     let session = host.find(&verb.session)?;
-    attach::require_terminal_session(&session)?;
+    let is_agent = session.info.agent.is_some();
+    if !is_agent {
+        attach::require_terminal_session(&session)?;
+    }
     if session.info.state != State::Running {
-        let label = session.label();
-        let message = format!("{label} is not running ({})", ls::describe_state(&session.info));
-        return Err(Failure::new(Code::Other, message, format!("`bowline restart {label}` starts it again")).into());
+        return Err(not_running(&session));
+    }
+    if is_agent {
+        return send_prompt(verb, host, &session);
     }
     let accepted = match &verb.signal {
         Some(signal) => {
@@ -45,6 +49,44 @@ pub(crate) fn run(verb: &args::Send, host: &dyn Host) -> anyhow::Result<ExitCode
             }?
         }
     };
+    if verb.json {
+        println!("{}", serde_json::to_string(&accepted)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn not_running(session: &Session) -> anyhow::Error {
+    let label = session.label();
+    let message = format!("{label} is not running ({})", ls::describe_state(&session.info));
+    Failure::new(Code::Other, message, format!("`bowline restart {label}` starts it again")).into()
+}
+
+/// Sends a prompt to an agent session.
+fn send_prompt(verb: &args::Send, host: &dyn Host, session: &Session) -> anyhow::Result<ExitCode> {
+    let label = session.label();
+    let refused = match verb {
+        args::Send { signal: Some(_), .. } => {
+            Some(("--signal", "Ctrl-C in `bowline attach` stops a run; `bowline kill` ends the session"))
+        }
+        args::Send { keys, .. } if !keys.is_empty() => Some(("--key", "a prompt is text; it is sent as a whole")),
+        args::Send { enter: true, .. } => Some(("--enter", "a prompt is sent as a whole; leave --enter out")),
+        _ => None,
+    };
+    if let Some((flag, hint)) = refused {
+        return Err(
+            Failure::new(Code::Usage, format!("{label} is an agent session, which takes no {flag}"), hint).into()
+        );
+    }
+    let command = prompts::command(&prompts::text(&verb.text)?)?;
+    let accepted = agent_command::send(host, session, command, verb.wait).map_err(|error| {
+        match failure::problem_code(&error) {
+            // It ended meanwhile.
+            Some(problem::Code::SessionGone) => {
+                not_running(&host.find_exact(session.info.id.as_str()).unwrap_or(session.clone()))
+            }
+            _ => error,
+        }
+    })?;
     if verb.json {
         println!("{}", serde_json::to_string(&accepted)?);
     }

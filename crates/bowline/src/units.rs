@@ -94,6 +94,14 @@ pub(crate) fn parse_variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Parses the answer to a question, `QUESTION=TEXT`.
+pub(crate) fn parse_answer(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((question, answer)) if !question.is_empty() => Ok((question.into(), answer.into())),
+        _ => Err(format!("{text:?} is not an answer: use QUESTION=TEXT")),
+    }
+}
+
 /// Parses the name of a signal that can be sent, in any case and with or without `SIG`; returns it without.
 pub(crate) fn parse_signal(text: &str) -> Result<String, String> {
     let name = sendable_signal(&text.to_ascii_uppercase()).map(str::to_owned);

@@ -57,7 +57,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "reconnect_tries",
         "",
-        "failed connection attempts after which `attach` waits for Enter before it tries again; `\"never\"` to keep trying",
+        "failed connection attempts after which `attach` waits for Enter, or for Ctrl-L in a conversation, before it tries again; `\"never\"` to keep trying",
     ),
     key("retention.exited_days", "", "days after which an exited session is forgotten"),
     key("retention.total_size", "", "disk space that exited sessions may take; beyond it the oldest are forgotten"),

@@ -1,9 +1,12 @@
 //! The sessions of this machine: their files and their processes.
 
+mod agents;
+
 use std::cell::Cell;
 use std::time::Duration;
 
 use bowline_client::local::LocalDialer;
+use bowline_client::post::{Deliver, LocalDelivery};
 use bowline_client::transport::Dialer;
 use bowline_host::agents::AgentTable;
 use bowline_host::archive::{self, ArchiveError, LogFile};
@@ -17,14 +20,15 @@ use bowline_host::rename;
 use bowline_host::spec::Spec;
 use bowline_host::start;
 use bowline_host::watch::{WatchFlags, Watcher};
-use bowline_proto::api::CommandAccepted;
+use bowline_proto::agent::command::FirstPrompt;
+use bowline_proto::api::{AgentList, ApprovalList, CommandAccepted, EventPage};
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::{Kind, State};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
 
-use super::{Host, Log, LogEnd, LogRead, PruneOutcome, Session};
+use super::{HistoryRange, Host, Log, LogEnd, LogRead, PruneOutcome, Session};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
 use crate::{args, new};
@@ -100,7 +104,8 @@ impl Host for LocalHost {
 
     fn command(&self, session: &Session, id: &str, command: &Value) -> anyhow::Result<CommandAccepted> {
         let dir = self.entry(session)?.dir;
-        let request = Request::Command { id: id.to_owned(), command: command.clone(), by: Some("local".to_owned()) };
+        let by = Some(agents::CALLER.to_owned());
+        let request = Request::Command { id: id.to_owned(), command: command.clone(), by };
         let send = || Control::connect(&dir)?.request(&request, TIMEOUT);
         let reply = match send() {
             Err(ControlError::TimedOut | ControlError::Unreachable(_)) => send()?,
@@ -146,8 +151,28 @@ impl Host for LocalHost {
         }))
     }
 
+    fn start_agent(&self, verb: &args::Agent, prompt: Option<FirstPrompt>, config: &Config) -> anyhow::Result<Session> {
+        Ok(agents::start(&self.home, verb, prompt, config)?.into())
+    }
+
+    fn agents(&self) -> anyhow::Result<AgentList> {
+        agents::list(&self.home)
+    }
+
+    fn approvals(&self) -> anyhow::Result<ApprovalList> {
+        Ok(agents::approvals(&self.home)?)
+    }
+
+    fn delivery(&self) -> Box<dyn Deliver> {
+        Box::new(LocalDelivery::new(self.home.clone()))
+    }
+
+    fn history(&self, session: &Session, range: HistoryRange) -> anyhow::Result<EventPage> {
+        agents::history(&self.entry(session)?, range)
+    }
+
     fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dialer>> {
-        Ok(Box::new(LocalDialer::new(self.entry(session)?.dir)))
+        Ok(Box::new(LocalDialer::new(self.home.clone(), self.entry(session)?.dir)))
     }
 
     fn prune(&self, verb: &args::Prune, config: &Config) -> anyhow::Result<PruneOutcome> {

@@ -7,8 +7,10 @@ mod select;
 
 use std::time::Duration;
 
+use bowline_client::post::Deliver;
 use bowline_client::transport::Dialer;
-use bowline_proto::api::CommandAccepted;
+use bowline_proto::agent::command::FirstPrompt;
+use bowline_proto::api::{AgentList, ApprovalList, CommandAccepted, EventPage};
 use bowline_proto::control::ScreenFormat;
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::SessionInfo;
@@ -68,6 +70,16 @@ pub(crate) trait Host: Sync {
     /// Reads the current screen, or the last one of an ended session.
     fn screen(&self, session: &Session, format: ScreenFormat, scrollback: u32) -> anyhow::Result<String>;
     fn log(&self, session: &Session, config: &Config) -> anyhow::Result<Box<dyn Log>>;
+    /// Starts an agent session, with its first prompt if there is one.
+    fn start_agent(&self, verb: &args::Agent, prompt: Option<FirstPrompt>, config: &Config) -> anyhow::Result<Session>;
+    /// Lists the agents that sessions may run. Takes up to 12 s, if their programs are slow.
+    fn agents(&self) -> anyhow::Result<AgentList>;
+    /// Lists what the agents of all sessions wait for, with whole texts.
+    fn approvals(&self) -> anyhow::Result<ApprovalList>;
+    /// Returns how commands of agent sessions are delivered.
+    fn delivery(&self) -> Box<dyn Deliver>;
+    /// Reads a page of the events of an agent session.
+    fn history(&self, session: &Session, range: HistoryRange) -> anyhow::Result<EventPage>;
     /// The URL of the gateway, if the sessions are reached through one.
     fn server(&self) -> Option<String> {
         None
@@ -76,6 +88,13 @@ pub(crate) trait Host: Sync {
     fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dialer>>;
     /// Forgets ended sessions that are past the limits.
     fn prune(&self, verb: &args::Prune, config: &Config) -> anyhow::Result<PruneOutcome>;
+}
+
+/// Which events a page of history has, both bounds exclusive: with `after`, the first of them, otherwise the last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HistoryRange {
+    pub(crate) before: Option<u64>,
+    pub(crate) after: Option<u64>,
 }
 
 /// The sessions that a prune removed, or would remove in a dry run.

@@ -1,10 +1,18 @@
 //! The sessions of another machine, over its gateway's HTTP API. An attach uses a WebSocket.
 
-use bowline_proto::api::{Checked, CommandAccepted, NewCommand, NewSession, NewTerminal, Restart, SessionChange};
+mod agents;
+
+use bowline_proto::agent::command::FirstPrompt;
+use bowline_proto::api::{
+    AgentList, ApprovalList, Checked, CommandAccepted, EventPage, NewCommand, NewSession, NewTerminal, Restart,
+    SessionChange,
+};
 use bowline_proto::problem;
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::time::Duration;
 
+use bowline_client::post::Deliver;
 use bowline_client::remote::api::ApiRequest;
 use bowline_client::remote::{ApiError, Gateway, RemoteDialer};
 use bowline_client::transport::Dialer;
@@ -17,7 +25,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Host, Log, LogEnd, LogRead, PruneOutcome, Session};
+use super::{HistoryRange, Host, Log, LogEnd, LogRead, PruneOutcome, Session};
 use crate::config::Config;
 use crate::failure::{Code, Failure, LIST_SESSIONS};
 use crate::{args, new, send, units};
@@ -179,6 +187,31 @@ impl Host for RemoteHost {
         Ok(Box::new(RemoteLog { gateway: self.gateway.clone(), path: path(session, ""), backoff: config.backoff() }))
     }
 
+    fn start_agent(
+        &self,
+        verb: &args::Agent,
+        prompt: Option<FirstPrompt>,
+        _config: &Config,
+    ) -> anyhow::Result<Session> {
+        agents::start(self, verb, prompt)
+    }
+
+    fn agents(&self) -> anyhow::Result<AgentList> {
+        agents::list(self)
+    }
+
+    fn approvals(&self) -> anyhow::Result<ApprovalList> {
+        agents::approvals(self)
+    }
+
+    fn delivery(&self) -> Box<dyn Deliver> {
+        Box::new(self.gateway.clone())
+    }
+
+    fn history(&self, session: &Session, range: HistoryRange) -> anyhow::Result<EventPage> {
+        agents::history(self, session, range)
+    }
+
     fn dial(&self, session: &Session) -> anyhow::Result<Box<dyn Dialer>> {
         Ok(Box::new(RemoteDialer::new(self.gateway.clone(), &session.info.id)))
     }
@@ -190,17 +223,11 @@ impl Host for RemoteHost {
 
 /// Builds the request for a new session. The server supplies the directory and environment that are not given.
 fn new_session(verb: args::New) -> anyhow::Result<NewSession> {
-    let text = |text: std::ffi::OsString| {
-        text.into_string().map_err(|bad| {
-            let message = format!("{} is not UTF-8; with --server, arguments and paths must be UTF-8", bad.display());
-            Failure::new(Code::Usage, message, "run bowline on that machine, without --server")
-        })
-    };
     let size = verb.size.or_else(new::terminal_size).unwrap_or_default();
     Ok(NewSession::Terminal(NewTerminal {
         name: verb.name.map(|name| name.to_string()),
-        argv: verb.argv.into_iter().map(text).collect::<Result<_, _>>()?,
-        cwd: verb.cwd.map(|cwd| text(cwd.into_os_string())).transpose()?,
+        argv: verb.argv.into_iter().map(utf8).collect::<Result<_, _>>()?,
+        cwd: verb.cwd.map(|cwd| utf8(cwd.into_os_string())).transpose()?,
         env: verb.env.into_iter().collect(),
         size: Some(Checked::Good(size)),
         if_exists: verb.if_exists.into(),
@@ -208,6 +235,14 @@ fn new_session(verb: args::New) -> anyhow::Result<NewSession> {
         log_size: verb.log_size,
         scrollback: verb.scrollback,
     }))
+}
+
+/// An argument or path as text, which JSON needs.
+fn utf8(text: OsString) -> Result<String, Failure> {
+    text.into_string().map_err(|bad| {
+        let message = format!("{} is not UTF-8; with --server, arguments and paths must be UTF-8", bad.display());
+        Failure::new(Code::Usage, message, "run bowline on that machine, without --server")
+    })
 }
 
 /// The query string of the request that ends a session.

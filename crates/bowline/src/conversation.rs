@@ -1,0 +1,250 @@
+//! Follows the run of a prompt until its end, and prints what the agent does: as text, or as events in JSON.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bowline_client::signals::Signals;
+use bowline_client::{FollowEvent, Follower, Outcome};
+use bowline_proto::agent::approval::Approval;
+use bowline_proto::agent::command::AgentCommand;
+use bowline_proto::agent::event::{AgentEvent, Complete, RunId};
+use bowline_proto::journal::Record;
+use bowline_proto::link::Status;
+use bowline_proto::message::Cursor;
+use bowline_proto::problem;
+use serde_json::{Value, json};
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+
+use crate::config::Config;
+use crate::failure::{self, Code, Failure};
+use crate::host::{Host, Session};
+use crate::run_text::{RunText, describe_end};
+use crate::{agent_command, approvals, attach};
+
+/// A second Ctrl-C within this time leaves at once.
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+
+/// A run to follow.
+pub(crate) struct Conversation<'a> {
+    pub(crate) host: &'a dyn Host,
+    /// A session that was just started.
+    pub(crate) session: &'a Session,
+    /// The id of the command that started the run.
+    pub(crate) prompt: &'a str,
+    /// Print events as JSON.
+    pub(crate) json: bool,
+    pub(crate) config: &'a Config,
+}
+
+/// Prints what the agent does until the run has ended. The session goes on.
+pub(crate) fn run(conversation: &Conversation<'_>) -> anyhow::Result<ExitCode> {
+    let Conversation { host, session, config, .. } = conversation;
+    let cursor = Cursor { epoch: session.info.epoch.clone(), offset: 0 };
+    let mut follower = Follower::new(host.dial(session)?, Some(cursor), config.backoff())?;
+    let mut view = View::new(conversation)?;
+    eprintln!("[{}; {} continues the conversation]", session.full_label(), command(*host, "attach", session.label()));
+    loop {
+        while let Some(event) = follower.poll_event() {
+            if let Some(ended) = view.show(event) {
+                view.text.finish();
+                return ended;
+            }
+        }
+        follower.wait(&[view.signals.fd()], view.poll_timeout())?;
+        if let Some(code) = view.handle_signals() {
+            view.text.finish();
+            return Ok(code);
+        }
+    }
+}
+
+/// What has been printed of a run, and what the user wants of it.
+struct View<'a> {
+    conversation: &'a Conversation<'a>,
+    text: RunText,
+    connection: ConnectionNotices,
+    /// The run, once the session has recorded its prompt.
+    run: Option<RunId>,
+    signals: Signals,
+    /// While set, SIGINT ends this process at once, even if it waits for a server.
+    leaves_on_interrupt: Arc<AtomicBool>,
+    interrupted_at: Option<Instant>,
+    /// The user wants to abort the run, which is not known yet.
+    abort_wanted: bool,
+}
+
+impl<'a> View<'a> {
+    fn new(conversation: &'a Conversation<'a>) -> anyhow::Result<View<'a>> {
+        let leaves_on_interrupt = Arc::new(AtomicBool::new(false));
+        flag::register_conditional_shutdown(SIGINT, 128 + SIGINT, Arc::clone(&leaves_on_interrupt))?;
+        Ok(View {
+            conversation,
+            text: RunText::default(),
+            connection: ConnectionNotices::default(),
+            run: None,
+            signals: Signals::listen()?,
+            leaves_on_interrupt,
+            interrupted_at: None,
+            abort_wanted: false,
+        })
+    }
+
+    /// Prints what happened. Returns the result once the run has ended, or never will.
+    fn show(&mut self, event: FollowEvent) -> Option<anyhow::Result<ExitCode>> {
+        let Conversation { host, session, .. } = self.conversation;
+        match event {
+            FollowEvent::Event(record) => return self.show_record(&record),
+            FollowEvent::Cut { from } => self.connection.cut(from),
+            FollowEvent::Status(status) => return self.connection.show(*host, session, status).err().map(Err),
+            FollowEvent::Ended(Outcome::Exited(_) | Outcome::Lost) => {
+                let message = format!("{} ended before this run did", session.label());
+                let hint = format!("{} prints the conversation", command(*host, "log", session.label()));
+                return Some(Err(Failure::new(Code::Other, message, hint).into()));
+            }
+            FollowEvent::Ended(outcome) => return Some(attach::conclude(*host, session.label(), outcome)),
+            FollowEvent::Attached(_) | FollowEvent::Message(_) => {}
+        }
+        None
+    }
+
+    fn show_record(&mut self, record: &Record<Value>) -> Option<anyhow::Result<ExitCode>> {
+        if self.conversation.json {
+            match serde_json::to_string(record) {
+                Ok(line) => println!("{line}"),
+                Err(error) => return Some(Err(error.into())),
+            }
+        } else if self.is_shown(&record.event) {
+            self.text.print(&record.event);
+        }
+        match serde_json::from_value::<AgentEvent>(record.event.clone()).ok()? {
+            AgentEvent::Prompt { run, source, .. } if source.command == self.conversation.prompt => {
+                self.run = Some(run);
+                if self.abort_wanted {
+                    self.abort();
+                }
+            }
+            AgentEvent::ApprovalRequested { approval } => self.show_approval(&approval),
+            AgentEvent::Complete(complete) if Some(complete.run) == self.run => return Some(self.conclude(&complete)),
+            _ => {}
+        }
+        None
+    }
+
+    /// Whether an event belongs to this run, or to none.
+    fn is_shown(&self, event: &Value) -> bool {
+        let run = event.get("run").and_then(Value::as_str).and_then(|run| run.parse::<RunId>().ok());
+        run.is_none() || run == self.run
+    }
+
+    fn show_approval(&mut self, approval: &Approval) {
+        let Conversation { host, session, .. } = self.conversation;
+        let id = format!("{}/{}", session.label(), approval.id);
+        let what = approvals::describe(approval);
+        self.text.finish();
+        eprintln!(
+            "[{id} needs an answer: {what}; {} or {}]",
+            command(*host, "approve", &id),
+            command(*host, "deny", &id)
+        );
+    }
+
+    fn conclude(&self, complete: &Complete) -> anyhow::Result<ExitCode> {
+        if complete.success {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let Conversation { host, session, .. } = self.conversation;
+        let with = |verb| command(*host, verb, session.label());
+        let needs_login = complete.error.as_ref().is_some_and(|error| error.code == "not_logged_in");
+        let hint = match complete {
+            _ if needs_login => "log in to the agent on its machine; docs/AGENTS.md says how".to_owned(),
+            Complete { interrupted: true, .. } => format!("{} starts the session again", with("restart")),
+            Complete { started: false, .. } => {
+                format!("the agent did not get the prompt; send it again in {}", with("attach"))
+            }
+            _ => format!("{} continues the conversation", with("attach")),
+        };
+        Err(Failure::new(Code::Other, format!("the run {}", describe_end(complete)), hint).into())
+    }
+
+    /// Until when to wait at most.
+    fn poll_timeout(&self) -> Option<Duration> {
+        Some(LEAVE_WITHIN.saturating_sub(self.interrupted_at?.elapsed()))
+    }
+
+    /// Returns the exit code if a signal ends this process.
+    fn handle_signals(&mut self) -> Option<ExitCode> {
+        self.signals.drain();
+        if self.interrupted_at.is_some_and(|at| at.elapsed() >= LEAVE_WITHIN) {
+            self.interrupted_at = None;
+            self.leaves_on_interrupt.store(false, Ordering::Relaxed);
+        }
+        match self.signals.take_ending()? {
+            SIGINT => {
+                self.interrupted_at = Some(Instant::now());
+                self.leaves_on_interrupt.store(true, Ordering::Relaxed);
+                self.text.finish();
+                eprintln!("[aborting the run; Ctrl-C again leaves, and the session goes on]");
+                self.abort();
+                None
+            }
+            signal => Some(ExitCode::from(attach::signal_exit_code(signal))),
+        }
+    }
+
+    fn abort(&mut self) {
+        let Conversation { host, session, .. } = self.conversation;
+        self.abort_wanted = self.run.is_none();
+        let Some(run) = self.run else { return };
+        let abort = json!(AgentCommand::Abort { run, queue: false });
+        match agent_command::send(*host, session, abort, agent_command::WITHIN) {
+            // It has just ended.
+            Err(error) if failure::problem_code(&error) == Some(problem::Code::NotRunning) => {}
+            Err(error) => eprintln!("bowline: cannot abort the run: {error:#}"),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Says once that the connection is lost, and once that it is back.
+#[derive(Default)]
+pub(crate) struct ConnectionNotices {
+    is_lost: bool,
+}
+
+impl ConnectionNotices {
+    /// Prints a change. Fails if no more attempts are made.
+    pub(crate) fn show(&mut self, host: &dyn Host, session: &Session, status: Status) -> anyhow::Result<()> {
+        match status {
+            Status::Reconnecting { .. } if !std::mem::replace(&mut self.is_lost, true) => {
+                eprintln!("[the connection was lost; trying again]");
+            }
+            Status::Open if std::mem::take(&mut self.is_lost) => eprintln!("[connected again; nothing is missing]"),
+            Status::Offline => {
+                let peer = host.server().unwrap_or_else(|| "the session process".to_owned());
+                let message = format!("cannot reach {peer} any more; {} goes on", session.label());
+                let hint = format!("{} prints the conversation", command(host, "log", session.label()));
+                return Err(Failure::new(Code::Unreachable, message, hint).into());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Says that the end of the journal was lost.
+    pub(crate) fn cut(&self, from: u64) {
+        eprintln!(
+            "[the end of the journal was lost, because the machine or its disk failed: from event {from} on, others follow]"
+        );
+    }
+}
+
+/// A command for the user to run.
+pub(crate) fn command(host: &dyn Host, verb: &str, argument: &str) -> String {
+    match host.server() {
+        Some(url) => format!("`bowline --server {url} {verb} {argument}`"),
+        None => format!("`bowline {verb} {argument}`"),
+    }
+}
