@@ -3,12 +3,14 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod agents;
 mod gateway;
 mod hostile;
 mod proxy;
 mod terminal;
 mod wait;
 
+pub(crate) use agents::{Running, here_and_there};
 pub(crate) use gateway::Gateway;
 pub(crate) use hostile::{Answers, HOSTILE, HostileServer};
 pub(crate) use proxy::Proxy;
