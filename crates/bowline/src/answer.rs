@@ -10,6 +10,7 @@ use bowline_proto::agent::command::AgentCommand;
 use bowline_proto::problem;
 use serde_json::json;
 
+use crate::conversation::command;
 use crate::failure::{self, Code, Failure};
 use crate::host::{Host, Session};
 use crate::print::one_line;
@@ -25,7 +26,7 @@ pub(crate) fn approve(verb: &args::Approve, host: &dyn Host) -> anyhow::Result<E
             (AgentCommand::Answer { approval, answers: target.answers(open, &verb.answers)? }, None)
         }
         Some(_) if !verb.answers.is_empty() => {
-            let message = format!("{} is no question, so it takes no --answer", target.label());
+            let message = format!("{} is not a question, so it takes no --answer", target.label());
             return Err(Failure::new(Code::Usage, message, "use --option to choose an option").into());
         }
         Some(open) => {
@@ -35,38 +36,40 @@ pub(crate) fn approve(verb: &args::Approve, host: &dyn Host) -> anyhow::Result<E
         // It is closed, or was opened just now: the session knows.
         None => (AgentCommand::Approve { approval, option: verb.option.clone() }, None),
     };
-    target.send(host, &command, "allowed", chosen.as_deref(), verb.json)
+    target.send(&command, "allowed", chosen.as_deref(), verb.json)
 }
 
 pub(crate) fn deny(verb: &args::Deny, host: &dyn Host) -> anyhow::Result<ExitCode> {
     let target = Target::find(host, &verb.approval)?;
     let command = AgentCommand::Deny { approval: target.id, reason: verb.reason.clone() };
-    target.send(host, &command, "denied", verb.reason.as_deref(), verb.json)
+    target.send(&command, "denied", verb.reason.as_deref(), verb.json)
 }
 
 /// The approval that is answered.
-struct Target {
+struct Target<'a> {
+    host: &'a dyn Host,
     session: Session,
     id: ApprovalId,
     /// `None` if it is not open, as far as is known.
     approval: Option<Approval>,
 }
 
-impl Target {
+impl<'a> Target<'a> {
     /// Finds `SESSION/a7`, or the only open approval called `a7`.
-    fn find(host: &dyn Host, key: &str) -> anyhow::Result<Target> {
+    fn find(host: &'a dyn Host, key: &str) -> anyhow::Result<Target<'a>> {
         let (session, id) = key.rsplit_once('/').map_or((None, key), |(session, id)| (Some(session), id));
         let id: ApprovalId = id.parse().map_err(|_| {
             let message = format!("{key:?} is not the id of an approval, such as dev/a7 or a7");
             Failure::new(Code::Usage, message, LIST_APPROVALS)
         })?;
         let session = match session {
-            Some(session) => host.find(session)?,
+            // By its whole name or id: a script that answers `job-1/a0` must not answer for `job-10`.
+            Some(session) => host.find_or_suggest(session)?,
             None => only_session(host, id)?,
         };
         let open = session.info.agent.as_ref().map(|agent| agent.approvals.as_slice()).unwrap_or_default();
         let approval = open.iter().find(|open| open.id == id).cloned();
-        Ok(Target { session, id, approval })
+        Ok(Target { host, session, id, approval })
     }
 
     fn label(&self) -> String {
@@ -74,7 +77,7 @@ impl Target {
     }
 
     /// The option that allows it, by its id. Without one, there must be exactly one that allows it once.
-    fn option<'a>(&self, approval: &'a Approval, wanted: Option<&str>) -> anyhow::Result<&'a ApprovalOption> {
+    fn option<'b>(&self, approval: &'b Approval, wanted: Option<&str>) -> anyhow::Result<&'b ApprovalOption> {
         // An approval of an unknown kind can only be denied.
         let is_known = approval.kind != ApprovalKind::Unknown;
         let allows = |option: &&ApprovalOption| {
@@ -96,7 +99,8 @@ impl Target {
         };
         if allowing.is_empty() {
             let message = format!("{} can only be denied", self.label());
-            return Err(Failure::new(Code::Usage, message, format!("`bowline deny {}` denies it", self.label())).into());
+            let hint = format!("{} denies it", command(self.host, "deny", &self.label()));
+            return Err(Failure::new(Code::Usage, message, hint).into());
         }
         let list = allowing.iter().map(|option| describe_option(option)).collect::<String>();
         Err(Failure::new(Code::Usage, message + &list, "choose one with --option ID").into())
@@ -123,20 +127,19 @@ impl Target {
     fn question_failure(&self, message: String, questions: &[Question]) -> anyhow::Error {
         let list: String =
             questions.iter().enumerate().map(|(n, question)| describe_question(n + 1, question)).collect();
-        let hint = format!("`bowline approve {} --answer 1=TEXT` answers the first one", self.label());
+        let hint = format!("{} answers the first one", command(self.host, "approve --answer 1=TEXT", &self.label()));
         Failure::new(Code::Usage, message + &list, hint).into()
     }
 
     /// Sends the answer, and prints what became of it.
     fn send(
         &self,
-        host: &dyn Host,
         command: &AgentCommand,
         outcome: &str,
         detail: Option<&str>,
         json: bool,
     ) -> anyhow::Result<ExitCode> {
-        let accepted = agent_command::send(host, &self.session, json!(command), agent_command::WITHIN);
+        let accepted = agent_command::send(self.host, &self.session, json!(command), agent_command::WITHIN);
         let accepted = accepted.map_err(|error| self.explain(error))?;
         if json {
             println!("{}", serde_json::to_string(&accepted)?);
@@ -171,12 +174,13 @@ fn only_session(host: &dyn Host, id: ApprovalId) -> anyhow::Result<Session> {
     let waiting = host.approvals()?.approvals;
     let with_id: Vec<_> = waiting.iter().filter(|waiting| waiting.approval.id == id).collect();
     match with_id.as_slice() {
-        [] => Err(Failure::new(Code::NotFound, format!("no session waits for an {id}"), LIST_APPROVALS).into()),
+        [] => Err(Failure::new(Code::NotFound, format!("no session has an open approval {id}"), LIST_APPROVALS).into()),
         [only] => host.find_exact(only.session.as_str()),
         several => {
             let sessions = host.list()?;
             let ids = several.iter().map(|waiting| approvals::full_id(&sessions, &waiting.session, id));
-            let message = format!("several sessions wait for an {id}: {}", ids.collect::<Vec<_>>().join(", "));
+            let message =
+                format!("several sessions have an open approval {id}: {}", ids.collect::<Vec<_>>().join(", "));
             Err(Failure::new(Code::Usage, message, "give the whole id, with the session").into())
         }
     }

@@ -12,6 +12,7 @@ use bowline_proto::backoff::Backoff;
 use bowline_proto::message::Cursor;
 
 use crate::attach;
+use crate::conversation;
 use crate::failure::{Code, Failure};
 use crate::host::{HistoryRange, Host, Session};
 use crate::print;
@@ -34,7 +35,8 @@ pub(crate) fn run(host: &dyn Host, session: &Session, options: &Options) -> anyh
     }
     let commands = if undelivered == 1 { "1 command was".to_owned() } else { format!("{undelivered} commands were") };
     let message = format!("{commands} not delivered, as far as is known");
-    Err(Failure::new(Code::Other, message, format!("`bowline log {}` shows what was", session.label())).into())
+    let hint = format!("{} shows what was", conversation::command(host, "log", session.label()));
+    Err(Failure::new(Code::Other, message, hint).into())
 }
 
 /// A session of a host, as the view reads it.

@@ -175,7 +175,11 @@ fn r36_what_waits_is_listed_and_answered() {
         let wrong = expect_failure(client.run(&["approve", "dev/a0", "--option", "nonsense"]), 2);
         assert!(wrong.contains("has no option \"nonsense\"") && wrong.contains("\n  always: "), "{wrong}");
         let answer = expect_failure(client.run(&["approve", "dev/a0", "--answer", "x=y"]), 2);
-        assert!(answer.contains("dev/a0 is no question"), "{answer}");
+        assert!(answer.contains("dev/a0 is not a question"), "{answer}");
+        for verb in ["approve", "deny"] {
+            let prefix = expect_failure(client.run(&[verb, "de/a0"]), 3);
+            assert!(prefix.contains("no session is called") && prefix.contains("dev"), "{prefix}");
+        }
         let allowed = client.ok(&["approve", "a0"]);
         assert!(allowed.starts_with("allowed dev/a0: rm -r build ("), "{allowed}");
         client.wait_for_end("dev", "r0");
@@ -185,7 +189,7 @@ fn r36_what_waits_is_listed_and_answered() {
         let late = expect_failure(client.run(&["deny", "dev/a0"]), 1);
         assert!(late.contains("dev/a0 was already answered: allowed by l"), "{late}");
         assert!(expect_failure(client.run(&["approve", "dev/a9"]), 3).contains("dev has no approval a9"));
-        assert!(expect_failure(client.run(&["approve", "a9"]), 3).contains("no session waits for an a9"));
+        assert!(expect_failure(client.run(&["approve", "a9"]), 3).contains("no session has an open approval a9"));
         assert!(expect_failure(client.run(&["approve", "nonsense"]), 2).contains("is not the id of an approval"));
         assert!(expect_failure(client.run(&["approve", "nobody/a0"]), 3).contains("no session is called"));
     });

@@ -112,7 +112,7 @@ pub(crate) struct Approvals {
 Examples:
   bowline approve dev/a7                          allow it this once
   bowline approve dev/a7 --option always          choose another option that allows it
-  bowline approve a7                              if only one session waits for an a7
+  bowline approve a7                              if only one session has an open approval a7
   bowline approve dev/a8 --answer colour=Blue     answer a question by its id, or by its number: --answer 1=Blue
 
 `bowline approvals` lists the ids. Without --option, there must be exactly one option that allows it once.")]
