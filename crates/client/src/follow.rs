@@ -279,7 +279,7 @@ impl Follower {
         self.awaiting_exit = false;
         self.act();
         if attached.verdict == Verdict::Exact || !self.replay.has_position() {
-            self.replay.begin(attached.offset);
+            self.replay.begin(&attached.epoch, attached.offset);
             return self.pending.push_back(FollowEvent::Attached(attached));
         }
         // The cursor is of no use any more: the whole journal is read again, and what was received before is left out.
