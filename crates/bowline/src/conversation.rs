@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bowline_client::post::{Change, Poster};
 use bowline_client::signals::Signals;
 use bowline_client::{FollowEvent, Follower, Outcome};
 use bowline_proto::agent::approval::Approval;
@@ -13,16 +14,17 @@ use bowline_proto::agent::event::{AgentEvent, Complete, RunId};
 use bowline_proto::journal::Record;
 use bowline_proto::link::Status;
 use bowline_proto::message::Cursor;
-use bowline_proto::problem;
+use bowline_proto::post::{Failure as Failed, State, WaitReason};
 use serde_json::{Value, json};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
 use crate::config::Config;
-use crate::failure::{self, Code, Failure};
+use crate::failure::{Code, Failure};
 use crate::host::{Host, Session};
+use crate::print::one_line;
 use crate::run_text::{RunText, describe_end};
-use crate::{agent_command, approvals, attach};
+use crate::{approvals, attach};
 
 /// A second Ctrl-C within this time leaves at once.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
@@ -53,7 +55,10 @@ pub(crate) fn run(conversation: &Conversation<'_>) -> anyhow::Result<ExitCode> {
                 return ended;
             }
         }
-        follower.wait(&[view.signals.fd()], view.poll_timeout())?;
+        let mut others = vec![view.signals.fd()];
+        others.extend(view.abort.as_ref().map(|abort| abort.poster.fd()));
+        follower.wait(&others, view.poll_timeout())?;
+        view.handle_abort();
         if let Some(code) = view.handle_signals() {
             view.text.finish();
             return Ok(code);
@@ -74,6 +79,14 @@ struct View<'a> {
     interrupted_at: Option<Instant>,
     /// The user wants to abort the run, which is not known yet.
     abort_wanted: bool,
+    abort: Option<Abort>,
+}
+
+/// An abort on its way to the session. It is sent in the background, because the server may not be reachable.
+struct Abort {
+    poster: Poster,
+    /// The user was told that it is not delivered yet.
+    is_late: bool,
 }
 
 impl<'a> View<'a> {
@@ -89,6 +102,7 @@ impl<'a> View<'a> {
             leaves_on_interrupt,
             interrupted_at: None,
             abort_wanted: false,
+            abort: None,
         })
     }
 
@@ -143,12 +157,8 @@ impl<'a> View<'a> {
         let Conversation { host, session, .. } = self.conversation;
         let id = format!("{}/{}", session.label(), approval.id);
         let what = approvals::describe(approval);
-        self.text.finish();
-        eprintln!(
-            "[{id} needs an answer: {what}; {} or {}]",
-            command(*host, "approve", &id),
-            command(*host, "deny", &id)
-        );
+        let (approve, deny) = (command(*host, "approve", &id), command(*host, "deny", &id));
+        self.text.line(format_args!("[{id} needs an answer: {what}; {approve} or {deny}]"));
     }
 
     fn conclude(&self, complete: &Complete) -> anyhow::Result<ExitCode> {
@@ -185,8 +195,7 @@ impl<'a> View<'a> {
             SIGINT => {
                 self.interrupted_at = Some(Instant::now());
                 self.leaves_on_interrupt.store(true, Ordering::Relaxed);
-                self.text.finish();
-                eprintln!("[aborting the run; Ctrl-C again leaves, and the session goes on]");
+                self.text.line(format_args!("[aborting the run; Ctrl-C again leaves, and the session goes on]"));
                 self.abort();
                 None
             }
@@ -198,13 +207,42 @@ impl<'a> View<'a> {
         let Conversation { host, session, .. } = self.conversation;
         self.abort_wanted = self.run.is_none();
         let Some(run) = self.run else { return };
-        let abort = json!(AgentCommand::Abort { run, queue: false });
-        match agent_command::send(*host, session, abort, agent_command::WITHIN) {
-            // It has just ended.
-            Err(error) if failure::problem_code(&error) == Some(problem::Code::NotRunning) => {}
-            Err(error) => eprintln!("bowline: cannot abort the run: {error:#}"),
-            Ok(_) => {}
+        let command = json!(AgentCommand::Abort { run, queue: false });
+        let started = Poster::start(host.delivery()).map_err(anyhow::Error::from);
+        let sent = started.and_then(|poster| {
+            poster.send(session.info.id.as_str(), command)?;
+            Ok(poster)
+        });
+        match sent {
+            Ok(poster) => self.abort = Some(Abort { poster, is_late: false }),
+            Err(error) => self.show_failed_abort(&error.to_string()),
         }
+    }
+
+    /// Says what became of the abort. Its effect is an event of the session.
+    fn handle_abort(&mut self) {
+        while let Some(Change::Shown(entry)) = self.abort.as_ref().and_then(|abort| abort.poster.poll_change()) {
+            match entry.state {
+                // If it is not accepted, the run has just ended.
+                State::Delivered(_) => self.abort = None,
+                State::Failed(Failed { message, .. }) => self.show_failed_abort(&message),
+                State::Waiting { why: WaitReason::Login } => {
+                    self.show_failed_abort("the server does not accept the token or login");
+                }
+                State::Retrying { message, .. } => {
+                    if let Some(abort) = self.abort.as_mut().filter(|abort| !abort.is_late) {
+                        abort.is_late = true;
+                        self.text.line(format_args!("[not aborted yet ({}); trying again]", one_line(message)));
+                    }
+                }
+                State::Waiting { .. } | State::Sending { .. } => {}
+            }
+        }
+    }
+
+    fn show_failed_abort(&mut self, why: &str) {
+        self.abort = None;
+        self.text.line(format_args!("bowline: cannot abort the run: {}", one_line(why)));
     }
 }
 

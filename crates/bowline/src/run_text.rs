@@ -1,15 +1,15 @@
 //! The events of a run as plain text: what the agent wrote goes to standard output, and a line about everything else to
 //! standard error.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 
 use bowline_proto::agent::event::{AgentEvent, Complete, Delta, Level, ToolCall};
 use serde_json::{Value, json};
 
 use crate::print::{self, one_line};
 
-/// The most tool calls whose titles are remembered. The end of another one is printed without its title.
-const MAX_TOOLS: usize = 256;
+/// The most tool calls that are remembered. An update of one that is forgotten is printed as if it were a new call.
+const MAX_TOOLS: usize = 1024;
 
 /// Prints events, one after the other.
 #[derive(Default)]
@@ -18,8 +18,8 @@ pub(crate) struct RunText {
     block: Option<String>,
     /// Standard output is in the middle of a line.
     in_line: bool,
-    /// The titles of tool calls that have not ended.
-    tools: HashMap<String, String>,
+    /// The latest tool calls that were printed, oldest first: their ids, and the titles of those that have not ended.
+    tools: VecDeque<(String, Option<String>)>,
 }
 
 impl RunText {
@@ -73,25 +73,36 @@ impl RunText {
             return;
         }
         let kind = call.kind.as_deref().or(call.name.as_deref()).unwrap_or("tool");
-        let is_new = !self.tools.contains_key(&call.call);
-        if let Some(title) = call.title.as_ref().filter(|_| is_new && call.status.as_deref() != Some("failed")) {
-            self.line(format_args!("[{}] {}", one_line(kind), one_line(title)));
-            if self.tools.len() < MAX_TOOLS {
-                self.tools.insert(call.call.clone(), title.clone());
+        let (has_failed, has_ended) = match call.status.as_deref() {
+            Some("failed") => (true, true),
+            Some("completed") => (false, true),
+            _ => (false, false),
+        };
+        let known = self.tools.iter_mut().find(|(id, _)| *id == call.call);
+        let is_new = known.is_none();
+        // An update of a call that has ended is not shown again.
+        let open = known.and_then(|(_, title)| if has_ended { title.take() } else { title.clone() });
+        let title = match (open, &call.title) {
+            (Some(title), _) => title,
+            (None, Some(title)) if is_new => title.clone(),
+            (None, None) if is_new && has_failed => kind.to_owned(),
+            (None, _) => return,
+        };
+        if is_new {
+            if self.tools.len() >= MAX_TOOLS {
+                self.tools.pop_front();
             }
+            self.tools.push_back((call.call.clone(), (!has_ended).then(|| title.clone())));
         }
-        match call.status.as_deref() {
-            Some("completed") => drop(self.tools.remove(&call.call)),
-            Some("failed") => {
-                let title = self.tools.remove(&call.call).or_else(|| call.title.clone()).unwrap_or_default();
-                self.line(format_args!("[failed] {}", one_line(title)));
-            }
-            _ => {}
+        if has_failed {
+            self.line(format_args!("[failed] {}", one_line(title)));
+        } else if is_new {
+            self.line(format_args!("[{}] {}", one_line(kind), one_line(title)));
         }
     }
 
-    /// Prints a line that is not the agent's text.
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+    /// Prints a line that is not the agent's text to standard error. In a terminal, it does not continue that text.
+    pub(crate) fn line(&mut self, line: std::fmt::Arguments<'_>) {
         if print::is_terminal() {
             self.finish();
         }

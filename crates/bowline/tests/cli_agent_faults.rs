@@ -52,6 +52,7 @@ fn r42_an_interrupt_aborts_the_run_and_the_session_goes_on() {
 fn r33_a_second_interrupt_leaves_at_once_and_another_signal_leaves_the_run_alone() {
     here_and_there(|server, client| {
         let mut running = working(server, client, &[], "ignore-cancel", "say still here");
+        running.wait_for_err("continues the conversation");
         running.signal(Signal::INT);
         running.wait_for_err("aborting the run");
         // One of them comes within a second of the one before, however busy this machine is.
@@ -86,6 +87,21 @@ fn r36_an_approval_is_announced_and_the_run_waits_for_it() {
             assert!(out.contains("t1: once"), "{out}");
             server.ok(&["kill", "dev"]);
         }
+    });
+}
+
+#[test]
+fn r36_what_is_said_about_a_run_does_not_change_the_text_that_is_piped() {
+    here_and_there(|server, client| {
+        let cwd = server.path().to_str().unwrap();
+        let prompt = "say begun,\nquestion q1 Which?\ntool-start t1 Build\ntool-end t1\ntool-end t1";
+        let running = client.spawn(&["agent", "fake", "--cwd", cwd, "--name", "dev", prompt]);
+        running.wait_for_err("[dev/a0 needs an answer: Which?");
+        server.ok(&["approve", "dev/a0", "--answer", "1=Red"]);
+        let (code, out, err) = running.finish();
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.starts_with("begun,q1: {") && out.lines().count() == 1, "{out}");
+        assert_eq!(err.matches("Build").count(), 1, "{err}");
     });
 }
 
@@ -126,6 +142,36 @@ fn r33_a_gateway_that_stays_away_is_reported_and_the_run_goes_on() {
     assert_eq!(code, Some(6), "{err}");
     assert!(err.contains("any more; dev goes on") && err.contains("log dev` prints the conversation"), "{err}");
     assert_eq!(server.info("dev", "state"), "running");
+}
+
+#[test]
+fn r33_an_abort_without_a_gateway_blocks_nothing_and_is_delivered_later() {
+    let server = World::with_agents();
+    let mut gateway = Gateway::start(&server);
+    let laptop = World::remote(&gateway.url(), &gateway.token("laptop", "write"));
+    let start = || {
+        let running = working(&server, &laptop, &[], "say begun", "say never");
+        running.wait_for_out("begun");
+        running
+    };
+    let running = start();
+    gateway.kill();
+    running.signal(Signal::INT);
+    running.wait_for_err("[not aborted yet (");
+    gateway.restart();
+    let (code, out, err) = running.finish();
+    assert_eq!((code, out.as_str()), (Some(1), "begun\n"), "{err}");
+    assert!(err.contains("the run was aborted"), "{err}");
+
+    server.ok(&["kill", "dev"]);
+    std::fs::remove_file(server.path().join("working")).unwrap();
+    let running = start();
+    gateway.kill();
+    running.signal(Signal::INT);
+    running.wait_for_err("[not aborted yet (");
+    running.signal(Signal::TERM);
+    let (code, _, err) = running.finish();
+    assert_eq!(code, Some(143), "it does not wait for the gateway: {err}");
 }
 
 /// Without a gateway, nothing else repairs the session, so the follower has to: the run would never end otherwise.

@@ -71,15 +71,17 @@ impl Signals {
 
     /// The signal that ends this process, if one was received.
     pub fn ending(&self) -> Option<i32> {
-        i32::try_from(self.ending.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
+        as_signal(self.ending.load(Ordering::Relaxed))
     }
 
     /// The same, and forgets it, so that the next one is noticed.
     pub fn take_ending(&self) -> Option<i32> {
-        let signal = self.ending();
-        self.ending.store(0, Ordering::Relaxed);
-        signal
+        as_signal(self.ending.swap(0, Ordering::Relaxed))
     }
+}
+
+fn as_signal(number: usize) -> Option<i32> {
+    i32::try_from(number).ok().filter(|signal| *signal != 0)
 }
 
 impl Drop for Signals {
