@@ -509,26 +509,44 @@ describe("R35: a description that is behind", () => {
     expect(reader.connection.isNewer(description(journal)), "of an event that has not arrived").toBe(true);
   });
 
-  test("of an epoch that was left behind is older, of an unknown one newer", async () => {
-    const { world, journal, gateway, read } = open();
-    const lives = [description(journal)];
+  test("a late idle of the life before does not hide a run, although the page does not reach back to it", async () => {
+    const { world, journal, read } = open();
+    const idle = description(journal);
     journal.restart();
-    lives.push(description(journal));
+    journal.append({ type: "prompt", run: "r0", command: "c", digest: "d", by: "local", text: "hi" });
+    const reader = read(A, { limit: 1 });
+    await world.advance(100);
+    expect(reader.conversation?.activity?.run).toBe("r0");
+    expect(reader.connection.isNewer(idle)).toBe(false);
+  });
+
+  test("of a life whose events have not arrived is newer, and older once they have", async () => {
+    const { world, journal, gateway, read } = open();
     const reader = read(A, { limit: 4 });
     await world.advance(100);
-    lives[0].offset = 1_000_000;
     journal.restart();
-    lives.push({ ...description(journal), offset: 0 });
-    expect(lives.map((life) => reader.connection.isNewer(life))).toEqual([true, false, true]);
+    const next = description(journal);
+    expect(reader.connection.isNewer(next)).toBe(true);
     gateway.pump();
     await world.advance(100);
-    void reader.connection.older();
+    expect(reader.connection.isNewer(next)).toBe(false);
+  });
+
+  test("of an epoch that ended with a repair is older, although it counted further", async () => {
+    const { world, journal, gateway, read } = open();
+    const reader = read(A, { limit: 4 });
     await world.advance(100);
-    expect(reader.connection.isNewer(lives[1])).toBe(false);
-    expect(reader.connection.isNewer(lives[2])).toBe(false);
-    void reader.connection.older();
+    const lost = description(journal);
+    journal.repair(4);
+    const repaired = description(journal);
+    expect(repaired.offset).toBeLessThan(lost.offset);
+    gateway.pump();
     await world.advance(100);
-    expect(reader.connection.isNewer(lives[0]), "now its beginning was read").toBe(false);
+    expect([lost, repaired].map((info) => reader.connection.isNewer(info))).toEqual([false, false]);
+    // A page that begins with the first life is enough, too.
+    const whole = read();
+    await world.advance(100);
+    expect(whole.connection.isNewer(lost)).toBe(false);
   });
 
   test("before anything was read, every description is news", () => {

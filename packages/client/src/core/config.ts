@@ -42,7 +42,7 @@ export const LATE = 5_000;
 
 /** Sessions that an event stream watches; another watch is refused. The gateway's limit is the same. */
 export const WATCHES = 64;
-/** Past epochs that a conversation remembers; a description of an older one would count as news. */
+/** Past epochs that a conversation remembers. A description of an older one counts as news if a repair cut events off it. */
 export const PAST_EPOCHS = 64;
 
 /** Silence after which a connection counts as dead: 2.25 heartbeats. */

@@ -93,14 +93,16 @@ export class Conversation {
 /**
  * Whether a description of a session is newer than a follower, who is at `cursor` and has left the epochs `past` behind.
  * Descriptions take another way than events and can be late: one that is not newer must not replace what was folded.
+ *
+ * An epoch that is not known may be a later or an earlier one, so the offset decides: it grows over restarts. After a repair
+ * that cut events off, a newer description can have a lower one; then the follower starts again from a page anyway.
  */
 export function isNewer(
   description: { readonly epoch: Epoch; readonly offset: number },
   cursor: Cursor,
   past: readonly Epoch[],
 ): boolean {
-  if (description.epoch === cursor.epoch) return description.offset > cursor.offset;
-  return !past.includes(description.epoch);
+  return description.offset > cursor.offset && !past.includes(description.epoch);
 }
 
 /** Parses the events of a page. */
