@@ -532,6 +532,22 @@ describe("R35: a description that is behind", () => {
     expect(reader.connection.isNewer(next)).toBe(false);
   });
 
+  test("a life that begins in an unknown shape is a life: pages and descriptions of it are known", async () => {
+    const { world, journal, gateway, read } = open();
+    const reader = read(A, { limit: 4 });
+    await world.advance(100);
+    const before = { ...description(journal), offset: 1_000 };
+    journal.restart();
+    journal.events[journal.end - 1].pid = "many";
+    gateway.pump();
+    await world.advance(100);
+    expect(reader.records.at(-1)?.event.type).toBe("unknown");
+    expect(reader.connection.isNewer(before)).toBe(false);
+    void reader.connection.older();
+    await world.advance(100);
+    expect([reader.start, reader.errors]).toEqual([2, []]);
+  });
+
   test("of an epoch that ended with a repair is older, although it counted further", async () => {
     const { world, journal, gateway, read } = open();
     const reader = read(A, { limit: 4 });

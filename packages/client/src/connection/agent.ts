@@ -2,7 +2,7 @@
 import type { Api } from "../api/api.js";
 import type { EventPage } from "../api/bodies.js";
 import { Conversation, type ConversationPage, readPage } from "../core/agent/conversation.js";
-import { type AgentRecord, readRecord, type UnreadRecord } from "../core/agent/event.js";
+import type { AgentRecord, UnreadRecord } from "../core/agent/event.js";
 import { type Backoff, BROWSER } from "../core/backoff.js";
 import { WATCHES } from "../core/config.js";
 import type { ConversationState, Epoch, SessionId } from "../core/wire.js";
@@ -196,8 +196,7 @@ export class AgentConnection {
     const conversation = this.#conversation;
     if (!conversation) return;
     const before = conversation.state;
-    const record = readRecord(unread);
-    conversation.add(record);
+    const record = conversation.add(unread);
     this.#emit((on) => on.events?.([record]));
     if (conversation.state !== before) this.#emit((on) => on.conversation?.(conversation.state));
   }

@@ -63,12 +63,15 @@ export class Conversation {
     return this.#hasOlder;
   }
 
-  /** The next event, whose position was checked. */
-  add(record: AgentRecord): void {
-    const epoch = epochBegun(record.event) ?? this.#cursor.epoch;
+  /** Adds the next event, whose position was checked, and returns what was read of it. */
+  add(unread: UnreadRecord): AgentRecord {
+    // An event that begins an epoch does so in a shape that this version does not know, too.
+    const epoch = epochBegun(unread.event) ?? this.#cursor.epoch;
     if (epoch !== this.#cursor.epoch) this.#past = pastEpochs([...this.#past, this.#cursor.epoch], epoch);
-    this.#cursor = { epoch, offset: record.seq + 1 };
+    this.#cursor = { epoch, offset: unread.seq + 1 };
+    const record = readRecord(unread);
     this.#state = fold(this.#state, record);
+    return record;
   }
 
   /** The page before the oldest event. Throws if it is another page, or of another epoch, whose numbers may mean other events. */
