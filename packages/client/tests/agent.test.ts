@@ -223,12 +223,75 @@ describe("a conversation", () => {
     expect(gateway.requests).toHaveLength(2);
   });
 
-  test("needs a login, and continues after it", async () => {
+  test("R37: a wait that the server demanded with its last refusal holds on a wake, too", async () => {
+    const { world, gateway, read } = open();
+    await world.advance(100);
+    gateway.failure = new ApiError(429, "too_many", "slow down", { fromGateway: true, retryAfter: 60_000 });
+    const reader = read(A, { backoff: { base: 500, cap: 10_000, tries: 0 } });
+    await world.advance(100);
+    expect(reader.connection.state).toEqual({ name: "offline" });
+    world.signal("online");
+    await world.advance(59_000);
+    expect([gateway.requests.length, reader.connection.state.name]).toEqual([1, "reconnecting"]);
+    await world.advance(1_000);
+    expect(gateway.requests).toHaveLength(2);
+  });
+
+  test.each(["wake", "retry"])("a request that hangs is repeated by a %s, unless it has just begun", async (how) => {
     const { world, journal, gateway, read } = open();
+    gateway.pageLatency = () => 300_000;
+    const reader = read();
+    const again = () => (how === "wake" ? world.signal("visible") : reader.connection.retry());
+    await world.advance(2_000);
+    again();
+    await world.advance(1_000);
+    expect(gateway.requests).toHaveLength(1);
+    gateway.pageLatency = () => 5;
+    again();
+    await world.advance(100);
+    expect(gateway.requests.map(({ signal }) => signal?.aborted)).toEqual([true, false]);
+    reader.expectUpToDate(journal, "on the new network");
+  });
+
+  test("a device that goes offline is not a wake", async () => {
+    const { world, gateway, read } = open();
+    await world.advance(100);
+    gateway.failure = new ApiError(0, "unreachable", "no network");
+    const reader = read();
+    await world.advance(100);
+    world.signal("offline");
+    expect([gateway.requests.length, reader.connection.state]).toEqual([
+      1,
+      { name: "reconnecting", attempt: 1, delay: 500 },
+    ]);
+  });
+
+  test("says that an attempt is under way, and no longer why the last one failed", async () => {
+    const { world, gateway, read } = open();
+    await world.advance(100);
     gateway.failure = new ApiError(401, "not_authenticated", "log in", { fromGateway: true });
     const reader = read();
     await world.advance(100);
+    gateway.failure = new ApiError(503, "unreachable", "not now", { fromGateway: true });
+    gateway.pageLatency = () => 100;
+    reader.connection.retry();
+    expect(reader.connection.state).toEqual({ name: "reconnecting", attempt: 1, delay: 0 });
+    await world.advance(650);
+    const [waits, tries] = reader.states.slice(-2);
+    expect(waits).toEqual({ name: "reconnecting", attempt: 1, delay: 500 });
+    expect(tries, "the second attempt").toEqual({ name: "reconnecting", attempt: 1, delay: 0 });
+  });
+
+  test("needs a login, and continues after it", async () => {
+    const { world, journal, gateway, read } = open();
+    await world.advance(100);
+    gateway.failure = new ApiError(401, "not_authenticated", "log in", { fromGateway: true });
+    const reader = read();
+    await world.advance(100);
+    world.signal("visible");
+    await world.advance(100);
     expect(reader.connection.state).toEqual({ name: "needs-login", reason: "log in" });
+    expect(gateway.requests, "a wake does nothing").toHaveLength(1);
     gateway.failure = undefined;
     reader.connection.retry();
     await world.advance(100);

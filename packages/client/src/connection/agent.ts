@@ -83,7 +83,7 @@ export class AgentConnection {
         sessionGone: (id) => check(id !== session),
       }),
       environment.lifecycle.subscribe((signal) => {
-        if (signal !== "hidden" && signal !== "frozen") this.retry();
+        if (signal !== "hidden" && signal !== "frozen" && signal !== "offline") this.#wake();
       }),
     ];
     this.#watch = events.watch(session, {
@@ -144,9 +144,12 @@ export class AgentConnection {
     return this.#conversation?.isNewer(description) ?? true;
   }
 
-  /** Repeats failed requests now. Call it when the user asks for it, or after a new login, beside `events.retry()`. */
+  /**
+   * Repeats failed requests now, and those that hang. Call it when the user asks for it, or after a new login, beside
+   * `events.retry()`.
+   */
   retry(): void {
-    for (const request of [this.#loading, this.#older?.request, this.#checking]) request?.retry();
+    for (const request of this.#requests) request?.retry();
     this.#show();
   }
 
@@ -155,6 +158,16 @@ export class AgentConnection {
     if (this.#end) return;
     this.#state = { name: "ended", reason: "" };
     this.#stop(this.#state);
+  }
+
+  /** The page is awake. */
+  #wake(): void {
+    for (const request of this.#requests) request?.wake();
+    this.#show();
+  }
+
+  get #requests(): (PageRequest | undefined)[] {
+    return [this.#loading, this.#older?.request, this.#checking];
   }
 
   /** Reads the last page, and then watches what follows. */
@@ -203,6 +216,7 @@ export class AgentConnection {
 
   /** The stream was opened or lost. */
   #handleStream(open: boolean): void {
+    // The network works, and so does the login.
     if (open) this.retry();
     this.#answered = false;
     this.#show();

@@ -3,7 +3,7 @@ import { ApiError } from "../api/error.js";
 import type { EventPage } from "../api/bodies.js";
 import { type Backoff, delay } from "../core/backoff.js";
 import { classify, type ConnectionEnd } from "../core/close.js";
-import { HIDDEN_EVERY } from "../core/config.js";
+import { HIDDEN_EVERY, PROBE_WITHIN } from "../core/config.js";
 import type { Environment } from "./environment.js";
 import type { ConnectionState } from "./state.js";
 
@@ -18,7 +18,7 @@ export interface PageRequestOptions {
   readonly fetch: (signal: AbortSignal) => Promise<EventPage>;
   /** Applies the page. If it throws, nothing was applied, and the page is requested again. */
   readonly apply: (page: EventPage) => void;
-  /** An attempt failed. */
+  /** An attempt failed, or another one has begun since. */
   readonly show: (problem: PageProblem) => void;
   readonly report: (message: string, cause: unknown) => void;
 }
@@ -27,7 +27,8 @@ export interface PageRequestOptions {
 export class PageRequest {
   readonly #options: PageRequestOptions;
   #problem: PageProblem | undefined;
-  #abort: AbortController | undefined;
+  /** The attempt that is under way. */
+  #attempt: { readonly abort: AbortController; readonly since: number } | undefined;
   #timer: unknown;
   #failures: number;
   /** The server wants no attempt before this time, not even on a wake. */
@@ -41,38 +42,52 @@ export class PageRequest {
 
   start(): void {
     if (this.#failures > 0) this.#retryLater(0);
-    else this.#attempt();
+    else this.#try();
   }
 
   get problem(): PageProblem | undefined {
     return this.#problem;
   }
 
-  /** Tries at once, unless an attempt is under way or the server wants to wait: the page is awake, or the user logged in. */
+  /**
+   * Tries at once, unless the server wants to wait: the user asked for it, or has logged in. An attempt that is under way may be
+   * one of a dead network, which would fail only after minutes. So it is repeated, unless it has just begun.
+   */
   retry(): void {
-    if (this.#over || this.#abort) return;
-    this.#failures = 0;
     const now = this.#options.environment.timers.now();
+    if (this.#over || (this.#attempt && now - this.#attempt.since <= PROBE_WITHIN)) return;
+    this.#abort();
+    this.#failures = 0;
     if (this.#notBefore > now) return this.#wait(this.#notBefore - now);
-    this.#attempt();
+    this.#try();
+  }
+
+  /** The page is awake: like {@link retry}, but nothing is tried before the user logs in. */
+  wake(): void {
+    if (this.#problem?.name !== "needs-login") this.retry();
   }
 
   /** Gives up. Nothing is called afterwards. */
   cancel(): void {
     this.#over = true;
     this.#clearTimer();
-    this.#abort?.abort();
-    this.#abort = undefined;
+    this.#abort();
   }
 
-  #attempt(): void {
+  #abort(): void {
+    this.#attempt?.abort.abort();
+    this.#attempt = undefined;
+  }
+
+  #try(): void {
     this.#clearTimer();
     const abort = new AbortController();
-    this.#abort = abort;
-    // A page that arrives after the request was given up is dropped.
+    const attempt = { abort, since: this.#options.environment.timers.now() };
+    this.#attempt = attempt;
+    // A page that arrives after the attempt was given up is dropped.
     const ifCurrent = (then: () => void) => {
-      if (this.#abort !== abort) return;
-      this.#abort = undefined;
+      if (this.#attempt !== attempt) return;
+      this.#attempt = undefined;
       then();
     };
     const fetch = async () => this.#options.fetch(abort.signal);
@@ -80,6 +95,7 @@ export class PageRequest {
       (page) => ifCurrent(() => this.#apply(page)),
       (error: unknown) => ifCurrent(() => this.#handleError(error)),
     );
+    if (this.#problem) this.#show({ name: "reconnecting", attempt: Math.max(this.#failures, 1), delay: 0 });
   }
 
   #apply(page: EventPage): void {
@@ -95,7 +111,8 @@ export class PageRequest {
   #handleError(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
     this.#options.report(message, error);
-    if (this.#over) return;
+    // The callback may have given up, or tried again.
+    if (this.#over || this.#attempt) return;
     const closed: ConnectionEnd = error instanceof ApiError ? error.closed : { kind: "failed" };
     const outcome = classify(closed);
     switch (outcome.class) {
@@ -116,10 +133,10 @@ export class PageRequest {
 
   #retryLater(notBefore: number): void {
     const { environment, backoff } = this.#options;
+    this.#notBefore = environment.timers.now() + notBefore;
     const wait = delay(backoff, this.#failures, environment.random() * 2 - 1);
     if (wait === undefined) return this.#show({ name: "offline" });
     this.#failures += 1;
-    this.#notBefore = environment.timers.now() + notBefore;
     this.#wait(Math.max(wait, notBefore, environment.lifecycle.hidden ? HIDDEN_EVERY : 0));
   }
 
@@ -127,7 +144,7 @@ export class PageRequest {
     this.#clearTimer();
     this.#timer = this.#options.environment.timers.set(() => {
       this.#timer = undefined;
-      this.#attempt();
+      this.#try();
     }, Math.ceil(delay));
     this.#show({ name: "reconnecting", attempt: Math.max(this.#failures, 1), delay });
   }
