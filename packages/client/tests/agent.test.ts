@@ -337,6 +337,25 @@ describe("a conversation", () => {
     }
   });
 
+  test("a session that is forgotten while a page of it is on its way is gone", async () => {
+    for (const during of ["the load", "a check"]) {
+      const { world, gateway, read } = open();
+      await world.advance(100);
+      gateway.pageLatency = () => 500;
+      const reader = read();
+      if (during === "a check") {
+        await world.advance(1_000);
+        gateway.send({ type: "session_gone", id: A });
+      }
+      await world.advance(100);
+      expect(gateway.requests).toHaveLength(during === "a check" ? 2 : 1);
+      gateway.forget(A);
+      await world.advance(2_000);
+      expect(reader.connection.state, during).toMatchObject({ name: "gone", why: "unknown" });
+      expect([gateway.watched, reader.resets]).toEqual([[], 1]);
+    }
+  });
+
   test("a server that never resumes is not asked without a pause", async () => {
     const { world, journal, gateway, read } = open();
     journal.verdict = () => ({ verdict: "snapshot", reason: "epoch", seq: journal.end });

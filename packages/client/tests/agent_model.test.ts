@@ -14,7 +14,7 @@ import { testSeeds } from "./sim/seeds.js";
 import { type FakeSocket, World } from "./sim/world.js";
 
 const STEPS = 120;
-const IDS = ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"];
+const SESSIONS = 3;
 
 class Run {
   readonly world = new World();
@@ -22,7 +22,12 @@ class Run {
   readonly events: EventsConnection;
   readonly trace: string[] = [];
   readonly #rng: Rng;
+  /** The ids of all sessions. */
+  readonly #ids: string[] = [];
+  #count = 0;
   readonly #readers = new Map<string, Reader>();
+  /** Readers whose session was forgotten: each must find out. */
+  readonly #forgotten = new Set<Reader>();
   /** Readers that are over, with the calls that they had got then. */
   readonly #over: { reader: Reader; calls: number }[] = [];
   /** The calls that a reader had got when it was checked last. */
@@ -32,7 +37,8 @@ class Run {
   constructor(seed: number) {
     const rng = (this.#rng = new Rng(seed));
     this.world.random = rng.next;
-    this.gateway = new Gateway(this.world, ...IDS.map((id) => new Journal(id)));
+    this.gateway = new Gateway(this.world);
+    while (this.#ids.length < SESSIONS) this.#create();
     this.gateway.burst = () => rng.pick([1, 5, Infinity]);
     this.gateway.join = () => rng.pick([1, 1, 3, 64]);
     this.gateway.pageLatency = () => rng.pick([1, 10, 30, 400]);
@@ -56,7 +62,7 @@ class Run {
   #step(): string {
     const { world, gateway } = this;
     const rng = this.#rng;
-    const id = rng.pick(IDS);
+    const id = rng.pick(this.#ids);
     const journal = gateway.journals.get(id)!;
     const reader = this.#readers.get(id);
     const steps: Record<string, () => void> = {
@@ -78,9 +84,16 @@ class Run {
       ghost: () => this.#ghost(),
       down: () => void (gateway.refuse = code(1006)),
       up: () => void (gateway.refuse = undefined),
-      fail: () => void (gateway.failure = new ApiError(503, "unreachable", "not now", { fromGateway: true })),
+      fail: () => void (gateway.failure = refusal(503)),
+      refuse: () => void (gateway.failure = refusal(429, rng.below(5_000))),
+      log_out: () => void (gateway.failure = refusal(401)),
       work: () => void (gateway.failure = undefined),
+      retry: () => reader?.connection.retry(),
       wake: () => world.signal("online"),
+      offline: () => world.signal("offline"),
+      hide: () => this.#hide(true),
+      show: () => this.#hide(false),
+      forget: () => this.#forget(id),
       forget_nothing: () => gateway.send({ type: "session_gone", id }),
       // Far ahead: a wrong event that happened to have the right number would be accepted.
       gap: () => gateway.send(event(id, journal.end + 50)),
@@ -90,6 +103,27 @@ class Run {
     steps[name]!();
     gateway.pump();
     return `${name} ${id[0]}`;
+  }
+
+  #create(): void {
+    const id = String.fromCharCode(97 + (this.#count % 26)) + String(this.#count++).padStart(11, "0");
+    this.#ids.push(id);
+    this.gateway.journals.set(id, new Journal(id));
+  }
+
+  /** Another session takes its place, since a session that was forgotten never comes back. */
+  #forget(id: string): void {
+    this.#ids.splice(this.#ids.indexOf(id), 1);
+    this.gateway.forget(id);
+    const reader = this.#readers.get(id);
+    if (reader) this.#forgotten.add(reader);
+    this.#readers.delete(id);
+    this.#create();
+  }
+
+  #hide(hidden: boolean): void {
+    this.world.hidden = hidden;
+    this.world.signal(hidden ? "hidden" : "visible");
   }
 
   #append(journal: Journal, count: number): void {
@@ -124,6 +158,7 @@ class Run {
 
   #close(id: string | undefined, reader: Reader): void {
     if (id !== undefined) this.#readers.delete(id);
+    this.#forgotten.delete(reader);
     reader.connection.dispose();
     this.#over.push({ reader, calls: reader.calls });
   }
@@ -134,7 +169,7 @@ class Run {
     if (old.length === 0) return;
     const socket: FakeSocket = this.#rng.pick(old);
     const calls = this.#calls();
-    socket.events.received(JSON.stringify(event(IDS[0]!, 0)));
+    socket.events.received(JSON.stringify(event(this.#ids[0]!, 0)));
     socket.events.closed(code(4404));
     expect(this.#calls()).toBe(calls);
   }
@@ -151,11 +186,13 @@ class Run {
     for (const [id, reader] of this.#readers) {
       expect(reader.connection.state.name, `not over, ${where}`).not.toMatch(/ended|gone/);
       const journal = this.gateway.journals.get(id)!;
-      const { connection } = reader;
-      const isOpen = connection.state.name === "open";
+      const isOpen = reader.connection.state.name === "open";
+      const isAtEnd = reader.epoch === journal.epoch && reader.end === journal.end;
       const changed = this.#checked.get(reader) !== reader.calls;
       this.#checked.set(reader, reader.calls);
-      if (isOpen && changed && !connection.isNewer(description(journal))) reader.expectUpToDate(journal, where);
+      if (!isOpen || !changed || !isAtEnd) continue;
+      reader.expectUpToDate(journal, where);
+      expect(reader.connection.isNewer(description(journal)), `it has all of it, ${where}`).toBe(false);
     }
   }
 
@@ -165,9 +202,14 @@ class Run {
     gateway.refuse = gateway.failure = undefined;
     gateway.pageLatency = () => 5;
     world.live.forEach((socket) => socket.cut(code(1006)));
-    world.signal("visible");
+    this.#hide(false);
+    // The user logs in once all refusals have arrived.
+    await world.advance(500);
+    for (const reader of [...this.#readers.values(), ...this.#forgotten]) reader.connection.retry();
     const isWhole = (reader: Reader) => reader.start === 0 && reader.connection.state.name === "open";
-    for (let i = 0; i < 300 && ![...this.#readers.values()].every(isWhole); i++) {
+    const isGone = (reader: Reader) => reader.connection.state.name === "gone";
+    const isDone = () => [...this.#readers.values()].every(isWhole) && [...this.#forgotten].every(isGone);
+    for (let i = 0; i < 300 && !isDone(); i++) {
       gateway.pump();
       for (const reader of this.#readers.values()) void reader.connection.older();
       await world.advance(100);
@@ -180,6 +222,9 @@ class Run {
       const first = reader.records.map(({ seq, from = seq }) => from);
       expect(first, "ranges tile").toEqual([0, ...reader.records.slice(0, -1).map(({ seq }) => seq + 1)]);
     }
+    for (const reader of this.#forgotten) {
+      expect(reader.connection.state, "forgotten").toMatchObject({ name: "gone", why: "unknown" });
+    }
     expect(gateway.watched).toEqual([...this.#readers.keys()].sort());
     for (const [id, reader] of this.#readers) this.#close(id, reader);
     await world.advance(100);
@@ -191,6 +236,10 @@ class Run {
 
 function code(code: number): ConnectionEnd {
   return { kind: "code", code, reason: "", done: false };
+}
+
+function refusal(status: number, retryAfter?: number): ApiError {
+  return new ApiError(status, "refused", "not now", { fromGateway: true, retryAfter });
 }
 
 function event(session: string, seq: number): object {

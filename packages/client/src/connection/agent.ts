@@ -66,6 +66,8 @@ export class AgentConnection {
   #loading: PageRequest | undefined;
   #older: { request: PageRequest; done: Promise<void>; finish: () => void } | undefined;
   #checking: PageRequest | undefined;
+  /** Something arrived about the session since the request under way was sent: it may be too early to tell. */
+  #recheck = false;
   /** Set once nothing more can come. */
   #end: ConnectionState | undefined;
 
@@ -184,8 +186,10 @@ export class AgentConnection {
         this.#conversation = conversation;
         this.#emit((on) => on.reset?.(readPage(page)));
         this.#emit((on) => on.conversation?.(conversation.state));
-        if (!this.#end) this.#watch?.start(conversation.cursor);
+        if (this.#end) return;
+        this.#watch?.start(conversation.cursor);
         this.#show();
+        this.#checkAgain();
       },
       this.#snapshots,
     );
@@ -224,12 +228,18 @@ export class AgentConnection {
 
   /** The board does not have the session: only history tells for certain whether it was forgotten. */
   #check(): void {
-    if (this.#loading || this.#checking) return;
+    this.#recheck = this.#loading !== undefined || this.#checking !== undefined;
+    if (this.#recheck || this.#end) return;
     this.#checking = this.#request({ limit: 1 }, () => {
       this.#checking = undefined;
       this.#show();
+      this.#checkAgain();
     });
     this.#checking.start();
+  }
+
+  #checkAgain(): void {
+    if (this.#recheck) this.#check();
   }
 
   #request(query: { before?: number; limit?: number }, apply: (page: EventPage) => void, failures = 0): PageRequest {

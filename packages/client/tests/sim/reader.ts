@@ -19,10 +19,14 @@ export class Reader {
   readonly states: ConnectionState[] = [];
   readonly errors: ConnectionError[] = [];
   records: AgentRecord[] = [];
+  /** The epoch of its last event. */
+  epoch: string | undefined;
   conversation: ConversationState | undefined;
   resets = 0;
   /** Counts callbacks. */
   calls = 0;
+  /** The epoch of the last page that arrived. */
+  #pageEpoch: string | undefined;
 
   constructor(
     world: World,
@@ -35,6 +39,7 @@ export class Reader {
       state: (state: ConnectionState) => void this.states.push(state),
       reset: ({ records }: { records: readonly AgentRecord[] }) => {
         this.resets += 1;
+        this.epoch = this.#pageEpoch;
         this.records = [...records];
       },
       older: ({ records }: { records: readonly AgentRecord[] }) => {
@@ -45,6 +50,8 @@ export class Reader {
         for (const record of records) {
           expect(record.from ?? record.seq, "events continue").toBe(this.end);
           this.records.push(record);
+          const { event } = record;
+          if (event.type === "started" || event.type === "repaired") this.epoch = event.epoch;
         }
       },
       conversation: (state: ConversationState) => void (this.conversation = state),
@@ -55,7 +62,13 @@ export class Reader {
     );
     this.connection = new AgentConnection({
       environment: world.environment,
-      api: gateway,
+      api: {
+        history: async (...request) => {
+          const page = await gateway.history(...request);
+          this.#pageEpoch = page.epoch;
+          return page;
+        },
+      },
       events,
       session,
       on: counted,
