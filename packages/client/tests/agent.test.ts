@@ -356,6 +356,26 @@ describe("a conversation", () => {
     }
   });
 
+  test.each(["a later board", "an earlier board", "a change"])(
+    "a session of another machine is gone, and the reason says where it is: known from %s",
+    async (source) => {
+      const { world, journal, gateway, read } = open(A, B);
+      const other = read(B);
+      if (source !== "a change") journal.host = "attic";
+      if (source !== "a later board") await world.advance(100);
+      const reader = read(A);
+      await world.advance(100);
+      if (source === "a change") {
+        journal.host = "attic";
+        gateway.send({ type: "session", session: description(journal) });
+        await world.advance(100);
+      }
+      const reason = "the session belongs to the machine attic; open it there";
+      expect(reader.connection.state).toEqual({ name: "gone", why: "not_allowed", reason });
+      expect([gateway.watched, other.connection.state.name]).toEqual([[B], "open"]);
+    },
+  );
+
   test("a server that never resumes is not asked without a pause", async () => {
     const { world, journal, gateway, read } = open();
     journal.verdict = () => ({ verdict: "snapshot", reason: "epoch", seq: journal.end });

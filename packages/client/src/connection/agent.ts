@@ -16,7 +16,7 @@ import type { ConnectionError, ConnectionState } from "./state.js";
 export interface AgentCallbacks {
   /**
    * Called once for each change of state. `open`: everything that happens arrives. `gone`: the session was forgotten, is no
-   * agent session, or may not be read.
+   * agent session, belongs to another machine than the gateway's, or may not be read.
    */
   state?(state: ConnectionState): void;
   /** The latest events of the conversation, in place of all that was shown before. `conversation` follows. */
@@ -77,11 +77,13 @@ export class AgentConnection {
     const { events, environment, session } = options;
     const check = (exists: boolean) => {
       if (!exists) this.#check();
+      else this.#checkHost();
     };
     this.#release = [
       events.subscribe({
         state: ({ name }) => this.#handleStream(name === "open"),
         board: (sessions) => check(sessions.some(({ id }) => id === session)),
+        session: () => this.#checkHost(),
         sessionGone: (id) => check(id !== session),
       }),
       environment.lifecycle.subscribe((signal) => {
@@ -95,6 +97,7 @@ export class AgentConnection {
     });
     if (this.#watch) {
       this.#load();
+      this.#checkHost();
       return;
     }
     const reason = `at most ${WATCHES} conversations can be open at a time; close another one first`;
@@ -240,6 +243,14 @@ export class AgentConnection {
 
   #checkAgain(): void {
     if (this.#recheck) this.#check();
+  }
+
+  /** The gateway does not answer the watch of a session of another machine. */
+  #checkHost(): void {
+    const host = this.#options.events.hostOf(this.#options.session);
+    if (host === undefined) return;
+    const reason = `the session belongs to the machine ${host}; open it there`;
+    this.#finish({ name: "gone", why: "not_allowed", reason });
   }
 
   #request(query: { before?: number; limit?: number }, apply: (page: EventPage) => void, failures = 0): PageRequest {

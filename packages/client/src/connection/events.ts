@@ -73,6 +73,8 @@ export class EventsConnection {
   readonly #subscribers: Set<{ readonly on: EventsCallbacks }>;
   /** By the number of the watch. */
   readonly #watches = new Map<number, WatchCallbacks>();
+  /** The machines of the sessions that belong to another one than the gateway's. */
+  readonly #hosts = new Map<SessionId, string>();
   readonly #feed = new Feed();
   readonly #driver: Driver;
 
@@ -92,6 +94,11 @@ export class EventsConnection {
 
   get state(): ConnectionState {
     return this.#driver.state;
+  }
+
+  /** The machine that a session belongs to, if that is known to be another one than the gateway's: it cannot be watched here. */
+  hostOf(session: SessionId): string | undefined {
+    return this.#hosts.get(session);
   }
 
   /** Calls these callbacks, too, until the returned function is called. */
@@ -150,10 +157,14 @@ export class EventsConnection {
         return this.#each((on) => on.welcome?.({ client, epoch, version }));
       }
       case "board":
+        this.#hosts.clear();
+        event.sessions.forEach((session) => this.#keepHost(session));
         return this.#each((on) => on.board?.(event.sessions));
       case "session":
+        this.#keepHost(event.session);
         return this.#each((on) => on.session?.(event.session));
       case "session_gone":
+        this.#hosts.delete(event.id);
         return this.#each((on) => on.sessionGone?.(event.id));
       case "error":
         return this.#each((on) => on.error?.({ source: "server", code: event.code, message: event.message }));
@@ -176,6 +187,11 @@ export class EventsConnection {
         return safely(() => on?.superseded?.());
       }
     }
+  }
+
+  #keepHost({ id, host }: SessionInfo): void {
+    if (host === undefined) this.#hosts.delete(id);
+    else this.#hosts.set(id, host);
   }
 
   /** Calls every subscriber. One that is removed on the way is not called any more. */

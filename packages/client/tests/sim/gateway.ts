@@ -80,7 +80,7 @@ export class Gateway implements Peer, Pick<Api, "history"> {
 
   #follow(socket: FakeSocket, id: string, follow: Follow): void {
     const journal = this.journals.get(id);
-    if (!journal || socket.state !== "open") return;
+    if (!journal || journal.host !== undefined || socket.state !== "open") return;
     const { verdict, reason, seq } = journal.verdict(follow.cursor);
     if (!follow.answered || verdict === "snapshot") {
       const { epoch } = journal;
@@ -122,9 +122,10 @@ export class Gateway implements Peer, Pick<Api, "history"> {
 }
 
 /** The description of a session on the board. */
-export function description({ id, epoch, end }: Journal): any {
+export function description({ id, epoch, end, host }: Journal): any {
   return {
     id,
+    ...(host === undefined ? {} : { host }),
     name: null,
     kind: "agent",
     state: "running",

@@ -7,6 +7,8 @@ export const piece = (delta: string, block = "m") => ({ type: "text", run: null,
 
 export class Journal {
   readonly id: string;
+  /** The other machine that the session belongs to. */
+  host: string | undefined;
   readonly events: any[] = [];
   /** Where each epoch began, oldest first. */
   #epochs: { epoch: string; start: number }[] = [];
