@@ -181,6 +181,41 @@ describe("a conversation", () => {
     reader.expectUpToDate(journal, "reset");
   });
 
+  test("an older page that cannot be read changes no state, is given up, and can be asked for again", async () => {
+    for (const status of [503, 401]) {
+      const { world, journal, gateway, read } = open();
+      const reader = read(A, { limit: 4 });
+      await world.advance(100);
+      gateway.failure = new ApiError(status, "refused", "not now", { fromGateway: true });
+      let resolved = false;
+      void reader.connection.older().then(() => (resolved = true));
+      await world.advance(1_000);
+      expect(resolved).toBe(status === 401);
+      await world.advance(200_000);
+      expect([resolved, reader.start, reader.stateNames]).toEqual([true, 6, ["open"]]);
+      expect(new Set(reader.errors.map(({ message }) => message))).toEqual(new Set(["not now"]));
+      gateway.failure = undefined;
+      void reader.connection.older();
+      await world.advance(100);
+      expect(reader.start).toBe(2);
+      reader.expectUpToDate(journal, "asked again");
+    }
+  });
+
+  test("a check that fails changes no state, and is repeated", async () => {
+    const { world, gateway, read } = open();
+    const reader = read();
+    await world.advance(100);
+    gateway.failure = new ApiError(503, "unreachable", "not now", { fromGateway: true });
+    gateway.forget(A);
+    await world.advance(200_000);
+    expect(reader.stateNames).toEqual(["open"]);
+    gateway.failure = undefined;
+    world.signal("visible");
+    await world.advance(100);
+    expect(reader.connection.state.name).toBe("gone");
+  });
+
   test("R40: events that arrive while an older page is read are neither lost nor repeated", async () => {
     const { world, journal, gateway, read } = open();
     const reader = read(A, { limit: 4 });

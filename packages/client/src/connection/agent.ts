@@ -120,8 +120,8 @@ export class AgentConnection {
 
   /**
    * Reads the page before the oldest event, and passes it to `on.older`. One is read at a time: while one is, a call returns
-   * its promise. The promise resolves when the page was passed on, or is not wanted any more because of a `reset` or the end
-   * of the connection.
+   * its promise. The promise resolves when the page was passed on; when it could not be read, as `on.error` was told, and can
+   * be asked for again; or when it is not wanted any more because of a `reset` or the end of the connection.
    */
   older(): Promise<void> {
     const conversation = this.#conversation;
@@ -130,12 +130,15 @@ export class AgentConnection {
     if (this.#end || this.#loading || !conversation?.hasOlder) return Promise.resolve();
     let finish = () => {};
     const done = new Promise<void>((resolve) => (finish = resolve));
-    const request = this.#request({ before: conversation.start }, (page) => {
+    const apply = (page: EventPage) => {
       const older = conversation.addOlder(page);
       this.#endOlder();
       this.#emit((on) => on.older?.(older));
-      this.#show();
-    });
+    };
+    const show = ({ name }: PageProblem) => {
+      if (name === "offline" || name === "needs-login") this.#endOlder();
+    };
+    const request = this.#request({ before: conversation.start }, apply, { show });
     this.#older = { request, done, finish };
     request.start();
     return done;
@@ -155,7 +158,6 @@ export class AgentConnection {
    */
   retry(): void {
     for (const request of this.#requests) request?.retry();
-    this.#show();
   }
 
   /** Ends the watch and all requests, and removes every listener and timer. No callback is called afterwards. */
@@ -168,7 +170,6 @@ export class AgentConnection {
   /** The page is awake. */
   #wake(): void {
     for (const request of this.#requests) request?.wake();
-    this.#show();
   }
 
   get #requests(): (PageRequest | undefined)[] {
@@ -194,7 +195,7 @@ export class AgentConnection {
         this.#show();
         this.#checkAgain();
       },
-      this.#snapshots,
+      { failures: this.#snapshots, show: () => this.#show() },
     );
     this.#loading.start();
     this.#show();
@@ -235,7 +236,6 @@ export class AgentConnection {
     if (this.#recheck || this.#end) return;
     this.#checking = this.#request({ limit: 1 }, () => {
       this.#checking = undefined;
-      this.#show();
       this.#checkAgain();
     });
     this.#checking.start();
@@ -253,7 +253,12 @@ export class AgentConnection {
     this.#finish({ name: "gone", why: "not_allowed", reason });
   }
 
-  #request(query: { before?: number; limit?: number }, apply: (page: EventPage) => void, failures = 0): PageRequest {
+  /** `show` is told of failures that are not the end of the connection. */
+  #request(
+    query: { before?: number; limit?: number },
+    apply: (page: EventPage) => void,
+    { failures = 0, show }: { failures?: number; show?: (problem: PageProblem) => void } = {},
+  ): PageRequest {
     const { environment, api, session, limit, backoff = BROWSER } = this.#options;
     const page = { ...(limit === undefined ? {} : { limit }), ...query };
     return new PageRequest({
@@ -262,7 +267,7 @@ export class AgentConnection {
       failures,
       fetch: (signal) => api.history(session, page, signal),
       apply,
-      show: (problem) => (problem.name === "gone" ? this.#finish(problem) : this.#show()),
+      show: (problem) => (problem.name === "gone" ? this.#finish(problem) : show?.(problem)),
       report: (message, cause) => this.#emit((on) => on.error?.({ source: "history", session, message, cause })),
     });
   }
@@ -307,12 +312,8 @@ export class AgentConnection {
   #currentState(): ConnectionState {
     const stream = this.#options.events.state;
     if (isFinal(stream)) return stream;
-    const problems: (ConnectionState | PageProblem | undefined)[] = [
-      stream,
-      this.#loading?.problem,
-      this.#older?.request.problem,
-      this.#checking?.problem,
-    ];
+    // Events arrive whether or not an older page can be read.
+    const problems: (ConnectionState | PageProblem | undefined)[] = [stream, this.#loading?.problem];
     // The worst of them.
     for (const name of ["needs-login", "offline", "reconnecting"] as const) {
       const problem = problems.find((state) => state?.name === name);
