@@ -610,6 +610,17 @@ describe("real bugs of streams", () => {
     );
   });
 
+  test("R15: the first state is reported when the caller has the connection, and not after a dispose", async () => {
+    const { world, events, read } = open();
+    events.dispose();
+    const seen: string[] = [];
+    const reader: Reader = read(A, { on: { state: () => seen.push(reader.connection.state.name) } });
+    expect([reader.connection.state.name, seen]).toEqual(["ended", []]);
+    read(A, { on: { state: () => seen.push("disposed of") } }).connection.dispose();
+    await world.advance(100);
+    expect(seen).toEqual(["ended"]);
+  });
+
   test("dispose aborts the request that is under way", async () => {
     const { gateway, read } = open();
     read().connection.dispose();

@@ -70,10 +70,13 @@ export class AgentConnection {
   #recheck = false;
   /** Set once nothing more can come. */
   #end: ConnectionState | undefined;
+  /** When states are reported: neither before the caller has the connection, nor after it was disposed of. */
+  #reports: "later" | "now" | "never" = "later";
 
   constructor(options: AgentOptions) {
     this.#options = options;
     this.#on = options.on;
+    queueMicrotask(() => this.#beginReports());
     const { events, environment, session } = options;
     const check = (exists: boolean) => {
       if (!exists) this.#check();
@@ -162,6 +165,7 @@ export class AgentConnection {
 
   /** Ends the watch and all requests, and removes every listener and timer. No callback is called afterwards. */
   dispose(): void {
+    this.#reports = "never";
     if (this.#end) return;
     this.#state = { name: "ended", reason: "" };
     this.#stop(this.#state);
@@ -306,7 +310,17 @@ export class AgentConnection {
     if (JSON.stringify(state) === JSON.stringify(this.#state)) return;
     this.#state = state;
     if (isFinal(state) && !this.#end) this.#stop(state);
-    safely(() => this.#on.state?.(state));
+    this.#report();
+  }
+
+  #beginReports(): void {
+    if (this.#reports === "never") return;
+    this.#reports = "now";
+    if (this.#state.name !== "connecting") this.#report();
+  }
+
+  #report(): void {
+    if (this.#reports === "now") safely(() => this.#on.state?.(this.#state));
   }
 
   #currentState(): ConnectionState {
