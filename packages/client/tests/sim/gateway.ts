@@ -23,7 +23,7 @@ export class Gateway implements Peer, Pick<Api, "history"> {
   join = () => 1;
   /** What clients sent, other than heartbeats. */
   readonly messages: any[] = [];
-  readonly requests: { readonly query: any; readonly signal: AbortSignal | undefined }[] = [];
+  readonly requests: { readonly query: any; readonly signal: AbortSignal | undefined; settled: boolean }[] = [];
   readonly #streams = new Map<FakeSocket, Map<string, Follow>>();
   readonly #world: World;
 
@@ -105,12 +105,17 @@ export class Gateway implements Peer, Pick<Api, "history"> {
   }
 
   history(session: string, query: any = {}, signal?: AbortSignal): Promise<EventPage> {
-    this.requests.push({ query, signal });
+    const request = { query, signal, settled: false };
+    this.requests.push(request);
     // As fetch does, an aborted request fails. The page is read now, but arrives later.
     const answer = this.failure ?? this.#page(session, query);
     return new Promise((done, failed) => {
       signal?.addEventListener("abort", () => failed(new ApiError(0, "unreachable", "aborted")));
-      this.#world.later(() => (answer instanceof ApiError ? failed(answer) : done(answer)), this.pageLatency());
+      this.#world.later(() => {
+        request.settled = true;
+        if (answer instanceof ApiError) failed(answer);
+        else done(answer);
+      }, this.pageLatency());
     });
   }
 
