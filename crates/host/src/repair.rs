@@ -25,14 +25,17 @@ pub fn is_needed(entry: &Entry) -> bool {
     is_lost && (entry.info.agent.as_ref().is_some_and(is_open) || leftovers::has_agent(&entry.dir))
 }
 
-/// Repairs the session if that is needed, and reads it again. Returns `None` if another process is changing it. A session
-/// that cannot be repaired is returned as it is, and the reason is logged.
+/// Repairs the session if that is needed, and reads it again. Returns `None` if another process is changing it, or has
+/// restarted it. A session that cannot be repaired is returned as it is, and the reason is logged.
 pub fn repair_if_needed(home: &Home, entry: Entry) -> Option<Entry> {
     if !is_needed(&entry) {
         return Some(entry);
     }
     match repair(home, &entry) {
-        Ok(true) => Some(registry::read(entry.dir.clone()).unwrap_or(entry)),
+        Ok(true) => {
+            let entry = registry::read(entry.dir.clone()).unwrap_or(entry);
+            (entry.info.state != State::Running).then_some(entry)
+        }
         Ok(false) => None,
         Err(error) => {
             tracing::warn!(%error, session = %entry.info.id, "cannot repair a lost agent session");
@@ -63,4 +66,75 @@ pub fn end_open(transcript: &mut Transcript, was_cut: bool, before: &Meta) -> io
     let mut random = [0; 4];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     transcript.repair((is_new_epoch && transcript.fold().next_seq > 0).then(|| Epoch::from_random(random)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use bowline_proto::agent::event::{AgentEvent, CommandSource, RunId};
+    use bowline_proto::ids::SessionId;
+
+    use super::*;
+    use crate::agents::{ModePolicy, Protocol};
+    use crate::alive::take_lock;
+    use crate::machine::this_host;
+    use crate::meta::{AgentMeta, Makers};
+    use crate::timestamp::timestamp;
+
+    /// An agent session whose process died while a run was open.
+    fn lost(home: &Home) -> Entry {
+        home.ensure().unwrap();
+        let dir = home.session(&SessionId::from_random([1; 12]));
+        fs::create_dir(dir.path()).unwrap();
+        let mut transcript = Transcript::open(&dir).unwrap().transcript;
+        let source = CommandSource { command: "c".into(), digest: "d".into(), by: "local".into() };
+        let prompt = AgentEvent::Prompt { run: RunId(0), source, text: "hi".into(), attachments: vec![] };
+        let epoch = Epoch::from_random([1; 4]);
+        for event in [AgentEvent::Started { epoch, pid: 7, version: "0.1.0".into() }, prompt] {
+            transcript.append(event).unwrap();
+        }
+        let agent = AgentMeta {
+            agent: "fake".into(),
+            protocol: Protocol::Acp,
+            command: Vec::new(),
+            env: Vec::new(),
+            table_env: Vec::new(),
+            resume: None,
+            mode: None,
+            model: None,
+            mode_policy: ModePolicy::default(),
+        };
+        let meta = Meta {
+            id: dir.id().clone(),
+            name: None,
+            kind: Kind::Agent,
+            cwd: "/".into(),
+            detached_ttl: 0,
+            request: None,
+            makers: Makers::default(),
+            open_files: None,
+            created: timestamp(),
+            host: this_host(),
+            boot: this_boot(),
+            terminal: None,
+            agent: Some(agent),
+        };
+        meta.write(&dir.meta()).unwrap();
+        registry::read(dir).unwrap()
+    }
+
+    #[test]
+    fn a_session_that_another_process_restarted_meanwhile_is_not_returned_as_an_ended_one() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        let entry = lost(&home);
+        assert!(is_needed(&entry));
+        let process = take_lock(&entry.dir).unwrap().unwrap();
+        assert!(repair_if_needed(&home, entry.clone()).is_none());
+        // The process dies, too: now there is something to repair.
+        drop(process);
+        let repaired = repair_if_needed(&home, entry).unwrap();
+        assert_eq!((repaired.info.state, is_needed(&repaired)), (State::Lost, false));
+    }
 }
