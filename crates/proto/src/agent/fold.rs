@@ -93,19 +93,32 @@ pub struct Accepted {
 impl From<ConversationState> for Fold {
     /// The fold of a client that begins with a page of history. It knows neither earlier epochs nor commands.
     fn from(state: ConversationState) -> Fold {
-        // `activity` and `queued` follow from the other fields.
-        let ConversationState { title, conversation, activity: _, queued: _, runs, tools, step, .. } = state;
+        let ConversationState {
+            title,
+            conversation,
+            // These two follow from the other fields.
+            activity: _,
+            queued: _,
+            runs,
+            tools,
+            step,
+            approvals,
+            usage,
+            config,
+            exit,
+            degraded,
+        } = state;
         Fold {
             title,
             conversation,
             open: runs,
             tools: tools.into(),
             last_step: step,
-            approvals: state.approvals,
-            usage: state.usage,
-            config: state.config,
-            exit: state.exit,
-            degraded: state.degraded,
+            approvals,
+            usage,
+            config,
+            exit,
+            degraded,
             ..Fold::default()
         }
     }
