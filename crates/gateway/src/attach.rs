@@ -314,7 +314,7 @@ async fn connect(app: &App, caller: &Caller, entry: Entry) -> Result<(UnixStream
             // It may have died since it was found, with open runs that no event would end.
             blocking(move || {
                 let entry = repair::repair_if_needed(&home, read_ended(&entry.dir, &error)?);
-                entry.ok_or_else(|| unreachable("the session is being restarted".to_owned()))
+                entry.ok_or_else(|| unreachable("the session is being changed".to_owned()))
             })
             .await?
         }

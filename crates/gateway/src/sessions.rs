@@ -96,13 +96,12 @@ async fn try_find(app: &App, caller: &Caller, key: &str) -> Result<Result<Entry,
         if key.parse::<SessionId>().is_err() && key.parse::<SessionName>().is_err() {
             return Err(Problem::new(Code::BadName, format!("{key:?} is not a valid session id or name")));
         }
-        Ok(match registry::find(&home, &key) {
-            // The runs of a session whose process died are ended by the first that looks at it.
-            Ok(entry) if repair::is_needed(&entry) => {
-                Ok(repair::repair_if_needed(&home, entry.clone()).unwrap_or(entry))
-            }
-            found => found,
-        })
+        Ok(registry::find(&home, &key).and_then(|entry| {
+            let id = entry.info.id.clone();
+            // The runs of a session whose process died are ended by the first that looks at it. If another process
+            // changes it meanwhile, it may be running again.
+            repair::repair_if_needed(&home, entry).map_or_else(|| registry::find(&home, id.as_str()), Ok)
+        }))
     })
     .await
 }
