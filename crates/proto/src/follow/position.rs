@@ -38,6 +38,9 @@ impl Position {
     }
 
     /// An event arrived. It must begin with the expected number; then the number after its last is expected.
+    ///
+    /// If it begins an epoch, that is the cursor's from now on, even if the verdict named a later one: a follower does not
+    /// know where the journal ended then, and the server accepts the cursor of an earlier epoch as well.
     pub fn handle_record(&mut self, record: &Record<Value>) -> Result<(), &'static str> {
         let cursor = self.cursor.as_mut().ok_or("an event before the verdict")?;
         let first = record.first();

@@ -35,6 +35,9 @@ export class Position {
   /**
    * An event arrived. It must begin with the expected number; then the number after its last is expected. Returns a reason if
    * it is refused.
+   *
+   * If it begins an epoch, that is the cursor's from now on, even if the verdict named a later one: a follower does not know
+   * where the journal ended then, and the server accepts the cursor of an earlier epoch as well.
    */
   handleRecord({ seq, from = seq, event }: { seq: number; from?: number; event: unknown }): string | undefined {
     if (!this.#cursor) return "an event before the verdict";
