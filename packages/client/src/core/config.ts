@@ -45,6 +45,13 @@ export const WATCHES = 64;
 /** Past epochs that a conversation remembers. A description of an older one counts as news if a repair cut events off it. */
 export const PAST_EPOCHS = 64;
 
+/** Tool calls that a conversation's state has and that have not ended; the oldest is dropped. The server's limit is the same. */
+export const OPEN_TOOLS = 64;
+/** The longest id of such a tool call, in bytes; one with a longer id is not in the state. */
+export const CALL_ID = 256;
+/** Characters of a tool's title; the rest is cut off. */
+export const TOOL_TITLE = 200;
+
 /** Silence after which a connection counts as dead: 2.25 heartbeats. */
 export function silenceLimit(heartbeat: number): number {
   return (heartbeat * 9) / 4;

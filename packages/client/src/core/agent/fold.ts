@@ -4,16 +4,10 @@
  *
  * States are values. An event that changes nothing, as most pieces of a text do, returns the state that it was given.
  */
+import { CALL_ID, OPEN_TOOLS, TOOL_TITLE } from "../config.js";
 import type { Activity, AgentEvent, ConversationState, Delta, OpenRun, OpenTool, Step, ToolCall } from "../wire.js";
 import type { AgentRecord } from "./event.js";
 import { addUsed } from "./usage.js";
-
-/** How many tool calls are kept that have not ended; the oldest is dropped. */
-const MAX_TOOLS = 64;
-/** The longest id of a tool call that is kept, in bytes. */
-const MAX_CALL = 256;
-/** How many characters of a tool's title are kept. */
-const MAX_TITLE = 200;
 
 /** The state of a conversation without events. */
 export const EMPTY_CONVERSATION: ConversationState = {
@@ -120,16 +114,16 @@ function changeStep(state: ConversationState, { run, parent }: Delta, step: Step
 }
 
 function changeTools(state: ConversationState, { run, call, title, status }: ToolCall): Changes | undefined {
-  if (!isCurrent(state, run) || byteLength(call) > MAX_CALL) return undefined;
+  if (!isCurrent(state, run) || byteLength(call) > CALL_ID) return undefined;
   const { tools } = state;
   const known = tools.find((tool) => tool.call === call);
   if (status !== undefined && status !== "pending" && status !== "in_progress") {
     return known && { tools: tools.filter((tool) => tool !== known) };
   }
   if (known && (title === undefined || title === known.title)) return undefined;
-  const changed: OpenTool = { call, title: firstCharacters(title ?? "", MAX_TITLE) };
+  const changed: OpenTool = { call, title: firstCharacters(title ?? "", TOOL_TITLE) };
   if (known) return { tools: tools.map((tool) => (tool === known ? changed : tool)) };
-  return { tools: [...tools, changed].slice(-MAX_TOOLS) };
+  return { tools: [...tools, changed].slice(-OPEN_TOOLS) };
 }
 
 /** Whether the run is in the agent. */
@@ -171,7 +165,7 @@ function activityText({ tools, step, approvals }: ConversationState, open: OpenR
 
 /** The number of bytes as UTF-8. */
 function byteLength(text: string): number {
-  return text.length > MAX_CALL ? text.length : new TextEncoder().encode(text).length;
+  return text.length > CALL_ID ? text.length : new TextEncoder().encode(text).length;
 }
 
 /** Counts whole characters, as Rust does, not UTF-16 units. */
