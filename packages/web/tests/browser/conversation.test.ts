@@ -9,6 +9,7 @@ import {
   newClientId,
   plainEnvironment,
   Post,
+  readRecord,
   wsSockets,
 } from "@bowline/client";
 import { expect, onTestFinished, test } from "vitest";
@@ -50,7 +51,7 @@ test("R40: a killed gateway neither loses nor repeats an event of a conversation
       },
       events: (more) => {
         records.push(...more);
-        for (const { seq, event } of more) post.handleEvent(id, { seq, event: { ...event } });
+        for (const record of more) post.handleEvent(id, record);
       },
     },
   });
@@ -88,7 +89,7 @@ test("R40: a killed gateway neither loses nor repeats an event of a conversation
     return all.next === (records.at(-1)?.seq ?? 0) + 1 ? all : undefined;
   });
   expect(records.map(({ seq, from = seq }) => from)).toEqual([0, ...records.slice(0, -1).map(({ seq }) => seq + 1)]);
-  expect(textOf(records)).toBe(textOf(page.events as AgentRecord[]));
+  expect(textOf(records)).toBe(textOf(page.events.map(readRecord)));
   expect(textOf(records)).toMatch(/^0{5}1{5}.*Done\.And this\.$/);
   expect(conversation.conversation).toEqual(page.state);
   expect(resets, "history is read once").toBe(1);
