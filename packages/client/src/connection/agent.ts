@@ -23,7 +23,7 @@ export interface AgentCallbacks {
   reset?(page: ConversationPage): void;
   /** Events that come before all others. The result of `older()`. */
   older?(page: ConversationPage): void;
-  /** Events that come after all others: each once, and in order. */
+  /** Events that come after all others: each once, and in order; often one at a time. */
   events?(records: readonly AgentRecord[]): void;
   /** The state of the conversation changed. It is a new object; what did not change in it is the same as before. */
   conversation?(state: ConversationState): void;

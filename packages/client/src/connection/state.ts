@@ -11,7 +11,8 @@ import type { SessionId } from "../core/wire.js";
  *   under way.
  * - `offline`: all attempts failed. A wake (the page is visible or online again) or `retry()` starts again.
  * - `needs-login`: log in, then call `retry()`. A wake does nothing.
- * - `ended`: final. The session exited, the connection was disposed of, or the same client attached elsewhere.
+ * - `ended`: final. The session exited, the connection was disposed of, or the same client attached elsewhere. A conversation
+ *   goes on when its session exits; it ends when the session is opened again on the same event stream.
  * - `gone`: final. Connecting can never succeed, for the reason in `why`.
  *
  * `reason` is the server's own text, possibly empty.
@@ -40,7 +41,7 @@ export interface ConnectionError {
   readonly source: "target" | "socket" | "server" | "session" | "history";
   /** The problem code, if the server sent one. */
   readonly code?: string;
-  /** With `source` `session`: the session, if at least its id could be parsed. */
+  /** With `source` `history`; and with `session`, if at least its id could be parsed. */
   readonly session?: SessionId;
   readonly message: string;
   readonly cause?: unknown;
