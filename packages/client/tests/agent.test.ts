@@ -408,6 +408,9 @@ describe("a conversation", () => {
       const reason = "the session belongs to the machine attic; open it there";
       expect(reader.connection.state).toEqual({ name: "gone", why: "not_allowed", reason });
       expect([gateway.watched, other.connection.state.name]).toEqual([[B], "open"]);
+      expect(gateway.requests, "nothing is read if it is known before").toHaveLength(
+        source === "an earlier board" ? 1 : 2,
+      );
     },
   );
 

@@ -66,7 +66,7 @@ export class AgentConnection {
   #loading: PageRequest | undefined;
   #older: { request: PageRequest; done: Promise<void>; finish: () => void } | undefined;
   #checking: PageRequest | undefined;
-  /** Something arrived about the session since the request under way was sent: it may be too early to tell. */
+  /** The session may have been forgotten since the request under way was sent, so that is checked after it. */
   #recheck = false;
   /** Set once nothing more can come. */
   #end: ConnectionState | undefined;
@@ -99,8 +99,8 @@ export class AgentConnection {
       superseded: () => this.#finish({ name: "ended", reason: "the session was opened again" }),
     });
     if (this.#watch) {
-      this.#load();
       this.#checkHost();
+      if (!this.#end) this.#load();
       return;
     }
     const reason = `at most ${WATCHES} conversations can be open at a time; close another one first`;
