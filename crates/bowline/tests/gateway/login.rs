@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bowline_host::lock::Lock;
 use serde_json::{Value, json};
 
 use super::gateway::{World, wait_until};
@@ -65,12 +66,15 @@ fn r48_an_expired_code_does_not_work() {
     let world = World::new();
     let code = world.login_code();
     let file = world.state().join("auth.json");
+    // The gateway may be writing the file: it records that a token was used.
+    let lock = Lock::wait(&world.state().join("auth.lock"), Duration::from_secs(30)).unwrap().expect("the lock");
     let mut auth: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     for code in auth["codes"].as_array_mut().expect("codes") {
         code["expires"] = json!("2020-01-01T00:00:00Z");
     }
     std::fs::write(file.with_extension("edited"), auth.to_string()).unwrap();
     std::fs::rename(file.with_extension("edited"), &file).unwrap();
+    drop(lock);
     check_problem(&log_in_with(&world, &code, &[]), 401, "not_authenticated");
 }
 
