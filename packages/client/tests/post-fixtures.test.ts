@@ -5,6 +5,8 @@ import { load } from "./vectors.js";
 
 /** So many actions of a step are only counted. */
 const MAX_ACTIONS = 20;
+/** Of a stored text that is longer than this, only the length is compared. */
+const MAX_STORED = 4096;
 
 function textOf(value: any): string {
   return typeof value === "string" ? value : JSON.stringify(value);
@@ -87,7 +89,11 @@ function act(queue: core.PostQueue, action: any, now: number): any {
 
 function actionJson(queue: core.PostQueue, { kind, id, ...rest }: core.PostAction): any {
   const entry = queue.entry(id);
-  if (kind === "store") return { store: id, stored: JSON.parse(core.toStored(entry!)) };
+  if (kind === "store") {
+    const stored = core.toStored(entry!);
+    const bytes = new TextEncoder().encode(stored).length;
+    return bytes > MAX_STORED ? { store: id, stored_bytes: bytes } : { store: id, stored: JSON.parse(stored) };
+  }
   if (kind === "show") return { show: id, state: entry?.state ?? null };
   return { [kind]: id, ...rest };
 }

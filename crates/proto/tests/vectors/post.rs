@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 /// So many actions of a step are only counted.
 const MAX_ACTIONS: usize = 20;
+/// Of a stored text that is longer than this, only the length is compared.
+const MAX_STORED: usize = 4096;
 
 pub(crate) fn play(_config: &Value, steps: &[Value]) -> Vec<Value> {
     let mut queue = PostQueue::new();
@@ -116,7 +118,10 @@ fn action_json(queue: &PostQueue, action: &Action) -> Value {
         Action::Drop { id, attempt } => json!({"drop": id, "attempt": attempt}),
         Action::Store { id } => {
             let stored = queue.entry(id).unwrap().to_stored();
-            json!({"store": id, "stored": serde_json::from_str::<Value>(&stored).unwrap()})
+            match stored.len() {
+                0..=MAX_STORED => json!({"store": id, "stored": serde_json::from_str::<Value>(&stored).unwrap()}),
+                bytes => json!({"store": id, "stored_bytes": bytes}),
+            }
         }
         Action::Unstore { id } => json!({"unstore": id}),
         Action::Show { id } => json!({"show": id, "state": queue.entry(id).map(|entry| json!(entry.state))}),
