@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_client::post::{Unsettled, send_and_wait};
+use bowline_client::post::{DeliveryError, send_and_wait};
 use bowline_client::remote::ApiError;
 use bowline_proto::agent::approval::{Answered, Outcome};
 use bowline_proto::api::CommandAccepted;
@@ -44,10 +44,10 @@ pub(crate) fn send(
             Err(refused(problem::Code::AlreadyAnswered, "it was already answered", Some(answered)))
         }
         Ok(Delivery::NotRunning) => Err(refused(problem::Code::NotRunning, "the run has ended", None)),
-        Err(Unsettled::NeedsLogin) => {
+        Err(DeliveryError::NeedsLogin) => {
             Err(refused(problem::Code::NotAuthenticated, "the server does not accept the token", None))
         }
-        Err(Unsettled::Failed(failure)) => {
+        Err(DeliveryError::Failed(failure)) => {
             let code = match failure.reason {
                 FailureReason::Refused { code } => from_value(code.into()).unwrap_or(problem::Code::Unknown),
                 FailureReason::SessionGone => problem::Code::SessionGone,
@@ -56,14 +56,14 @@ pub(crate) fn send(
             };
             Err(refused(code, &failure.message, None))
         }
-        Err(Unsettled::TimedOut { within, trouble }) => {
+        Err(DeliveryError::TimedOut { within, last_error }) => {
             let within = units::format_duration_exact(within);
-            let trouble = if trouble.is_empty() { "no response".to_owned() } else { trouble };
-            let message = format!("{} did not accept it within {within}: {trouble}", session.label());
+            let last_error = if last_error.is_empty() { "no response".to_owned() } else { last_error };
+            let message = format!("{} did not accept it within {within}: {last_error}", session.label());
             let hint = format!("`bowline log {}` shows whether it was received after all", session.label());
             Err(Failure::new(Code::Unreachable, message, hint).into())
         }
-        Err(error @ (Unsettled::Refused(_) | Unsettled::Io(_))) => Err(error.into()),
+        Err(error @ (DeliveryError::Refused(_) | DeliveryError::Io(_))) => Err(error.into()),
     }
 }
 

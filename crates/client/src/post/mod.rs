@@ -13,7 +13,7 @@ mod wait;
 
 pub use local::LocalDelivery;
 pub use poster::{Change, Poster};
-pub use wait::{Unsettled, send_and_wait};
+pub use wait::{DeliveryError, send_and_wait};
 
 use std::time::Duration;
 

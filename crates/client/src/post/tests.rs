@@ -9,7 +9,7 @@ use bowline_proto::post::{Delivery, FailureReason, Response, SendError, State, W
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
-use super::{Change, Deliver, Poster, Unsettled, send_and_wait};
+use super::{Change, Deliver, DeliveryError, Poster, send_and_wait};
 
 /// Longer than any wait should take, even on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,9 +23,9 @@ struct Request {
 }
 
 /// Hands each request to the test, and waits for the response.
-struct Scripted(Mutex<Sender<Request>>);
+struct ScriptedDelivery(Mutex<Sender<Request>>);
 
-impl Deliver for Scripted {
+impl Deliver for ScriptedDelivery {
     fn deliver(&self, session: &str, id: &str, command: &Value, within: Duration) -> Response {
         assert_eq!((session, within), (SESSION, Duration::from_secs(15)));
         let (respond, response) = channel();
@@ -35,14 +35,14 @@ impl Deliver for Scripted {
     }
 }
 
-fn scripted() -> (Scripted, Receiver<Request>) {
+fn scripted_delivery() -> (ScriptedDelivery, Receiver<Request>) {
     let (requests, received) = channel();
-    (Scripted(Mutex::new(requests)), received)
+    (ScriptedDelivery(Mutex::new(requests)), received)
 }
 
 /// A poster whose clock the test sets.
 fn start() -> (Poster, Receiver<Request>, Arc<AtomicU64>) {
-    let (deliver, requests) = scripted();
+    let (deliver, requests) = scripted_delivery();
     let now = Arc::new(AtomicU64::new(1_700_000_000_000));
     let clock = Arc::clone(&now);
     let poster = Poster::with_clock(deliver, Box::new(move || clock.load(Ordering::SeqCst))).unwrap();
@@ -173,7 +173,7 @@ impl Deliver for Responses {
     }
 }
 
-fn wait_with(responses: Vec<Response>, within: Duration) -> (Result<Delivery, Unsettled>, Vec<&'static str>) {
+fn wait_with(responses: Vec<Response>, within: Duration) -> (Result<Delivery, DeliveryError>, Vec<&'static str>) {
     let mut shown = Vec::new();
     let result = send_and_wait(Responses(Mutex::new(responses)), SESSION, "c1", prompt("hi"), within, |entry| {
         shown.push(match entry.state {
@@ -193,17 +193,17 @@ fn one_command_is_sent_and_waited_for() {
     assert_eq!(result.unwrap(), Delivery::Accepted { seq: 7, run: Some("r3".to_owned()) });
     assert_eq!(shown.last(), Some(&"delivered"));
     let (result, shown) = wait_with(vec![refused(410, "session_gone")], TIMEOUT);
-    assert!(matches!(result, Err(Unsettled::Failed(failure)) if failure.reason == FailureReason::SessionGone));
+    assert!(matches!(result, Err(DeliveryError::Failed(failure)) if failure.reason == FailureReason::SessionGone));
     assert_eq!(shown, ["failed"]);
     let (result, _) = wait_with(vec![refused(401, "not_authenticated")], TIMEOUT);
-    assert!(matches!(result, Err(Unsettled::NeedsLogin)));
+    assert!(matches!(result, Err(DeliveryError::NeedsLogin)));
 }
 
 #[test]
 fn waiting_for_one_command_ends_at_the_deadline() {
-    let (deliver, _requests) = scripted();
+    let (deliver, _requests) = scripted_delivery();
     let result = send_and_wait(deliver, SESSION, "c1", prompt("hi"), Duration::ZERO, |_| ());
     let error = result.unwrap_err();
-    assert!(matches!(error, Unsettled::TimedOut { .. }));
+    assert!(matches!(error, DeliveryError::TimedOut { .. }));
     assert_eq!(error.to_string(), "no response within 0 s; the command may have been received");
 }

@@ -11,7 +11,7 @@ use super::{Change, Deliver, Poster};
 
 /// Why a command was not delivered.
 #[derive(Debug, thiserror::Error)]
-pub enum Unsettled {
+pub enum DeliveryError {
     #[error(transparent)]
     Refused(#[from] SendError),
     #[error("{}", .0.message)]
@@ -20,18 +20,18 @@ pub enum Unsettled {
     #[error("the server does not accept the token or login")]
     NeedsLogin,
     /// The deadline passed. The command may have been delivered.
-    #[error("no response within {} s; the command may have been received{}", within.as_secs(), describe(trouble))]
+    #[error("no response within {} s; the command may have been received{}", within.as_secs(), describe(last_error))]
     TimedOut {
         within: Duration,
         /// Why the last try failed; empty if none did.
-        trouble: String,
+        last_error: String,
     },
     #[error("cannot send commands: {0}")]
     Io(#[from] io::Error),
 }
 
-fn describe(trouble: &str) -> String {
-    if trouble.is_empty() { String::new() } else { format!(" ({trouble})") }
+fn describe(last_error: &str) -> String {
+    if last_error.is_empty() { String::new() } else { format!(" ({last_error})") }
 }
 
 /// Sends one command and waits until it is settled, for at most `within`. `show` gets the entry each time that its state changes,
@@ -43,30 +43,30 @@ pub fn send_and_wait(
     command: Value,
     within: Duration,
     mut show: impl FnMut(&Entry),
-) -> Result<Delivery, Unsettled> {
+) -> Result<Delivery, DeliveryError> {
     let poster = Poster::start(deliver)?;
     poster.send_with_id(session, id, command)?;
-    let (deadline, mut trouble) = (Instant::now() + within, String::new());
+    let (deadline, mut last_error) = (Instant::now() + within, String::new());
     loop {
         while let Some(change) = poster.poll_change() {
             let Change::Shown(entry) = change else { continue };
             show(&entry);
             match entry.state {
                 State::Delivered(delivery) => return Ok(delivery),
-                State::Failed(failure) => return Err(Unsettled::Failed(failure)),
-                State::Waiting { why: WaitReason::Login } => return Err(Unsettled::NeedsLogin),
-                State::Retrying { message, .. } => trouble = message,
+                State::Failed(failure) => return Err(DeliveryError::Failed(failure)),
+                State::Waiting { why: WaitReason::Login } => return Err(DeliveryError::NeedsLogin),
+                State::Retrying { message, .. } => last_error = message,
                 State::Waiting { .. } | State::Sending { .. } => {}
             }
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(Unsettled::TimedOut { within, trouble });
+            return Err(DeliveryError::TimedOut { within, last_error });
         }
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
         match poll(&mut [PollFd::new(&poster.fd(), PollFlags::IN)], Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(Unsettled::Io(error.into())),
+            Err(error) => return Err(DeliveryError::Io(error.into())),
         }
     }
 }

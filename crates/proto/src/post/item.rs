@@ -18,7 +18,7 @@ pub(super) struct Item {
     /// Tries that failed since the last wake, for the backoff.
     pub(super) failures: u32,
     /// Why the last try failed.
-    pub(super) trouble: String,
+    pub(super) last_error: String,
     /// The driver knows the entry.
     pub(super) shown: bool,
 }
@@ -52,7 +52,7 @@ impl Item {
         // What cannot be read holds nothing.
         let lane = if entry.session.is_empty() { Lane::Urgent } else { entry.lane() };
         let bytes = entry.command.to_string().len();
-        Item { entry, lane, bytes, phase, tries: 0, failures: 0, trouble: String::new(), shown: false }
+        Item { entry, lane, bytes, phase, tries: 0, failures: 0, last_error: String::new(), shown: false }
     }
 
     /// The request that is under way.
@@ -72,7 +72,7 @@ impl Item {
     }
 
     pub(super) fn fail(&mut self, reason: FailureReason) {
-        self.phase = Phase::Failed(Failure { reason, message: self.trouble.clone() });
+        self.phase = Phase::Failed(Failure { reason, message: self.last_error.clone() });
     }
 }
 

@@ -141,7 +141,7 @@ impl PostQueue {
                 self.items[at].phase = Phase::Ready;
             }
             ResponseClass::Retry { not_before, binding, message } => {
-                self.items[at].trouble = message;
+                self.items[at].last_error = message;
                 self.retry(at, not_before.unwrap_or_default(), binding, jitter);
             }
             ResponseClass::Failed(failure) => self.fail(at, failure),
@@ -255,7 +255,7 @@ impl PostQueue {
             Phase::InFlight { attempt, until } if until <= now => {
                 self.actions.push_back(Action::Drop { id: item.entry.id.clone(), attempt });
                 item.phase = Phase::Ready;
-                item.trouble = format!("no response within {} s", RESPONSE_WITHIN.as_secs());
+                item.last_error = format!("no response within {} s", RESPONSE_WITHIN.as_secs());
                 true
             }
             _ => false,

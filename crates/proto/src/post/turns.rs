@@ -54,7 +54,7 @@ impl PostQueue {
                 Phase::Ready | Phase::Waiting { .. } if self.needs_login => waiting(WaitReason::Login),
                 Phase::Ready | Phase::Waiting { .. } if self.offline => waiting(WaitReason::Offline),
                 Phase::Waiting { at, .. } if !is_behind(&unsettled) => {
-                    State::Retrying { at: *at, tries: item.tries, message: item.trouble.clone() }
+                    State::Retrying { at: *at, tries: item.tries, message: item.last_error.clone() }
                 }
                 Phase::Ready | Phase::Waiting { .. } => waiting(WaitReason::Turn),
             };

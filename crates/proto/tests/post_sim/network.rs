@@ -7,7 +7,7 @@ use super::rng::Rng;
 use super::server::http;
 
 /// The fate of one request.
-pub(crate) struct Passage {
+pub(crate) struct RequestFate {
     /// After which times it reaches the server; none if it is lost.
     pub(crate) arrivals: Vec<u64>,
     /// How long the response takes; `None` if it is lost.
@@ -16,33 +16,33 @@ pub(crate) struct Passage {
     pub(crate) instead: Option<(u64, Response)>,
 }
 
-impl Passage {
-    pub(crate) fn good(rng: &mut Rng) -> Passage {
-        Passage { arrivals: vec![rng.between(1, 100)], back: Some(rng.between(1, 100)), instead: None }
+impl RequestFate {
+    pub(crate) fn good(rng: &mut Rng) -> RequestFate {
+        RequestFate { arrivals: vec![rng.between(1, 100)], back: Some(rng.between(1, 100)), instead: None }
     }
 
     /// `faults`: about one request in this many goes wrong.
-    pub(crate) fn faulty(rng: &mut Rng, faults: u64) -> Passage {
-        let mut passage = Passage::good(rng);
+    pub(crate) fn faulty(rng: &mut Rng, faults: u64) -> RequestFate {
+        let mut fate = RequestFate::good(rng);
         if !rng.one_in(faults) {
-            return passage;
+            return fate;
         }
         let late = rng.between(1, 30_000);
         let missing = Response::Missing { why: "connection reset".to_owned() };
         match rng.below(9) {
             // Lost, with or without an error.
-            0 => (passage.arrivals, passage.instead) = (vec![], rng.one_in(2).then_some((late.min(500), missing))),
-            1 => (passage.back, passage.instead) = (None, rng.one_in(2).then_some((late, missing))),
-            2 => passage.arrivals = vec![late],
-            3 => passage.back = Some(late),
-            4 => passage.arrivals.push(late),
-            5 => (passage.arrivals, passage.instead) = (vec![], Some((50, captive_portal(rng)))),
-            6 => (passage.arrivals, passage.instead) = (vec![], Some((50, proxy(rng)))),
+            0 => (fate.arrivals, fate.instead) = (vec![], rng.one_in(2).then_some((late.min(500), missing))),
+            1 => (fate.back, fate.instead) = (None, rng.one_in(2).then_some((late, missing))),
+            2 => fate.arrivals = vec![late],
+            3 => fate.back = Some(late),
+            4 => fate.arrivals.push(late),
+            5 => (fate.arrivals, fate.instead) = (vec![], Some((50, captive_portal(rng)))),
+            6 => (fate.arrivals, fate.instead) = (vec![], Some((50, proxy(rng)))),
             // A proxy that gives up while the server goes on.
-            7 => passage.instead = Some((rng.between(1, 50), proxy(rng))),
-            _ => (passage.arrivals, passage.instead) = (vec![], Some((50, overloaded(rng)))),
+            7 => fate.instead = Some((rng.between(1, 50), proxy(rng))),
+            _ => (fate.arrivals, fate.instead) = (vec![], Some((50, overloaded(rng)))),
         }
-        passage
+        fate
     }
 }
 

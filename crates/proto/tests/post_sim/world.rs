@@ -6,7 +6,7 @@ use bowline_proto::post::{Action, Delivery, Lane, MAX_SESSION_ENTRIES, Response,
 use serde_json::{Value, json};
 
 use super::browser::Tab;
-use super::network::Passage;
+use super::network::RequestFate;
 use super::rng::Rng;
 use super::server::Server;
 
@@ -51,7 +51,7 @@ impl Tally {
 }
 
 /// Something on its way.
-enum Parcel {
+enum InTransit {
     Request {
         tab: u64,
         session: String,
@@ -67,7 +67,7 @@ enum Parcel {
         attempt: u64,
         response: Response,
     },
-    /// The journal of a session, as far as it was then, on an event stream.
+    /// One event of a session's journal, on an event stream.
     Event {
         tab: u64,
         session: String,
@@ -82,7 +82,7 @@ enum Parcel {
 }
 
 /// A command that a user sent.
-struct Sent {
+struct SentCommand {
     id: String,
     session: &'static str,
     lane: Lane,
@@ -98,12 +98,12 @@ pub(crate) struct World {
     tabs: Vec<Tab>,
     tab_count: u64,
     storage: BTreeMap<String, String>,
-    parcels: BTreeMap<(u64, u64), Parcel>,
-    parcel_count: u64,
+    in_transit: BTreeMap<(u64, u64), InTransit>,
+    transit_count: u64,
     /// About one request in this many goes wrong; 0 for none.
     faults: u64,
     /// In the order of sending.
-    sent: Vec<Sent>,
+    sent: Vec<SentCommand>,
     discarded: BTreeSet<String>,
     settled: BTreeSet<String>,
     tally: Tally,
@@ -121,8 +121,8 @@ impl World {
             tabs: Vec::new(),
             tab_count: 0,
             storage: BTreeMap::new(),
-            parcels: BTreeMap::new(),
-            parcel_count: 0,
+            in_transit: BTreeMap::new(),
+            transit_count: 0,
             faults,
             sent: Vec::new(),
             discarded: BTreeSet::new(),
@@ -153,21 +153,21 @@ impl World {
         self.work(self.tabs.len() - 1);
     }
 
-    fn post(&mut self, after: u64, parcel: Parcel) {
-        self.parcel_count += 1;
-        self.parcels.insert((self.now + after, self.parcel_count), parcel);
+    fn post(&mut self, after: u64, item: InTransit) {
+        self.transit_count += 1;
+        self.in_transit.insert((self.now + after, self.transit_count), item);
     }
 
-    /// Delivers parcels and fires timers until this time.
+    /// Delivers what is in transit, and fires timers until this time.
     fn run_until(&mut self, until: u64) {
         loop {
-            let parcel = self.parcels.first_key_value().map(|(key, _)| key.0).filter(|at| *at <= until);
+            let arrival = self.in_transit.first_key_value().map(|(key, _)| key.0).filter(|at| *at <= until);
             let timer = self.tabs.iter().filter_map(|tab| tab.timer).min().filter(|at| *at <= until);
-            match (parcel, timer) {
+            match (arrival, timer) {
                 (Some(at), timer) if timer.is_none_or(|timer| at <= timer) => {
                     self.now = self.now.max(at);
-                    let (_, parcel) = self.parcels.pop_first().unwrap();
-                    self.deliver(parcel);
+                    let (_, item) = self.in_transit.pop_first().unwrap();
+                    self.deliver(item);
                 }
                 (_, Some(at)) => {
                     self.now = self.now.max(at);
@@ -214,7 +214,7 @@ impl World {
                             self.tabs.iter().map(|tab| tab.number).filter(|other| *other != number).collect();
                         for tab in others {
                             let after = self.rng.between(1, 3_000);
-                            self.post(after, Parcel::Removed { tab, id: id.clone() });
+                            self.post(after, InTransit::Removed { tab, id: id.clone() });
                         }
                     }
                 }
@@ -241,37 +241,37 @@ impl World {
         self.tally.requests += 1;
         assert!(self.tally.requests < MAX_REQUESTS, "too many requests: something spins");
         let offline = self.tabs.iter().any(|other| other.number == tab && other.offline);
-        let mut passage = match self.faults {
-            0 => Passage::good(&mut self.rng),
-            faults => Passage::faulty(&mut self.rng, faults),
+        let mut fate = match self.faults {
+            0 => RequestFate::good(&mut self.rng),
+            faults => RequestFate::faulty(&mut self.rng, faults),
         };
         if offline {
             let response = Response::Missing { why: "offline".to_owned() };
-            passage = Passage { arrivals: vec![], back: None, instead: Some((5, response)) };
+            fate = RequestFate { arrivals: vec![], back: None, instead: Some((5, response)) };
         }
-        for (i, after) in passage.arrivals.iter().enumerate() {
+        for (i, after) in fate.arrivals.iter().enumerate() {
             let (session, id, command) = (session.clone(), id.clone(), command.clone());
             // The response to a doubled request goes nowhere.
-            let silent = i > 0 || passage.instead.is_some();
-            self.post(*after, Parcel::Request { tab, session, id, attempt, command, back: passage.back, silent });
+            let silent = i > 0 || fate.instead.is_some();
+            self.post(*after, InTransit::Request { tab, session, id, attempt, command, back: fate.back, silent });
         }
-        if let Some((after, response)) = passage.instead {
-            self.post(after, Parcel::Response { tab, id, attempt, response });
+        if let Some((after, response)) = fate.instead {
+            self.post(after, InTransit::Response { tab, id, attempt, response });
         }
     }
 
-    fn deliver(&mut self, parcel: Parcel) {
+    fn deliver(&mut self, item: InTransit) {
         let wall = self.wall();
         let place = |tabs: &[Tab], number| tabs.iter().position(|tab| tab.number == number);
-        match parcel {
-            Parcel::Request { tab, session, id, attempt, command, back, silent } => {
+        match item {
+            InTransit::Request { tab, session, id, attempt, command, back, silent } => {
                 let response = self.server.handle(&session, &id, &command, self.now);
                 self.tally.duplicates += u64::from(matches!(response, Response::Http { status: 200, .. }));
                 if let Some(back) = back.filter(|_| !silent) {
-                    self.post(back, Parcel::Response { tab, id, attempt, response });
+                    self.post(back, InTransit::Response { tab, id, attempt, response });
                 }
             }
-            Parcel::Response { tab, id, attempt, response } => {
+            InTransit::Response { tab, id, attempt, response } => {
                 let Some(tab) = place(&self.tabs, tab) else { return };
                 let was_dropped = self.tabs[tab].dropped.contains(&attempt);
                 // Most drivers cannot tell the queue about dropped requests, but one may.
@@ -291,7 +291,7 @@ impl World {
                 }
                 self.work(tab);
             }
-            Parcel::Event { tab, session, seq, id } => {
+            InTransit::Event { tab, session, seq, id } => {
                 let Some(tab) = place(&self.tabs, tab) else { return };
                 let queue = &mut self.tabs[tab].queue;
                 queue.handle_recorded(&session, &id, seq, None, wall);
@@ -300,7 +300,7 @@ impl World {
                 self.tally.by_event += 1;
                 self.work(tab);
             }
-            Parcel::Removed { tab, id } => {
+            InTransit::Removed { tab, id } => {
                 let Some(tab) = place(&self.tabs, tab) else { return };
                 self.tally.removed += u64::from(self.tabs[tab].queue.entry(&id).is_some());
                 self.tabs[tab].queue.handle_removed(&id, wall);
@@ -387,7 +387,7 @@ impl World {
             let lane = Lane::of(&command);
             let wall = self.wall();
             match self.tabs[tab].queue.send(session, &id, command, wall) {
-                Ok(()) => self.sent.push(Sent { id, session, lane, writer: self.tabs[tab].writer }),
+                Ok(()) => self.sent.push(SentCommand { id, session, lane, writer: self.tabs[tab].writer }),
                 Err(_) => self.tally.refused += 1,
             }
             self.tally.sent += 1;
@@ -424,7 +424,7 @@ impl World {
         for session in SESSIONS {
             let Some(state) = self.server.sessions.get(session) else { continue };
             for (seq, (id, _)) in state.journal.iter().enumerate() {
-                events.push(Parcel::Event {
+                events.push(InTransit::Event {
                     tab: number,
                     session: session.to_owned(),
                     seq: seq as u64,
@@ -479,7 +479,7 @@ impl World {
             let open = tab.ids(|state| !matches!(state, State::Delivered(_)));
             assert!(open.is_empty(), "not delivered: {open:?}");
         }
-        for Sent { id, .. } in &self.sent {
+        for SentCommand { id, .. } in &self.sent {
             let over = self.server.has_run(id) || self.settled.contains(id) || self.discarded.contains(id);
             assert!(over, "{id} was lost");
         }
@@ -487,7 +487,7 @@ impl World {
             let Some(state) = self.server.sessions.get(session) else { continue };
             let ran: Vec<_> = state.journal.iter().map(|(id, _)| id).collect();
             assert_eq!(ran.iter().collect::<BTreeSet<_>>().len(), ran.len(), "a command was run twice");
-            let kept = |sent: &&Sent| {
+            let kept = |sent: &&SentCommand| {
                 sent.lane == Lane::Ordered && sent.session == session && !self.discarded.contains(&sent.id)
             };
             // Each tab has an order of its own, also over its reloads.

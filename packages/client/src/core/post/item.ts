@@ -28,7 +28,7 @@ export interface Item {
   /** Tries that failed since the last wake, for the backoff. */
   failures: number;
   /** Why the last try failed. */
-  trouble: string;
+  lastError: string;
   /** The driver knows the entry. */
   shown: boolean;
 }
@@ -44,7 +44,7 @@ export function newItem(entry: PostEntry): Item {
     phase = { name: "failed", failure };
   }
   const bytes = command === undefined ? 0 : new TextEncoder().encode(JSON.stringify(command)).length;
-  return { entry, lane: laneOf(command), bytes, phase, tries: 0, failures: 0, trouble: "", shown: false };
+  return { entry, lane: laneOf(command), bytes, phase, tries: 0, failures: 0, lastError: "", shown: false };
 }
 
 /** When the ten minutes of an entry are over. */
@@ -52,9 +52,9 @@ export function expires({ entry }: Item): number {
   return entry.made + SEND_WITHIN;
 }
 
-/** Lets an entry fail for a reason of time. */
+/** Fails an entry whose ten minutes are over. */
 export function fail(item: Item, reason: "expired" | "old"): void {
-  item.phase = { name: "failed", failure: { reason, message: item.trouble } };
+  item.phase = { name: "failed", failure: { reason, message: item.lastError } };
 }
 
 /** Where a lane of a session is counted. */
@@ -95,7 +95,7 @@ export function statesOf(items: readonly Item[], needsLogin: boolean, offline: b
         if (needsLogin) return { name: "waiting", why: "login" };
         if (offline) return { name: "waiting", why: "offline" };
         if (phase.name === "ready" || isBehind) return { name: "waiting", why: "turn" };
-        return { name: "retrying", at: phase.at, tries, message: item.trouble };
+        return { name: "retrying", at: phase.at, tries, message: item.lastError };
     }
   });
 }

@@ -124,7 +124,7 @@ export class PostQueue {
           // Being offline is not a try.
           item.phase = READY;
         } else {
-          item.trouble = outcome.message;
+          item.lastError = outcome.message;
           this.#retry(item, outcome.notBefore ?? 0, outcome.binding, jitter);
         }
         break;
@@ -356,7 +356,7 @@ export class PostQueue {
     if (phase.name !== "in-flight" || phase.until > this.#now) return false;
     this.#actions.push({ kind: "drop", id: item.entry.id, attempt: phase.attempt });
     item.phase = READY;
-    item.trouble = `no response within ${RESPONSE_WITHIN / 1000} s`;
+    item.lastError = `no response within ${RESPONSE_WITHIN / 1000} s`;
     return true;
   }
 
