@@ -20,6 +20,7 @@
 //! | requests are not dropped after 15 s, or waits never end | everything is settled in time |
 //! | an entry that another tab removed is not unstored | nothing is stored at the end |
 //! | the next try follows at once | tries are 400 ms apart |
+//! | an entry whose ten minutes are over is sent when its turn comes | nothing is sent after its ten minutes |
 //! | an event does not settle a failed entry | an event settles its entry |
 //! | a login does not let entries go on | nothing waits for the login |
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::entry::{Lane, State, WaitReason};
+use super::entry::{FailureReason, Lane, State, WaitReason};
 use super::item::{Item, Phase, millis};
 use super::queue::{Action, PostQueue, SendError};
 use super::{MAX_BYTES, MAX_ENTRIES, MAX_SESSION_ENTRIES, RESPONSE_WITHIN};
@@ -14,7 +14,7 @@ impl PostQueue {
         self.show();
     }
 
-    /// Sends the next entry of each lane that has none in flight.
+    /// Sends the next entry of each lane that has none in flight. One that is late fails: the user decides.
     fn start_requests(&mut self) {
         if self.needs_login || self.offline {
             return;
@@ -26,6 +26,11 @@ impl PostQueue {
             let lane = lane_of(item);
             if matches!(item.phase, Phase::Delivered(_)) || closed.contains(&lane) {
                 continue;
+            }
+            if matches!(item.phase, Phase::Ready) && item.is_late(self.now) {
+                // A hidden page has no timer that noticed it.
+                item.fail(FailureReason::Old);
+                self.actions.push_back(Action::Store { id: item.entry.id.clone() });
             }
             if matches!(item.phase, Phase::Ready) {
                 self.attempts += 1;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_proto::post::{Action, Delivery, Lane, MAX_SESSION_ENTRIES, Response, State, WaitReason};
+use bowline_proto::post::{Action, Delivery, Lane, MAX_SESSION_ENTRIES, Response, SEND_WITHIN, State, WaitReason};
 use serde_json::{Value, json};
 
 use super::browser::Tab;
@@ -197,6 +197,10 @@ impl World {
                     assert!(
                         is_stored || self.settled.contains(&id) || self.discarded.contains(&id),
                         "sent before stored"
+                    );
+                    assert!(
+                        entry.made + SEND_WITHIN.as_millis() as u64 > self.wall(),
+                        "{id} is sent after its ten minutes"
                     );
                     let since = self.tabs[tab].waits.remove(&id);
                     assert!(since.is_none_or(|since| self.now >= since + MIN_DELAY), "{id} is sent again too soon");

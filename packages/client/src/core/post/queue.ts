@@ -386,12 +386,17 @@ export class PostQueue {
     });
   }
 
-  /** Sends the next entry of each lane that has none in flight. */
+  /** Sends the next entry of each lane that has none in flight. One that is late fails: the user decides. */
   #startRequests(): void {
     const closed = new Set(this.#items.filter((item) => attemptOf(item) !== undefined).map(laneKey));
     for (const item of this.#items) {
       const lane = laneKey(item);
       if (item.phase.name === "delivered" || closed.has(lane)) continue;
+      if (item.phase.name === "ready" && this.#isLate(item)) {
+        // A hidden page has no timer that noticed it.
+        fail(item, "old");
+        this.#store(item);
+      }
       if (item.phase.name === "ready") {
         this.#attempts += 1;
         item.phase = { name: "in-flight", attempt: this.#attempts, until: this.#now + RESPONSE_WITHIN };
