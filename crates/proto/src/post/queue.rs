@@ -55,6 +55,8 @@ pub struct PostQueue {
     pub(super) now: u64,
     /// The number of the latest request.
     pub(super) attempts: u64,
+    /// The number of the latest request before the last login.
+    attempts_before_login: u64,
     /// The highest order that was given or restored.
     last_order: u64,
     pub(super) needs_login: bool,
@@ -133,7 +135,8 @@ impl PostQueue {
             _ if !is_current => return,
             ResponseClass::Delivered(delivery) => self.deliver(at, delivery, Some(attempt)),
             ResponseClass::NeedsLogin => {
-                self.needs_login = true;
+                // A request that was sent before the login says nothing about it.
+                self.needs_login |= attempt > self.attempts_before_login;
                 self.items[at].phase = Phase::Ready;
             }
             // Being offline is not a try.
@@ -167,6 +170,7 @@ impl PostQueue {
     pub fn handle_login(&mut self, now: u64) {
         self.set_now(now);
         self.needs_login = false;
+        self.attempts_before_login = self.attempts;
         self.wake();
     }
 

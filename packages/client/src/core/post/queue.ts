@@ -36,6 +36,8 @@ export class PostQueue {
   #now = 0;
   /** The number of the latest request. */
   #attempts = 0;
+  /** The number of the latest request before the last login. */
+  #attemptsBeforeLogin = 0;
   /** The highest order that was given or restored. */
   #lastOrder = 0;
   #needsLogin = false;
@@ -116,7 +118,8 @@ export class PostQueue {
         this.#deliver(item, outcome.delivery, attempt);
         break;
       case "needs_login":
-        this.#needsLogin = true;
+        // A request that was sent before the login says nothing about it.
+        if (attempt > this.#attemptsBeforeLogin) this.#needsLogin = true;
         item.phase = READY;
         break;
       case "retry":
@@ -154,6 +157,7 @@ export class PostQueue {
   handleLogin(now: number): void {
     this.#setNow(now);
     this.#needsLogin = false;
+    this.#attemptsBeforeLogin = this.#attempts;
     this.#wake();
   }
 
