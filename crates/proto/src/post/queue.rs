@@ -341,7 +341,7 @@ impl PostQueue {
         self.needs_login
     }
 
-    fn position(&self, id: &str) -> Option<usize> {
+    pub(super) fn position(&self, id: &str) -> Option<usize> {
         self.items.iter().position(|item| item.entry.id == id)
     }
 

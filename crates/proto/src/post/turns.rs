@@ -80,28 +80,36 @@ impl PostQueue {
         }
     }
 
-    /// Checks that an entry fits. Delivered ones make room for it, the oldest first.
+    /// Checks that an entry fits. Delivered ones make room for it, the oldest first; all stay if it does not fit even then.
     pub(super) fn make_room(&mut self, new: &Item) -> Result<(), SendError> {
-        loop {
-            let lane = || self.items.iter().filter(|item| item.lane == new.lane);
-            let session = || lane().filter(|item| item.entry.session == new.entry.session);
-            let (error, of_session) = if session().count() >= MAX_SESSION_ENTRIES {
-                (SendError::SessionFull, true)
-            } else if lane().count() >= MAX_ENTRIES {
-                (SendError::Full, false)
-            } else if lane().map(|item| item.bytes).sum::<usize>() + new.bytes > MAX_BYTES {
-                (SendError::TooManyBytes, false)
-            } else {
-                return Ok(());
-            };
-            let makes_room = |item: &Item| {
+        let mut leaving: Vec<String> = Vec::new();
+        while let Some((error, of_session)) = self.exceeded(new, &leaving) {
+            let makes_room = |item: &&Item| {
                 let is_near = item.lane == new.lane && (!of_session || item.entry.session == new.entry.session);
-                is_near && matches!(item.phase, Phase::Delivered(_))
+                is_near && matches!(item.phase, Phase::Delivered(_)) && !leaving.contains(&item.entry.id)
             };
-            match self.items.iter().position(makes_room) {
-                Some(at) => self.remove(at),
-                None => return Err(error),
+            let oldest = self.items.iter().find(makes_room).ok_or(error)?;
+            leaving.push(oldest.entry.id.clone());
+        }
+        for id in leaving {
+            if let Some(at) = self.position(&id) {
+                self.remove(at);
             }
+        }
+        Ok(())
+    }
+
+    /// The limit that an entry would exceed without those that leave, and whether only entries of its session can make room.
+    fn exceeded(&self, new: &Item, leaving: &[String]) -> Option<(SendError, bool)> {
+        let lane = || self.items.iter().filter(|item| item.lane == new.lane && !leaving.contains(&item.entry.id));
+        if lane().filter(|item| item.entry.session == new.entry.session).count() >= MAX_SESSION_ENTRIES {
+            Some((SendError::SessionFull, true))
+        } else if lane().count() >= MAX_ENTRIES {
+            Some((SendError::Full, false))
+        } else if lane().map(|item| item.bytes).sum::<usize>() + new.bytes > MAX_BYTES {
+            Some((SendError::TooManyBytes, false))
+        } else {
+            None
         }
     }
 }

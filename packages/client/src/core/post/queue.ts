@@ -309,20 +309,24 @@ export class PostQueue {
     }
   }
 
-  /** Checks that an entry fits. Delivered ones make room for it, the oldest first. */
+  /** Checks that an entry fits. Delivered ones make room for it, the oldest first; all stay if it does not fit even then. */
   #makeRoom(added: Item): SendError | undefined {
+    const leaving = new Set<Item>();
     for (;;) {
-      const limit = exceeded(this.#items, added);
-      if (!limit) return undefined;
-      const oldest = this.#items.find(
+      const staying = this.#items.filter((item) => !leaving.has(item));
+      const limit = exceeded(staying, added);
+      if (!limit) break;
+      const oldest = staying.find(
         ({ lane, phase, entry }) =>
           phase.name === "delivered" &&
           lane === added.lane &&
           (!limit.session || entry.session === added.entry.session),
       );
       if (!oldest) return limit.error;
-      this.#remove(oldest);
+      leaving.add(oldest);
     }
+    for (const item of leaving) this.#remove(item);
+    return undefined;
   }
 
   /** Removes an entry from the queue, and drops its request. */
