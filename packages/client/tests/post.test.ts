@@ -98,11 +98,25 @@ describe("sending", () => {
     expect(loaded.state(id)?.name).toBe("delivered");
   });
 
-  test("an id of a session that no URL can have is tried, and fails with a reason", async () => {
+  test("an id of a session that no URL can have is refused", () => {
     const tab = new Tab();
-    const id = tab.prompt("hi", "\ud800");
-    await tab.world.advance(100);
-    expect(tab.state(id)).toMatchObject({ name: "retrying", message: expect.stringContaining("URIError") });
+    const invalid = { ok: false, why: "invalid" };
+    for (const session of ["\ud800", "k3v9\udc00", "\ude00\ud83d"]) {
+      expect(tab.post.send(session, prompt("hi"))).toEqual(invalid);
+    }
+    expect(tab.post.send("\ud83d\ude00", prompt("hi")).ok).toBe(true);
+  });
+
+  test("a command that JSON cannot represent is refused", () => {
+    const tab = new Tab();
+    const circular: Record<string, unknown> = {};
+    circular["circular"] = circular;
+    for (const field of [5n, circular]) {
+      expect(tab.post.send(SESSION, { type: "prompt", field })).toEqual({ ok: false, why: "invalid" });
+    }
+    const nothing = { type: "prompt", toJSON: () => undefined };
+    expect(tab.post.send(SESSION, nothing)).toEqual({ ok: false, why: "invalid" });
+    expect([tab.post.entries, tab.browser.values.size]).toEqual([[], 0]);
   });
 
   test("a gateway on this machine is reached without a network", async () => {
@@ -237,6 +251,27 @@ describe("other tabs", () => {
     const third = new Tab(first);
     expect([third.post.entries.length, third.leftOut.length]).toEqual([64, 16]);
     expect(third.leftOut.every((id) => first.browser.tab().storage.has(id))).toBe(true);
+  });
+
+  test("R37: what did not fit at a reload is sent when there is room, before anything new", async () => {
+    const first = new Tab();
+    const second = new Tab(first);
+    first.gateway.faults = Array.from({ length: 2 }, () => "hangs" as const);
+    const ids = [first, second].flatMap((tab) => Array.from({ length: 40 }, (_, n) => tab.prompt(`${n}`)));
+    first.kill();
+    second.kill();
+    first.gateway.ran.length = 0;
+    const third = new Tab(first);
+    expect(third.post.send(SESSION, prompt("new"))).toEqual({ ok: false, why: "session_full" });
+    await first.world.advance(50);
+    expect(third.post.send(SESSION, prompt("new"))).toEqual({ ok: false, why: "session_full" });
+    await first.world.advance(1_000);
+    expect(third.post.send(SESSION, prompt("new")).ok).toBe(true);
+    await first.world.advance(1_000);
+    const ran = first.gateway.ran.slice(0, 80).map(({ id }) => id);
+    expect(new Set(ran)).toEqual(new Set(ids));
+    expect(first.gateway.texts.slice(80)).toEqual(["new"]);
+    expect(first.browser.values.size).toBe(0);
   });
 
   test("a user who empties the storage loses nothing that the page still has", async () => {

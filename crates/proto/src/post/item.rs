@@ -10,7 +10,7 @@ use super::entry::{Delivery, Entry, Failure, FailureReason, Lane, State};
 pub(super) struct Item {
     pub(super) entry: Entry,
     pub(super) lane: Lane,
-    /// The length of the command.
+    /// The length of the command as JSON; 0 if it could not be read.
     pub(super) bytes: usize,
     pub(super) phase: Phase,
     /// Tries that failed, as shown to the user.
@@ -51,7 +51,7 @@ impl Item {
         };
         // What cannot be read holds nothing.
         let lane = if entry.session.is_empty() { Lane::Urgent } else { entry.lane() };
-        let bytes = entry.command.to_string().len();
+        let bytes = if entry.command.is_null() { 0 } else { entry.command.to_string().len() };
         Item { entry, lane, bytes, phase, tries: 0, failures: 0, last_error: String::new(), shown: false }
     }
 

@@ -1,11 +1,11 @@
 //! Decides when each entry is sent. Nothing else sends commands.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::entry::{Delivery, Entry, Failure, FailureReason, State, WaitReason};
+use super::entry::{Delivery, Entry, Failure, FailureReason, Lane, State, WaitReason};
 use super::item::{Item, Phase, millis};
 use super::response::{Response, ResponseClass, classify_response};
 use super::{MAX_BYTES, MAX_ENTRIES, MAX_SESSION, MAX_SESSION_ENTRIES, RESPONSE_WITHIN, RETRY};
@@ -59,6 +59,8 @@ pub struct PostQueue {
     attempts_before_login: u64,
     /// The highest order that was given or restored.
     last_order: u64,
+    /// The sessions of stored entries of the ordered lane that did not fit, by their ids.
+    left_out: BTreeMap<String, String>,
     pub(super) needs_login: bool,
     pub(super) offline: bool,
     hidden: bool,
@@ -87,6 +89,9 @@ impl PostQueue {
         if item.bytes > MAX_COMMAND {
             return Err(SendError::TooLong);
         }
+        if self.overtakes_left_out(&item) {
+            return Err(SendError::SessionFull);
+        }
         self.make_room(&item)?;
         self.last_order = order;
         self.items.push(item);
@@ -96,11 +101,17 @@ impl PostQueue {
     }
 
     /// Takes over entries that were stored before this process began: ids and texts. Those that are younger than ten minutes
-    /// are sent, the others wait for the user. Returns the ids of those that do not fit; they stay stored.
+    /// are sent, the others wait for the user.
+    ///
+    /// Returns the ids of those that do not fit; they stay stored, to be restored when there is room. Until then, `send`
+    /// refuses what would go before them.
     pub fn restore(&mut self, stored: impl IntoIterator<Item = (String, String)>, now: u64) -> Vec<String> {
         self.set_now(now);
         let mut entries: Vec<_> = stored.into_iter().map(|(id, text)| Entry::from_stored(&id, &text)).collect();
         entries.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
+        for entry in &entries {
+            self.left_out.remove(&entry.id);
+        }
         let mut left_out = Vec::new();
         for mut entry in entries {
             if self.position(&entry.id).is_some() {
@@ -109,7 +120,10 @@ impl PostQueue {
             // The clock was set back: the age of the entry is unknown, and counts from now.
             entry.made = entry.made.min(now);
             let mut item = Item::new(entry);
-            if self.make_room(&item).is_err() {
+            if self.overtakes_left_out(&item) || self.make_room(&item).is_err() {
+                if item.lane == Lane::Ordered {
+                    self.left_out.insert(item.entry.id.clone(), item.entry.session);
+                }
                 left_out.push(item.entry.id);
                 continue;
             }
@@ -163,6 +177,7 @@ impl PostQueue {
     /// Another process settled or discarded the entry, and removed it from the storage that both use.
     pub fn handle_removed(&mut self, id: &str, now: u64) {
         self.set_now(now);
+        self.left_out.remove(id);
         self.take_out(id);
     }
 
@@ -339,6 +354,11 @@ impl PostQueue {
     /// Whether entries wait for [`handle_login`](PostQueue::handle_login).
     pub fn needs_login(&self) -> bool {
         self.needs_login
+    }
+
+    /// Whether an entry would be sent before one that was left out.
+    fn overtakes_left_out(&self, item: &Item) -> bool {
+        item.lane == Lane::Ordered && self.left_out.values().any(|session| *session == item.entry.session)
     }
 
     pub(super) fn position(&self, id: &str) -> Option<usize> {

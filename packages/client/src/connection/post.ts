@@ -40,7 +40,10 @@ export interface PostCallbacks {
   removed?(id: string): void;
   /** All entries wait until {@link Post.handleLogin}. */
   needsLogin?(): void;
-  /** Stored entries that exceed the limits: they stay stored, and are taken over at a later reload. */
+  /**
+   * Stored entries that exceed the limits when the page is loaded: they stay stored, and are taken over when there is room. Until then,
+   * `send` refuses prompts that would go before them: `session_full`.
+   */
   leftOut?(ids: readonly string[]): void;
   /** An entry could not be stored: it is lost if the page is closed before it is delivered. */
   memoryOnly?(id: string): void;
@@ -63,7 +66,10 @@ const recorded = object<{ type: string; command: string; run?: string }>({
   run: optional(text),
 });
 
-/** What `send` returns: the id of the new entry, or why there is none. The user's text must then stay where it was typed. */
+/**
+ * What `send` returns: the id of the new entry, or why there is none. The user's text must then stay where it was typed. After
+ * `dispose`, every command is `invalid`.
+ */
 export type SendResult = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly why: SendError };
 
 /** Sends commands to agent sessions, each once and in order. A page has one. */
@@ -75,6 +81,8 @@ export class Post {
   readonly #restarts = new Map<string, { readonly abort: AbortController; readonly done: Promise<boolean> }>();
   /** The ids of the entries that this tab has stored or found in the storage. */
   readonly #stored = new Set<string>();
+  /** The ids of stored entries that did not fit into the queue. */
+  #leftOut: ReadonlySet<string> = new Set();
   readonly #notices: (() => void)[] = [];
   #notifying = false;
   #loginReported = false;
@@ -95,6 +103,7 @@ export class Post {
     const stored = quietly(() => storage?.load()) ?? [];
     for (const { id } of stored) this.#stored.add(id);
     const leftOut = this.#queue.restore(stored, this.#now());
+    this.#leftOut = new Set(leftOut);
     if (leftOut.length > 0) this.#notices.push(() => options.on?.leftOut?.(leftOut));
     this.#work();
   }
@@ -221,7 +230,10 @@ export class Post {
 
   /** Another tab removed an entry from the storage, or the user emptied it. */
   #handleRemoved(id: string | undefined): void {
-    if (id === undefined) return this.#stored.clear();
+    if (id === undefined) {
+      this.#stored.clear();
+      return this.#restoreLeftOut();
+    }
     if (this.#stored.has(id)) this.#change(() => this.#queue.handleRemoved(id, this.#now()));
   }
 
@@ -230,6 +242,17 @@ export class Post {
     for (const id of this.#stored) {
       if (quietly(() => storage?.has(id)) === false) this.#queue.handleRemoved(id, this.#now());
     }
+  }
+
+  /** Takes over stored entries that did not fit before, as far as there is room. */
+  #restoreLeftOut(): void {
+    const leftOut = this.#leftOut;
+    const loaded = leftOut.size > 0 ? quietly(() => this.#options.storage?.load()) : undefined;
+    if (!loaded) return;
+    const stored = loaded.filter(({ id }) => leftOut.has(id));
+    const found = new Set(stored.map(({ id }) => id));
+    for (const id of leftOut) if (!found.has(id)) this.#queue.handleRemoved(id, this.#now());
+    this.#leftOut = new Set(this.#queue.restore(stored, this.#now()));
   }
 
   /** Does what the queue wants, sets the timer, and calls the callbacks. One that sends another command finds it stored. */
@@ -262,7 +285,7 @@ export class Post {
       case "unstore":
         this.#stored.delete(id);
         quietly(() => this.#options.storage?.remove(id));
-        return;
+        return this.#restoreLeftOut();
       case "show": {
         const entry = this.#queue.entry(id);
         if (entry) this.#notices.push(() => on?.entry?.(entry));

@@ -1,5 +1,13 @@
 /** An entry in the queue, the times of its tries, and whose turn it is. */
-import { type Delivery, type Failure, type Lane, laneOf, type PostEntry, type PostState } from "./entry.js";
+import {
+  type Command,
+  type Delivery,
+  type Failure,
+  type Lane,
+  laneOf,
+  type PostEntry,
+  type PostState,
+} from "./entry.js";
 import { MAX_BYTES, MAX_ENTRIES, MAX_SESSION_ENTRIES, SEND_WITHIN } from "./limits.js";
 
 /** What the queue does with an entry; its state is what the user sees of it. */
@@ -20,7 +28,7 @@ export interface Item {
   /** Replaced when it changes. */
   entry: PostEntry;
   readonly lane: Lane;
-  /** The length of the command. */
+  /** The length of the command as JSON; 0 if it could not be read. */
   readonly bytes: number;
   phase: Phase;
   /** Tries that failed, as shown to the user. */
@@ -36,14 +44,23 @@ export interface Item {
 /** Why a command was not taken: a limit, an invalid id, session or command, or an id that is in the queue already. */
 export type SendError = "session_full" | "full" | "too_many_bytes" | "too_long" | "invalid" | "id_in_use";
 
-export function newItem(entry: PostEntry): Item {
+/** The bytes of a command as JSON; `undefined` if JSON cannot represent it. */
+export function jsonLength(command: Command | undefined): number | undefined {
+  try {
+    const json = JSON.stringify(command) as string | undefined;
+    return json === undefined ? undefined : new TextEncoder().encode(json).length;
+  } catch {
+    return undefined;
+  }
+}
+
+export function newItem(entry: PostEntry, bytes: number): Item {
   const { state, command } = entry;
   let phase = READY;
   if (state.name === "failed") {
     const { name: _, ...failure } = state;
     phase = { name: "failed", failure };
   }
-  const bytes = command === undefined ? 0 : new TextEncoder().encode(JSON.stringify(command)).length;
   return { entry, lane: laneOf(command), bytes, phase, tries: 0, failures: 0, lastError: "", shown: false };
 }
 

@@ -2,7 +2,18 @@
 import { delay } from "../backoff.js";
 import type { SessionId } from "../wire.js";
 import type { Command, Delivery, Failure, PostEntry } from "./entry.js";
-import { exceeded, expires, fail, type Item, laneKey, newItem, READY, type SendError, statesOf } from "./item.js";
+import {
+  exceeded,
+  expires,
+  fail,
+  type Item,
+  jsonLength,
+  laneKey,
+  newItem,
+  READY,
+  type SendError,
+  statesOf,
+} from "./item.js";
 import { MAX_COMMAND, MAX_COMMAND_ID, MAX_SESSION, RESPONSE_WITHIN, RETRY } from "./limits.js";
 import { classifyResponse, type PostResponse } from "./response.js";
 import { fromStored, hasLength, isCommand } from "./stored.js";
@@ -40,6 +51,8 @@ export class PostQueue {
   #attemptsBeforeLogin = 0;
   /** The highest order that was given or restored. */
   #lastOrder = 0;
+  /** The sessions of stored entries of the ordered lane that did not fit, by their ids. */
+  readonly #leftOut = new Map<string, SessionId>();
   #needsLogin = false;
   #offline = false;
   #hidden = false;
@@ -64,12 +77,15 @@ export class PostQueue {
    */
   send(session: SessionId, id: string, command: Command, now: number): SendError | undefined {
     this.#setNow(now);
-    if (!hasLength(session, MAX_SESSION) || !hasLength(id, MAX_COMMAND_ID) || !isCommand(command)) return "invalid";
+    const bytes = jsonLength(command);
+    const isValid = hasLength(session, MAX_SESSION) && hasLength(id, MAX_COMMAND_ID) && isCommand(command);
+    if (!isValid || bytes === undefined) return "invalid";
     if (this.#find(id)) return "id_in_use";
     const order = Math.max(this.#now, this.#lastOrder + 1);
-    const item = newItem({ id, session, command, made: this.#now, order, state: { name: "waiting", why: "turn" } });
-    if (item.bytes > MAX_COMMAND) return "too_long";
-    const error = this.#makeRoom(item);
+    const entry = { id, session, command, made: this.#now, order, state: { name: "waiting", why: "turn" } } as const;
+    const item = newItem(entry, bytes);
+    if (bytes > MAX_COMMAND) return "too_long";
+    const error = this.#overtakesLeftOut(item) ? "session_full" : this.#makeRoom(item);
     if (error) return error;
     this.#lastOrder = order;
     this.#items.push(item);
@@ -80,18 +96,24 @@ export class PostQueue {
 
   /**
    * Takes over entries that were stored before this page was loaded. Those that are younger than ten minutes are sent, the others
-   * wait for the user. Returns the ids of those that do not fit; they stay stored.
+   * wait for the user.
+   *
+   * Returns the ids of those that do not fit; they stay stored, to be restored when there is room. Until then, `send` refuses what
+   * would go before them.
    */
   restore(stored: Iterable<StoredEntry>, now: number): string[] {
     this.#setNow(now);
-    const items = Array.from(stored, ({ id, stored }) => newItem(fromStored(id, stored))).sort(byOrder);
+    const entries = Array.from(stored, ({ id, stored }) => fromStored(id, stored));
+    const items = entries.map((entry) => newItem(entry, jsonLength(entry.command) ?? 0)).sort(byOrder);
+    for (const { entry } of items) this.#leftOut.delete(entry.id);
     const leftOut: string[] = [];
     for (const item of items) {
-      const { id, made, order } = item.entry;
+      const { id, session, made, order } = item.entry;
       if (this.#find(id)) continue;
       // The clock was set back: the age of the entry is unknown, and counts from now.
       item.entry = { ...item.entry, made: Math.min(made, this.#now) };
-      if (this.#makeRoom(item)) {
+      if (this.#overtakesLeftOut(item) || this.#makeRoom(item)) {
+        if (item.lane === "ordered") this.#leftOut.set(id, session);
         leftOut.push(id);
         continue;
       }
@@ -150,6 +172,7 @@ export class PostQueue {
   /** Another tab settled or discarded the entry, and removed it from the storage that both use. */
   handleRemoved(id: string, now: number): void {
     this.#setNow(now);
+    this.#leftOut.delete(id);
     this.#takeOut(id);
   }
 
@@ -287,6 +310,11 @@ export class PostQueue {
 
   #find(id: string): Item | undefined {
     return this.#items.find((item) => item.entry.id === id);
+  }
+
+  /** Whether an entry would be sent before one that was left out. */
+  #overtakesLeftOut({ lane, entry }: Item): boolean {
+    return lane === "ordered" && [...this.#leftOut.values()].includes(entry.session);
   }
 
   #isLate(item: Item): boolean {

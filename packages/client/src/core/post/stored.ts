@@ -8,9 +8,10 @@ const VERSION = 1;
 /** The latest time that a stored entry may have: the latest one that JavaScript can represent as a date. */
 const MAX_TIME = 8_640_000_000_000_000;
 
-/** Whether a text has 1 to `max` bytes of UTF-8. */
+/** Whether a text is well-formed, and has 1 to `max` bytes of UTF-8. */
 export function hasLength(value: string, max: number): boolean {
-  return value !== "" && value.length <= max && new TextEncoder().encode(value).length <= max;
+  const isWellFormed = !/\p{Surrogate}/u.test(value);
+  return isWellFormed && value !== "" && value.length <= max && new TextEncoder().encode(value).length <= max;
 }
 
 /** Whether a value can be a command: an object with a `type`. */
