@@ -75,7 +75,8 @@ fn accepted(accepted: CommandAccepted) -> Response {
     Response::Http { status: 202, code: None, retry_after: None, body: json!(accepted).to_string() }
 }
 
-fn refused(code: Code, detail: &str, answered: Option<&Answered>) -> Response {
+/// The response of a gateway that refuses the command.
+pub(super) fn refused(code: Code, detail: &str, answered: Option<&Answered>) -> Response {
     let mut body = json!({"detail": detail});
     if let Some(Answered { outcome, by }) = answered {
         (body["outcome"], body["by"]) = (json!(outcome), json!(by));

@@ -13,9 +13,10 @@ use bowline_proto::post::{Action, Entry, PostQueue, RESPONSE_WITHIN, Response, S
 use serde_json::Value;
 
 use super::Deliver;
-use crate::clock;
+use crate::clock::{self, Clock};
 
-/// The longest wait for a timer. Waits do not count the time during which the machine slept, so they are kept short.
+/// The longest wait for a timer. Waits do not count the time during which the machine slept, and do not end when the clock
+/// is set, so they are kept short.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Sends commands in the background. Dropping it gives up what is not delivered; a request that is under way may still
@@ -37,7 +38,9 @@ pub enum Change {
 }
 
 /// Reads the wall clock, in milliseconds since 1970.
-type WallClock = Box<dyn Fn() -> u64 + Send + Sync>;
+pub(super) type WallClock = Box<dyn Fn() -> u64 + Send + Sync>;
+/// Returns whether the machine slept since the last call.
+pub(super) type SleepDetector = Box<dyn FnMut() -> bool + Send>;
 
 struct Shared {
     deliver: Box<dyn Deliver>,
@@ -59,10 +62,11 @@ struct Queue {
 
 impl Poster {
     pub fn start(deliver: impl Deliver) -> io::Result<Poster> {
-        Poster::with_clock(deliver, Box::new(wall_clock))
+        let mut clock = Clock::start();
+        Poster::with_clock(deliver, Box::new(wall_clock), Box::new(move || clock.take_slept()))
     }
 
-    pub(super) fn with_clock(deliver: impl Deliver, wall: WallClock) -> io::Result<Poster> {
+    pub(super) fn with_clock(deliver: impl Deliver, wall: WallClock, take_slept: SleepDetector) -> io::Result<Poster> {
         let (signal, other_end) = UnixStream::pair()?;
         signal.set_nonblocking(true)?;
         other_end.set_nonblocking(true)?;
@@ -70,7 +74,8 @@ impl Poster {
         let (state, changed) = (Mutex::new(queue), Condvar::new());
         let shared = Arc::new(Shared { deliver: Box::new(deliver), wall, state, changed });
         let timers = Arc::clone(&shared);
-        let timers = std::thread::Builder::new().name("post".to_owned()).spawn(move || timers.run_timers())?;
+        let timers =
+            std::thread::Builder::new().name("post".to_owned()).spawn(move || timers.run_timers(take_slept))?;
         Ok(Poster { shared, signal, timers: Some(timers) })
     }
 
@@ -99,7 +104,7 @@ impl Poster {
         self.shared.with(PostQueue::handle_login);
     }
 
-    /// The machine has slept, or the user wants to try now.
+    /// The user wants to try now.
     pub fn handle_wake(&self) {
         self.shared.with(PostQueue::handle_wake);
     }
@@ -112,16 +117,6 @@ impl Poster {
     /// See [`PostQueue::discard`].
     pub fn discard(&self, id: &str) -> bool {
         self.shared.with(|post, now| post.discard(id, now))
-    }
-
-    /// See [`PostQueue::dismiss`].
-    pub fn dismiss(&self, id: &str) -> bool {
-        self.shared.with(|post, _| post.dismiss(id))
-    }
-
-    /// All entries, in the order in which they are sent.
-    pub fn entries(&self) -> Vec<Entry> {
-        self.shared.lock().post.entries().cloned().collect()
     }
 
     /// The descriptor to poll: it is readable while [`poll_change`](Poster::poll_change) has changes.
@@ -210,17 +205,18 @@ impl Shared {
     }
 
     /// Waits for the timers of the queue until the owner is gone.
-    fn run_timers(self: &Arc<Shared>) {
+    fn run_timers(self: &Arc<Shared>, mut take_slept: SleepDetector) {
         let mut queue = self.lock();
         while !queue.ended {
             let now = (self.wall)();
+            if take_slept() {
+                queue.post.handle_wake(now);
+            }
+            // Also if no timer is due, because the clock may have been set back.
+            queue.post.handle_timeout(clock::jitter(), now);
+            self.work(&mut queue);
             let wait = queue.post.poll_timeout().map(|at| Duration::from_millis(at.saturating_sub(now)));
             queue = match wait {
-                Some(Duration::ZERO) => {
-                    queue.post.handle_timeout(clock::jitter(), now);
-                    self.work(&mut queue);
-                    queue
-                }
                 Some(wait) => {
                     let waited = self.changed.wait_timeout(queue, wait.min(MAX_WAIT));
                     waited.unwrap_or_else(PoisonError::into_inner).0

@@ -1,6 +1,6 @@
 //! Tests with a delivery whose responses the test gives.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use bowline_proto::post::{Delivery, FailureReason, Response, SendError, State, W
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
+use super::wait::send_with;
 use super::{Change, Deliver, DeliveryError, Poster, send_and_wait};
 
 /// Longer than any wait should take, even on a busy machine.
@@ -42,11 +43,18 @@ fn scripted_delivery() -> (ScriptedDelivery, Receiver<Request>) {
 
 /// A poster whose clock the test sets.
 fn start() -> (Poster, Receiver<Request>, Arc<AtomicU64>) {
-    let (deliver, requests) = scripted_delivery();
-    let now = Arc::new(AtomicU64::new(1_700_000_000_000));
-    let clock = Arc::clone(&now);
-    let poster = Poster::with_clock(deliver, Box::new(move || clock.load(Ordering::SeqCst))).unwrap();
+    let (poster, requests, now, _) = start_on_a_machine_that_sleeps();
     (poster, requests, now)
+}
+
+/// A poster whose clock the test sets. Setting the flag means that the machine has slept.
+fn start_on_a_machine_that_sleeps() -> (Poster, Receiver<Request>, Arc<AtomicU64>, Arc<AtomicBool>) {
+    let (deliver, requests) = scripted_delivery();
+    let (now, slept) = (Arc::new(AtomicU64::new(1_700_000_000_000)), Arc::new(AtomicBool::new(false)));
+    let (clock, flag) = (Arc::clone(&now), Arc::clone(&slept));
+    let wall = Box::new(move || clock.load(Ordering::SeqCst));
+    let poster = Poster::with_clock(deliver, wall, Box::new(move || flag.swap(false, Ordering::SeqCst))).unwrap();
+    (poster, requests, now, slept)
 }
 
 /// Waits until the entry has such a state.
@@ -99,8 +107,6 @@ fn r37_a_command_is_sent_again_with_its_id_until_it_is_accepted() {
     second.respond.send(accepted(&id)).unwrap();
     let state = wait_for(&poster, &id, |state| matches!(state, State::Delivered(_)));
     assert_eq!(state, State::Delivered(Delivery::Accepted { seq: 7, run: Some("r3".to_owned()) }));
-    assert!(poster.dismiss(&id));
-    assert_eq!(poster.poll_change(), Some(Change::Hidden(id)));
     assert_eq!(poster.poll_change(), None);
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     let ready = poll(&mut [PollFd::new(&poster.fd(), PollFlags::IN)], Some(&at_once)).unwrap();
@@ -113,12 +119,13 @@ fn r37_an_abort_is_delivered_while_the_request_of_a_prompt_hangs() {
     let waiting = [poster.send(SESSION, prompt("one")).unwrap(), poster.send(SESSION, prompt("two")).unwrap()];
     let hanging = requests.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(hanging.id, waiting[0]);
+    wait_for(&poster, &waiting[1], |state| *state == State::Waiting { why: WaitReason::Turn });
     let abort = poster.send(SESSION, json!({"type": "abort", "run": "r3"})).unwrap();
     let request = requests.recv_timeout(TIMEOUT).unwrap();
     request.respond.send(accepted(&abort)).unwrap();
     wait_for(&poster, &abort, |state| matches!(state, State::Delivered(_)));
-    let states: Vec<_> = poster.entries().into_iter().map(|entry| entry.state).collect();
-    assert_eq!(states[..2], [State::Sending { tries: 0 }, State::Waiting { why: WaitReason::Turn }]);
+    assert_eq!(poster.poll_change(), None, "the prompts wait as before");
+    assert!(requests.try_recv().is_err(), "the second prompt waits for the first");
 }
 
 #[test]
@@ -160,8 +167,44 @@ fn a_failed_command_is_sent_again_or_discarded_by_the_user() {
     requests.recv_timeout(TIMEOUT).unwrap().respond.send(refused(403, "not_allowed")).unwrap();
     wait_for(&poster, &id, |state| matches!(state, State::Failed(_)));
     assert!(poster.discard(&id));
-    assert!(poster.entries().is_empty());
+    assert_eq!(poster.poll_change(), Some(Change::Hidden(id)));
     assert_eq!(poster.send_with_id(SESSION, "", prompt("x")), Err(SendError::Invalid));
+}
+
+/// The clock was wrong by an hour, and is corrected while an entry waits for its next try.
+#[test]
+fn r37_a_clock_that_is_set_back_delays_no_try() {
+    let (poster, requests, now) = start();
+    let id = poster.send(SESSION, prompt("hi")).unwrap();
+    requests.recv_timeout(TIMEOUT).unwrap().respond.send(missing()).unwrap();
+    let state = wait_for(&poster, &id, |state| matches!(state, State::Retrying { .. }));
+    let State::Retrying { at: before, .. } = state else { panic!("{state:?}") };
+    now.fetch_sub(3_600_000, Ordering::SeqCst);
+    wait_for(&poster, &id, |state| matches!(state, State::Retrying { at, .. } if *at < before));
+    now.fetch_add(1_000, Ordering::SeqCst);
+    let second = requests.recv_timeout(TIMEOUT).unwrap();
+    assert_eq!(second.id, id);
+}
+
+#[test]
+fn r11_a_machine_that_slept_tries_at_once() {
+    let (poster, requests, _, slept) = start_on_a_machine_that_sleeps();
+    let id = poster.send(SESSION, prompt("hi")).unwrap();
+    requests.recv_timeout(TIMEOUT).unwrap().respond.send(missing()).unwrap();
+    wait_for(&poster, &id, |state| matches!(state, State::Retrying { .. }));
+    slept.store(true, Ordering::SeqCst);
+    // The wall clock stands still, so that no timer is due.
+    assert_eq!(requests.recv_timeout(TIMEOUT).unwrap().id, id);
+}
+
+#[test]
+fn a_user_who_wants_to_try_now_does_not_wait() {
+    let (poster, requests, _) = start();
+    let id = poster.send(SESSION, prompt("hi")).unwrap();
+    requests.recv_timeout(TIMEOUT).unwrap().respond.send(missing()).unwrap();
+    wait_for(&poster, &id, |state| matches!(state, State::Retrying { .. }));
+    poster.handle_wake();
+    assert_eq!(requests.recv_timeout(TIMEOUT).unwrap().id, id);
 }
 
 /// Gives these responses, one after the other, by the real clock.
@@ -206,4 +249,24 @@ fn waiting_for_one_command_ends_at_the_deadline() {
     let error = result.unwrap_err();
     assert!(matches!(error, DeliveryError::TimedOut { .. }));
     assert_eq!(error.to_string(), "no response within 0 s; the command may have been received");
+}
+
+/// `bowline send --wait 30m` to a gateway that is away for a quarter of an hour.
+#[test]
+fn waiting_for_one_command_may_take_longer_than_the_ten_minutes_of_the_queue() {
+    let (poster, requests, now) = start();
+    let gateway = std::thread::spawn(move || {
+        requests.recv_timeout(TIMEOUT).unwrap().respond.send(missing()).unwrap();
+        let again = requests.recv_timeout(TIMEOUT).unwrap();
+        again.respond.send(accepted(&again.id)).unwrap();
+        again.id
+    });
+    let mut failed = Vec::new();
+    let result = send_with(&poster, SESSION, "c1", prompt("hi"), TIMEOUT, |entry| match &entry.state {
+        State::Retrying { .. } => _ = now.fetch_add(900_000, Ordering::SeqCst),
+        State::Failed(failure) => failed.push(failure.reason.clone()),
+        State::Waiting { .. } | State::Sending { .. } | State::Delivered(_) => {}
+    });
+    assert_eq!(result.unwrap(), Delivery::Accepted { seq: 7, run: Some("r3".to_owned()) });
+    assert_eq!((gateway.join().unwrap().as_str(), failed), ("c1", vec![FailureReason::Expired]));
 }

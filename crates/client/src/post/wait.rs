@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use bowline_proto::post::{Delivery, Entry, Failure, SendError, State, WaitReason};
+use bowline_proto::post::{Delivery, Entry, Failure, FailureReason, SendError, State, WaitReason};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 
@@ -42,9 +42,19 @@ pub fn send_and_wait(
     id: &str,
     command: Value,
     within: Duration,
+    show: impl FnMut(&Entry),
+) -> Result<Delivery, DeliveryError> {
+    send_with(&Poster::start(deliver)?, session, id, command, within, show)
+}
+
+pub(super) fn send_with(
+    poster: &Poster,
+    session: &str,
+    id: &str,
+    command: Value,
+    within: Duration,
     mut show: impl FnMut(&Entry),
 ) -> Result<Delivery, DeliveryError> {
-    let poster = Poster::start(deliver)?;
     poster.send_with_id(session, id, command)?;
     let (deadline, mut last_error) = (Instant::now() + within, String::new());
     loop {
@@ -53,6 +63,10 @@ pub fn send_and_wait(
             show(&entry);
             match entry.state {
                 State::Delivered(delivery) => return Ok(delivery),
+                // The ten minutes of the queue are over, but not the caller's time.
+                State::Failed(Failure { reason: FailureReason::Expired | FailureReason::Old, .. }) => {
+                    poster.send_again(id);
+                }
                 State::Failed(failure) => return Err(DeliveryError::Failed(failure)),
                 State::Waiting { why: WaitReason::Login } => return Err(DeliveryError::NeedsLogin),
                 State::Retrying { message, .. } => last_error = message,

@@ -348,6 +348,20 @@ fn r37_a_command_gets_the_whole_response_whatever_its_status() {
 }
 
 #[test]
+fn a_command_for_an_id_that_is_no_sessions_is_refused_without_a_request() {
+    use bowline_proto::post::Response as CommandResponse;
+
+    use crate::post::Deliver;
+    let gateway = Gateway::new("http://localhost:1".parse().unwrap(), TOKEN).unwrap();
+    for session in ["", "..", "a/../../v1/tokens", "k3v9x0q2m7aa?x=1", "k3v9x0q2m7aa#", "é"] {
+        let response = gateway.deliver(session, "c1", &Value::Null, TIMEOUT);
+        let is_refused =
+            matches!(&response, CommandResponse::Http { code: Some(code), .. } if code == "unknown_session");
+        assert!(is_refused, "{session}: {response:?}");
+    }
+}
+
+#[test]
 fn a_command_without_a_response_ends_in_time() {
     use bowline_proto::post::Response as CommandResponse;
 
