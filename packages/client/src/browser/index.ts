@@ -5,7 +5,7 @@ import { standardSockets } from "../connection/sockets.js";
 import { pageLifecycle } from "./lifecycle.js";
 
 export { pageLifecycle, type PageWindow } from "./lifecycle.js";
-export { postStorage } from "./post.js";
+export { postStorage, type PostStorageOptions } from "./post.js";
 export { openStore, previousClientId, type Store } from "./store.js";
 
 /** An environment that uses the page's own WebSocket, timers and visibility. */

@@ -89,11 +89,22 @@ export class SharedStorage {
   broken = false;
   /** Makes writing throw. */
   full = false;
+  /** The listeners of all tabs. */
+  listeners = 0;
   readonly #tabs: EventTarget[] = [];
 
-  /** The storage as one tab sees it. Events reach the other tabs at once. */
-  tab(): { storage: ReturnType<typeof postStorage>; events: EventTarget } {
+  /** The storage as one tab sees it, whose gateway has this path. Events reach the other tabs at once. */
+  tab(path = "/"): { storage: ReturnType<typeof postStorage>; events: EventTarget } {
     const events = new EventTarget();
+    const [add, remove] = [events.addEventListener.bind(events), events.removeEventListener.bind(events)];
+    events.addEventListener = (...listener) => {
+      this.listeners += 1;
+      add(...listener);
+    };
+    events.removeEventListener = (...listener) => {
+      this.listeners -= 1;
+      remove(...listener);
+    };
     this.#tabs.push(events);
     const access = <T>(run: () => T): T => {
       if (this.broken) throw new Error("The operation is insecure.");
@@ -120,11 +131,7 @@ export class SharedStorage {
         }),
       removeItem: (key: string) => access(() => values.delete(key) && tell(key, null)),
     };
-    const storage = postStorage(
-      () => backing,
-      () => events,
-    );
-    return { storage, events };
+    return { storage: postStorage({ path, open: () => backing, events: () => events }), events };
   }
 
   /** The user empties the storage. */

@@ -33,7 +33,7 @@ export class Tab {
     this.post = new Post({
       api: this.gateway.api(base),
       environment: this.world.environment,
-      storage: this.browser.tab().storage,
+      storage: this.browser.tab(base && new URL(base).pathname).storage,
       wallClock: () => BEGIN + this.world.now,
       on: {
         entry: (entry) => {
