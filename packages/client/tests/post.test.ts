@@ -1,5 +1,6 @@
 /** Sending commands: requests, timers, storage and other tabs, around the queue that the vectors test. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { postStorage } from "../src/browser/index.js";
 import { Post } from "../src/index.js";
 import { refusal } from "./sim/command_gateway.js";
 import { BEGIN, MINUTE, OTHER_SESSION, prompt, SESSION, Tab } from "./sim/poster.js";
@@ -61,7 +62,20 @@ describe("sending", () => {
     expect(tab.state(id)?.name).toBe("delivered");
   });
 
-  test("a machine that slept tries at once, and asks for what is older than ten minutes", async () => {
+  test("a machine that slept tries at once", async () => {
+    const tab = new Tab();
+    tab.gateway.faults = ["hangs"];
+    const id = tab.prompt("hi");
+    await tab.world.advance(100);
+    tab.world.frozen = true;
+    await tab.world.advance(MINUTE);
+    tab.world.frozen = false;
+    await tab.world.advance(1);
+    expect(tab.gateway.requests).toHaveLength(2);
+    expect(tab.state(id)).toEqual({ name: "sending", tries: 0 });
+  });
+
+  test("a machine that slept asks for what is older than ten minutes", async () => {
     const tab = new Tab();
     tab.gateway.faults = ["lost"];
     const id = tab.prompt("hi");
@@ -86,9 +100,86 @@ describe("sending", () => {
     expect(tab.states).toEqual(["sending", "waiting", "sending", "delivered"]);
   });
 
+  test.each(["visible", "restored", "resumed"] as const)(
+    "a frozen page that missed `online` sends: %s",
+    async (signal) => {
+      const tab = new Tab();
+      tab.world.signal("offline");
+      const id = tab.prompt("hi");
+      tab.world.frozen = true;
+      await tab.world.advance(MINUTE);
+      tab.world.offline = tab.world.frozen = false;
+      tab.world.signal(signal);
+      await tab.world.advance(100);
+      expect(tab.state(id)?.name).toBe("delivered");
+    },
+  );
+
+  test("a machine that slept and missed `online` sends, without any signal", async () => {
+    const tab = new Tab();
+    tab.gateway.faults = ["hangs"];
+    const id = tab.prompt("hi");
+    tab.world.signal("offline");
+    tab.world.frozen = true;
+    await tab.world.advance(MINUTE);
+    tab.world.offline = tab.world.frozen = false;
+    await tab.world.advance(100);
+    expect(tab.state(id)?.name).toBe("delivered");
+  });
+
+  test("a frozen page that missed `offline` waits on its wake", async () => {
+    const tab = new Tab();
+    tab.gateway.faults = ["lost"];
+    const id = tab.prompt("hi");
+    await tab.world.advance(100);
+    tab.world.offline = true;
+    tab.world.signal("visible");
+    expect([tab.state(id), tab.gateway.requests.length]).toEqual([{ name: "waiting", why: "offline" }, 1]);
+  });
+
+  test("R41: a request that fails just before the page is told that it is offline is not a try", async () => {
+    const tab = new Tab();
+    tab.gateway.faults = ["lost"];
+    const id = tab.prompt("hi");
+    tab.world.offline = true;
+    await tab.world.advance(100);
+    expect(tab.state(id)).toEqual({ name: "waiting", why: "offline" });
+    tab.world.signal("offline");
+    tab.world.signal("online");
+    await tab.world.advance(100);
+    expect(tab.states).toEqual(["sending", "waiting", "sending", "delivered"]);
+  });
+
+  test("callbacks of what is stored come after the constructor has returned, and not after dispose", async () => {
+    const tab = new Tab();
+    tab.gateway.faults = ["hangs"];
+    const id = tab.prompt("hi");
+    tab.kill();
+    const { storage } = tab.browser.tab();
+    const shown: string[] = [];
+    const load = () => {
+      const post: Post = new Post({
+        api: tab.gateway.api(),
+        environment: tab.world.environment,
+        storage,
+        wallClock: () => BEGIN + tab.world.now,
+        on: { entry: ({ id }) => shown.push(...post.entries.filter((entry) => entry.id === id).map(({ id }) => id)) },
+      });
+      return post;
+    };
+    const first = load();
+    expect([first.entries.length, tab.gateway.requests.length, shown]).toEqual([1, 2, []]);
+    await settle();
+    expect(shown).toEqual([id]);
+    first.dispose();
+    load().dispose();
+    await settle();
+    expect(shown).toEqual([id]);
+  });
+
   test("a page that is loaded offline waits", async () => {
     const tab = new Tab();
-    Object.assign(tab.world, { offline: true });
+    tab.world.offline = true;
     const loaded = new Tab(tab);
     const id = loaded.prompt("hi");
     await tab.world.advance(MINUTE);
@@ -189,6 +280,7 @@ describe("dispose", () => {
     const tab = new Tab();
     tab.gateway.faults = ["hangs", refusal(410, "session_gone", "it has ended"), "lost"];
     tab.gateway.restarts = ["hangs"];
+    expect([tab.world.listeners.size, tab.browser.listeners]).toEqual([1, 1]);
     const ids = [tab.prompt("one"), tab.prompt("two", OTHER_SESSION), tab.prompt("three", "cccccccccccc")];
     await tab.world.advance(100);
     expect(ids.map((id) => tab.state(id)?.name)).toEqual(["sending", "failed", "retrying"]);
@@ -201,6 +293,7 @@ describe("dispose", () => {
     await failed;
     await settle();
     expect([tab.world.timers.size, tab.world.listeners.size, tab.gateway.open]).toEqual([0, 0, 0]);
+    expect(tab.browser.listeners).toBe(0);
     expect(tab.browser.values.size).toBe(3);
     tab.world.signal("visible");
     expect(tab.post.send(SESSION, prompt("late"))).toEqual({ ok: false, why: "invalid" });
@@ -244,11 +337,12 @@ describe("other tabs", () => {
     expect([tab.removed, tab.gateway.requests.length]).toEqual([[id], 1]);
   });
 
-  test("what two tabs stored beyond the limits is reported, and stays stored", () => {
+  test("what two tabs stored beyond the limits is reported, and stays stored", async () => {
     const first = new Tab();
     const second = new Tab(first);
     for (const tab of [first, second]) for (let n = 0; n < 40; n += 1) tab.prompt(`${n}`);
     const third = new Tab(first);
+    await settle();
     expect([third.post.entries.length, third.leftOut.length]).toEqual([64, 16]);
     expect(third.leftOut.every((id) => first.browser.tab().storage.has(id))).toBe(true);
   });
@@ -295,6 +389,38 @@ describe("storage", () => {
     tab.world.signal("visible");
     await tab.world.advance(100);
     expect(tab.state(id)?.name).toBe("delivered");
+  });
+
+  test("gateways under different paths of an origin have their own entries", async () => {
+    const bases = ["https://host/", "https://host/a/", "https://host/a/b/", "https://host/a%20/"];
+    const first = new Tab(undefined, bases[0]);
+    const tabs = [first, ...bases.slice(1).map((base) => new Tab(first, base))];
+    first.gateway.faults = bases.map(() => "hangs" as const);
+    const ids = tabs.map((tab) => tab.prompt("hi"));
+    expect(first.browser.values.size).toBe(4);
+    const stored = bases.map((base) => first.browser.tab(new URL(base).pathname).storage.load());
+    expect(stored.map((entries) => entries.map(({ id }) => id))).toEqual(ids.map((id) => [id]));
+    // Nothing that one gateway's page removes reaches another's.
+    tabs[1]!.post.discard(ids[1]!);
+    expect(tabs.map((tab) => tab.post.entries.length)).toEqual([1, 0, 1, 1]);
+    expect(tabs.map((tab) => tab.removed.length)).toEqual([0, 1, 0, 0]);
+  });
+
+  test("by default, the path is that of the page", () => {
+    const values: string[] = [];
+    const open = () => ({
+      length: 0,
+      key: () => null,
+      getItem: () => null,
+      setItem: (key: string) => values.push(key),
+      removeItem: () => {},
+    });
+    vi.stubGlobal("document", { baseURI: "https://host/terminals/?x#y" });
+    postStorage({ open }).save("c1", "{}");
+    vi.stubGlobal("document", { baseURI: "https://host/index.html" });
+    postStorage({ open }).save("c1", "{}");
+    vi.unstubAllGlobals();
+    expect(values).toEqual(["bowline.post /terminals/ c1", "bowline.post.c1"]);
   });
 
   test("garbage and entries of a newer version are shown as failed, and can be discarded", async () => {

@@ -33,6 +33,7 @@ export interface PostStorage {
   subscribe(removed: (id: string | undefined) => void): () => void;
 }
 
+/** They are called after the change, and never inside the constructor of {@link Post}. */
 export interface PostCallbacks {
   /** An entry is new, or its state has changed. */
   entry?(entry: PostEntry): void;
@@ -90,14 +91,14 @@ export class Post {
   readonly #unsubscribe: (() => void)[] = [];
   #disposed = false;
 
-  /** Takes over what is stored, and begins to send it. */
+  /** Takes over what is stored, and begins to send it. No callback is called before the constructor has returned. */
   constructor(options: PostOptions) {
     this.#options = options;
-    const { storage, environment, api } = options;
+    const { storage, environment } = options;
     const { lifecycle } = environment;
     this.#unsubscribe.push(lifecycle.subscribe((signal) => this.#handleSignal(signal)));
     if (lifecycle.hidden) this.#queue.handleHidden(this.#now());
-    if (lifecycle.offline && !api.isLoopback) this.#queue.handleOffline(this.#now());
+    if (this.#isOffline()) this.#queue.handleOffline(this.#now());
     const stop = quietly(() => storage?.subscribe((id) => this.#handleRemoved(id)));
     if (stop) this.#unsubscribe.push(stop);
     const stored = quietly(() => storage?.load()) ?? [];
@@ -105,7 +106,10 @@ export class Post {
     const leftOut = this.#queue.restore(stored, this.#now());
     this.#leftOut = new Set(leftOut);
     if (leftOut.length > 0) this.#notices.push(() => options.on?.leftOut?.(leftOut));
+    this.#notifying = true;
     this.#work();
+    this.#notifying = false;
+    queueMicrotask(() => this.#notify());
   }
 
   /** All entries, in the order in which they are sent. Those that were delivered stay until `dismiss`, or until others need room. */
@@ -206,7 +210,6 @@ export class Post {
         this.#queue.handleHidden(this.#now());
         return this.#work();
       case "offline":
-        // A gateway on this machine can be reached without a network.
         if (!this.#options.api.isLoopback) this.#queue.handleOffline(this.#now());
         return this.#work();
       case "online":
@@ -220,12 +223,20 @@ export class Post {
     }
   }
 
+  /** A page that was frozen has missed what other tabs removed, and whether the network went or came back. */
   #wake(): void {
-    // A page that was frozen has missed what other tabs removed.
     this.#forgetRemoved();
+    if (this.#isOffline()) this.#queue.handleOffline(this.#now());
+    else this.#queue.handleOnline(this.#now());
     this.#queue.handleWake(this.#now());
     if (this.#options.environment.lifecycle.hidden) this.#queue.handleHidden(this.#now());
     this.#work();
+  }
+
+  /** Whether there is no network. A gateway on this machine can be reached without one. */
+  #isOffline(): boolean {
+    const { environment, api } = this.#options;
+    return environment.lifecycle.offline === true && !api.isLoopback;
   }
 
   /** Another tab removed an entry from the storage, or the user emptied it. */
@@ -264,6 +275,11 @@ export class Post {
       this.#notices.push(() => this.#options.on?.needsLogin?.());
     }
     this.#setTimer();
+    this.#notify();
+  }
+
+  /** Calls the callbacks. After `dispose`, none is left. */
+  #notify(): void {
     if (this.#notifying) return;
     this.#notifying = true;
     for (let notice = this.#notices.shift(); notice; notice = this.#notices.shift()) safely(notice);
@@ -319,7 +335,11 @@ export class Post {
     const { session, command } = entry;
     const handle = (response: PostResponse) => {
       this.#requests.delete(attempt);
-      this.#change(() => this.#queue.handleResponse(id, attempt, response, this.#jitter(), this.#now()));
+      this.#change(() => {
+        // A request may fail before the page is told that the network is gone.
+        if (response.kind === "missing" && this.#isOffline()) this.#queue.handleOffline(this.#now());
+        this.#queue.handleResponse(id, attempt, response, this.#jitter(), this.#now());
+      });
     };
     const post = async () => this.#options.api.postCommand(session, id, command, abort.signal);
     post().then(handle, (cause: unknown) => handle({ kind: "missing", why: String(cause) }));

@@ -79,6 +79,7 @@ export class FakeSocket implements Socket {
 export class World implements Lifecycle {
   now = 0;
   hidden = false;
+  offline = false;
   /** Whether the page is frozen: time passes, but its timers do not run. */
   frozen = false;
   peer: Peer = { opened: () => {}, received: () => {}, closed: () => {} };
@@ -120,6 +121,7 @@ export class World implements Lifecycle {
 
   /** Sends a lifecycle signal to the page. */
   signal(signal: LifecycleSignal): void {
+    if (signal === "online" || signal === "offline") this.offline = signal === "offline";
     for (const listener of [...this.listeners]) listener(signal);
   }
 
