@@ -364,3 +364,64 @@ describe("targets", () => {
     });
   });
 });
+
+describe("commands", () => {
+  const post = (respond: () => Response) =>
+    api(respond).api.postCommand("k3v9x0q2m7aa", "c1", { type: "prompt", text: "hi" }, new AbortController().signal);
+
+  test("a response without an end is read up to 64 KiB, and then cancelled", async () => {
+    let [chunks, cancelled] = [0, false];
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        chunks += 1;
+        controller.enqueue(new Uint8Array(1000).fill(120));
+      },
+      cancel: () => {
+        cancelled = true;
+      },
+    });
+    const response = await post(() => new Response(endless, { status: 502 }));
+    expect(response).toEqual({ kind: "http", status: 502, body: "x".repeat(64 << 10) });
+    expect([cancelled, chunks < 70]).toEqual([true, true]);
+  });
+
+  test("the text of a body is put together from its pieces, with or without streams", async () => {
+    const body = JSON.stringify({ id: "c1", seq: 7, text: "é😀" });
+    const pieces = Array.from(new TextEncoder().encode(body), (byte) => Uint8Array.of(byte));
+    const stream = new ReadableStream({
+      start: (controller) => {
+        for (const piece of pieces) controller.enqueue(piece);
+        controller.close();
+      },
+    });
+    const expected = { kind: "http", status: 202, body };
+    expect(await post(() => new Response(stream, { status: 202 }))).toEqual(expected);
+    const plain = () => Object.defineProperty(new Response(body, { status: 202 }), "body", { value: undefined });
+    expect(await post(plain)).toEqual(expected);
+    expect(await post(() => new Response(null, { status: 204 }))).toEqual({ kind: "http", status: 204, body: "" });
+  });
+
+  test("a body that breaks off is a missing response", async () => {
+    const broken = () => new ReadableStream({ pull: (controller) => controller.error(new Error("reset")) });
+    expect(await post(() => new Response(broken(), { status: 202 }))).toMatchObject({ kind: "missing" });
+  });
+
+  test.each([
+    ["7", 7000],
+    ["0", 0],
+    ["1.5", undefined],
+    ["", undefined],
+    ["-1", undefined],
+    ["1e3", undefined],
+    ["0x10", undefined],
+    ["Wed, 21 Oct 2026 07:28:00 GMT", undefined],
+  ])("Retry-After of %j is %s", async (header, retryAfter) => {
+    const response = await post(() => new Response("", { status: 503, headers: { "Retry-After": header } }));
+    expect(response).toEqual({
+      kind: "http",
+      status: 503,
+      body: "",
+      ...(retryAfter === undefined ? {} : { retryAfter }),
+    });
+  });
+});

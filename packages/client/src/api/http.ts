@@ -5,7 +5,7 @@ import type { ApiOptions, Auth, Fetch, FetchResponse, FileContent } from "./type
 
 /** Milliseconds until the response must begin; after that the request fails. */
 const TIMEOUT = 30_000;
-/** The characters of the response to a command that are read; the rest is ignored. */
+/** The bytes of the response to a command that are read; the rest is ignored. */
 const MAX_RESPONSE = 64 << 10;
 
 /** The body may take this many times the timeout, because a whole log may have to come over a slow network. */
@@ -108,7 +108,7 @@ export class Http {
         body: JSON.stringify(body),
       });
       const code = response.headers.get("Bowline-Code") ?? undefined;
-      const text = (await response.text()).slice(0, MAX_RESPONSE);
+      const text = await readStart(response, MAX_RESPONSE);
       return { kind: "http", status: response.status, code, retryAfter: retryAfterOf(response), body: text };
     } catch (cause) {
       return { kind: "missing", why: `cannot reach Bowline: ${String(cause)}` };
@@ -147,6 +147,24 @@ export class Http {
   }
 }
 
+/** The text of the first `max` bytes of a body. The rest is not received. */
+async function readStart(response: FetchResponse, max: number): Promise<string> {
+  // Without a stream, the whole body has to be read.
+  if (!response.body) return (await response.text()).slice(0, max);
+  const reader = response.body.getReader();
+  const bytes = new Uint8Array(max);
+  let length = 0;
+  while (length < max) {
+    const { done, value } = await reader.read();
+    if (done) return new TextDecoder().decode(bytes.subarray(0, length));
+    const part = value?.subarray(0, max - length) ?? new Uint8Array();
+    bytes.set(part, length);
+    length += part.length;
+  }
+  reader.cancel().catch(() => {});
+  return new TextDecoder().decode(bytes);
+}
+
 /** The error of a response: from its RFC 9457 problem document, or only from its status if it has none. */
 async function errorOf(response: FetchResponse): Promise<ApiError> {
   const retryAfter = retryAfterOf(response);
@@ -163,8 +181,8 @@ async function errorOf(response: FetchResponse): Promise<ApiError> {
   return new ApiError(response.status, code, message, { fromGateway: header !== null, retryAfter });
 }
 
-/** The header `Retry-After`, in milliseconds. */
+/** The header `Retry-After`, in milliseconds; `undefined` unless it is a whole number of seconds. */
 function retryAfterOf(response: FetchResponse): number | undefined {
-  const seconds = Number(response.headers.get("Retry-After") ?? NaN);
-  return Number.isFinite(seconds) ? seconds * 1000 : undefined;
+  const seconds = response.headers.get("Retry-After") ?? "";
+  return /^\d+$/.test(seconds) ? Number(seconds) * 1000 : undefined;
 }

@@ -53,6 +53,14 @@ export interface FetchResponse {
   readonly headers: { get(name: string): string | null };
   text(): Promise<string>;
   arrayBuffer(): Promise<ArrayBuffer>;
+  /** Absent where a runtime has no streams. */
+  readonly body?: { getReader(): BodyReader } | null;
+}
+
+/** The part of the reader of a body that is used. */
+export interface BodyReader {
+  read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>;
+  cancel(): Promise<unknown>;
 }
 
 /** Part of a session's log. */
