@@ -15,7 +15,7 @@
 //! | restored entries are not sorted, or the order is the time of the clock | prompts are run in their order |
 //! | an entry is not stored by `send` | nothing is sent before it is stored |
 //! | any 2xx counts | what is shown as delivered was run |
-//! | a late refusal of a dropped request counts | an entry that is in flight again is not failed twice |
+//! | a late refusal of a dropped request counts | the response to a dropped request changes nothing |
 //! | a clock that is set back leaves the times as they were | everything is settled in time |
 //! | requests are not dropped after 15 s, or waits never end | everything is settled in time |
 //! | an entry that another tab removed is not unstored | nothing is stored at the end |

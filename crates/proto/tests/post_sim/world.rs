@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_proto::post::{Action, Delivery, Lane, MAX_SESSION_ENTRIES, Response, SEND_WITHIN, State, WaitReason};
+use bowline_proto::post::{
+    Action, Delivery, Lane, MAX_SESSION_ENTRIES, Response, ResponseClass, SEND_WITHIN, State, WaitReason,
+    classify_response,
+};
 use serde_json::{Value, json};
 
 use super::browser::Tab;
@@ -285,6 +288,12 @@ impl World {
                 let (jitter, queue) = (self.rng.jitter(), &mut self.tabs[tab].queue);
                 let before = queue.entry(&id).map(|entry| entry.state.clone());
                 queue.handle_response(&id, attempt, &response, jitter, wall);
+                let class = classify_response(&id, &response);
+                let is_proof = matches!(class, ResponseClass::Delivered(Delivery::Accepted { .. }));
+                if was_dropped && !is_proof {
+                    let after = queue.entry(&id).map(|entry| entry.state.clone());
+                    assert_eq!(after, before, "the response to a dropped request changes {id}");
+                }
                 match (before, queue.entry(&id).map(|entry| &entry.state)) {
                     (Some(State::Sending { .. }), Some(State::Retrying { .. })) => {
                         self.tabs[tab].waits.insert(id, self.now);

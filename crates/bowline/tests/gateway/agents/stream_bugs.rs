@@ -1,7 +1,12 @@
 //! Bugs of other systems of this kind, as stories that must not happen here.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
+use super::super::gateway::{PATIENCE, World};
+use super::super::ws::{self, Handshake, Message};
 use super::stream::{Received, Sse, read_until};
 use super::{until, world};
 
@@ -58,13 +63,93 @@ fn r46_streams_that_come_and_go_do_not_leak_observers() {
     world.run_prompt(&id, "a", &["say fine"]);
 }
 
-/// A client whose id one call accepts and another refuses can never confirm what it sent.
+/// A client whose id one call accepts and another refuses is two clients, or none.
 #[test]
-fn r37_an_id_that_one_call_accepts_is_accepted_by_all_of_them() {
+fn r38_a_client_id_that_one_call_accepts_is_accepted_by_all_of_them() {
     let world = world();
     let id = world.agent();
-    let long = "x".repeat(129);
-    let ids = ["a", "A-b_c.1:2", "", " ", "a b", "é", "a/b", "a\nb", "\u{0}", &long[..128], &long];
+    let long = format!("{CLIENT}a");
+    let upper = CLIENT.to_uppercase();
+    let without_hyphens = CLIENT.replace('-', "");
+    let misplaced = "3f0c1b9e2-d7a-4c38-9a55-0123456789ab";
+    let not_hex = "3f0c1b9e-2d7a-4c38-9a55-0123456789ag";
+    let not_ascii = "3f0c1b9e-2d7a-4c38-9a55-0123456789é";
+    let bad = [
+        "",
+        " ",
+        "ann",
+        &long,
+        &CLIENT[..35],
+        &upper,
+        &without_hyphens,
+        misplaced,
+        not_hex,
+        not_ascii,
+        "{}",
+        &format!(" {CLIENT}"),
+        &format!("{CLIENT}\n"),
+        &format!("{CLIENT}\u{0}"),
+    ]
+    .map(str::to_owned);
+    let good = [CLIENT, "00000000-0000-4000-8000-00000000000a"].map(str::to_owned);
+    for (client, is_good) in good.into_iter().map(|id| (id, true)).chain(bad.into_iter().map(|id| (id, false))) {
+        let escaped: String = client.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let path = format!("/v1/events?client={escaped}");
+        assert_eq!(opens_stream(&world, &path), is_good, "a stream over SSE for {client:?}");
+        assert_eq!(opens_socket(&world, &path), is_good, "a stream over a WebSocket for {client:?}");
+        assert_eq!(attaches(&world, &id, &client), is_good, "an attach for {client:?}");
+    }
+}
+
+/// Whether the gateway begins a stream of events.
+fn opens_stream(world: &World, path: &str) -> bool {
+    let (address, token) = (world.address, &world.token);
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    match line.split(' ').nth(1) {
+        Some("200") => true,
+        Some("400") => false,
+        _ => panic!("{line}"),
+    }
+}
+
+/// Whether the gateway opens a WebSocket.
+fn opens_socket(world: &World, path: &str) -> bool {
+    let bearer = world.bearer();
+    match ws::open(world.address, path, &[("Authorization", &bearer)]).unwrap() {
+        Handshake::Open(_) => true,
+        Handshake::Refused(response) => {
+            assert_eq!(response.status, 400, "{}", response.text());
+            false
+        }
+    }
+}
+
+/// Whether a client with this id is attached to the session.
+fn attaches(world: &World, session: &str, client: &str) -> bool {
+    let mut ws = world.attach(session, &[]).open();
+    let hello = json!({"type": "hello", "version": 1, "client": client, "conn": 1, "cursor": null});
+    ws.send_text(&hello.to_string()).unwrap();
+    loop {
+        match ws.next().unwrap() {
+            Some(Message::Text(text)) if text.contains(r#""type":"attached""#) => return true,
+            Some(Message::Text(_) | Message::Binary(_)) => {}
+            Some(Message::Close(..)) | None => return false,
+        }
+    }
+}
+
+/// A command whose id one call accepts and another refuses can never be confirmed.
+#[test]
+fn r37_a_command_id_that_one_call_accepts_is_accepted_by_all_of_them() {
+    let world = world();
+    let id = world.agent();
+    let long = "x".repeat(65);
+    let ids = ["a", "A-b_c.1:2", &long[..64], "", " ", "a b", "é", "a/b", "a\nb", "\u{0}", &long];
     for (number, command) in ids.into_iter().enumerate() {
         let prompt = json!({"type": "prompt", "text": "say hi"});
         let posted = world.command(&id, command, &prompt).status == 202;
@@ -76,6 +161,7 @@ fn r37_an_id_that_one_call_accepts_is_accepted_by_all_of_them() {
         // No more than 16 prompts wait.
         let runs = world.events_of(&id, "prompt").len();
         until("it is run", || world.events_of(&id, "complete").len() == runs);
-        assert!(number > 1 || posted, "{command:?}");
+        assert!(number > 2 || posted, "{command:?}");
+        assert!(command.len() < 65 || !posted, "{command:?}");
     }
 }
