@@ -131,7 +131,7 @@ pub enum FailureReason {
     NoSpace,
     /// It could not be sent within ten minutes.
     Expired,
-    /// It was made more than ten minutes ago, and the page was closed or asleep since.
+    /// It was made more than ten minutes ago, and the page was closed, hidden or asleep since.
     Old,
     /// It was stored by a newer version, or is damaged. It can only be discarded, unless its session is known.
     Unreadable,

@@ -61,7 +61,7 @@ export type Failure =
    * - `session_gone`: the session has ended. Restart it, then send the entry again.
    * - `no_space`: the disk or the session's journal is full.
    * - `expired`: it could not be sent within ten minutes.
-   * - `old`: it was made more than ten minutes ago, and the page was closed or asleep since.
+   * - `old`: it was made more than ten minutes ago, and the page was closed, hidden or asleep since.
    * - `unreadable`: it was stored by a newer version, or is damaged. It can only be discarded, unless its session is known.
    */
   | {
