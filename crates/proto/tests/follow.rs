@@ -28,48 +28,14 @@
 
 mod follow_sim;
 
-use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use follow_sim::{Tally, World};
+use follow_sim::{Tally, World, run_seeds};
 
 const SEEDS: u64 = 4_000;
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the developer chooses the seeds")]
 fn every_follower_gets_every_event_once_and_in_order() {
-    if let Ok(seed) = std::env::var("BOWLINE_SIM_SEED") {
-        let tally = World::new(seed.parse().unwrap()).run();
-        println!("{tally:?}");
-        return;
-    }
-    let seeds = std::env::var("BOWLINE_SIM_SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap());
-    let (next, failed) = (AtomicU64::new(0), AtomicU64::new(0));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut sum = Tally::default();
-    std::thread::scope(|scope| {
-        let run = || {
-            let mut sum = Tally::default();
-            while failed.load(Ordering::Relaxed) < 3 {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= seeds {
-                    break;
-                }
-                match catch_unwind(|| World::new(seed).run()) {
-                    Ok(tally) => sum.add(&tally),
-                    Err(_) => {
-                        failed.fetch_add(1, Ordering::Relaxed);
-                        eprintln!("replay with: BOWLINE_SIM_SEED={seed} cargo test -p bowline-proto --test follow");
-                    }
-                }
-            }
-            sum
-        };
-        let runs: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-        runs.into_iter().for_each(|run| sum.add(&run.join().unwrap()));
-    });
-    assert_eq!(failed.into_inner(), 0, "some seeds failed, see above");
-    println!("{seeds} seeds: {sum:?}");
+    let run = |seed| World::new(seed).run();
+    let Some((seeds, sum)) = run_seeds("follow", SEEDS, run, Tally::add) else { return };
     let Tally { events, merged, exacts, fresh, unknown_epochs, ahead, cut, lost, exits } = sum;
     let often = events > 10 * seeds && merged > seeds && exacts > seeds && fresh > seeds / 2;
     let rarely = [unknown_epochs, ahead, cut, lost, exits].iter().all(|count| *count > seeds / 50);

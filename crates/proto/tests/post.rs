@@ -27,47 +27,14 @@
 
 mod post_sim;
 
-use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use post_sim::{Tally, World};
+use post_sim::{Tally, World, run_seeds};
 
 const SEEDS: u64 = 3_000;
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the developer chooses the seeds")]
 fn r37_every_prompt_is_run_once_and_in_order() {
-    if let Ok(seed) = std::env::var("BOWLINE_SIM_SEED") {
-        println!("{:?}", World::new(seed.parse().unwrap()).run());
-        return;
-    }
-    let seeds = std::env::var("BOWLINE_SIM_SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap());
-    let (next, failed) = (AtomicU64::new(0), AtomicU64::new(0));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut sum = Tally::default();
-    std::thread::scope(|scope| {
-        let run = || {
-            let mut sum = Tally::default();
-            while failed.load(Ordering::Relaxed) < 3 {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= seeds {
-                    break;
-                }
-                match catch_unwind(|| World::new(seed).run()) {
-                    Ok(tally) => sum.add(&tally),
-                    Err(_) => {
-                        failed.fetch_add(1, Ordering::Relaxed);
-                        eprintln!("replay with: BOWLINE_SIM_SEED={seed} cargo test -p bowline-proto --test post");
-                    }
-                }
-            }
-            sum
-        };
-        let runs: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-        runs.into_iter().for_each(|run| sum.add(&run.join().unwrap()));
-    });
-    assert_eq!(failed.into_inner(), 0, "some seeds failed, see above");
-    println!("{seeds} seeds: {sum:?}");
+    let run = |seed| World::new(seed).run();
+    let Some((seeds, sum)) = run_seeds("post", SEEDS, run, Tally::add) else { return };
     let Tally { sent, requests, duplicates, by_event, late_proofs, failed, reloads, jumps, removed, refused } = sum;
     let often = sent > 5 * seeds
         && requests > sent

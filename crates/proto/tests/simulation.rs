@@ -47,61 +47,16 @@
 
 mod sim;
 
-use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use sim::{Tally, World};
+use sim::{Tally, World, run_seeds};
 
 const SEEDS: u64 = 10_000;
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the developer chooses the seeds")]
 fn r9_r16_r19_r23_every_seed_ends_up_to_date() {
-    if let Ok(seed) = std::env::var("BOWLINE_SIM_SEED") {
-        let tally = World::new(seed.parse().unwrap()).run();
-        println!("{tally:?}");
-        return;
-    }
-    let seeds = std::env::var("BOWLINE_SIM_SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap());
-    let (next, failed) = (AtomicU64::new(0), AtomicU64::new(0));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let tallies: Vec<Tally> = std::thread::scope(|scope| {
-        let run = || {
-            let mut sum = Tally::default();
-            while failed.load(Ordering::Relaxed) < 3 {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= seeds {
-                    break;
-                }
-                match catch_unwind(|| World::new(seed).run()) {
-                    Ok(tally) => {
-                        sum.skips += tally.skips;
-                        sum.exacts += tally.exacts;
-                        sum.grown += tally.grown;
-                        sum.refused += tally.refused;
-                        sum.resent += tally.resent;
-                        sum.bytes += tally.bytes;
-                    }
-                    Err(_) => {
-                        failed.fetch_add(1, Ordering::Relaxed);
-                        eprintln!("replay with: BOWLINE_SIM_SEED={seed} cargo test -p bowline-proto --test simulation");
-                    }
-                }
-            }
-            sum
-        };
-        let runs: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-        runs.into_iter().map(|run| run.join().unwrap()).collect()
-    });
-    assert_eq!(failed.into_inner(), 0, "some seeds failed, see above");
-    let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
-    let (skips, exacts, bytes) = (sum(|t| t.skips), sum(|t| t.exacts), sum(|t| t.bytes));
-    let (grown, refused, resent) = (sum(|t| t.grown), sum(|t| t.refused), sum(|t| t.resent));
-    println!(
-        "{seeds} seeds: {exacts} exact resumes, {skips} skips, {grown} grown unsent reports, {refused} refused inputs, \
-         {resent} resent inputs, {bytes} bytes"
-    );
+    let run = |seed| World::new(seed).run();
+    let Some((seeds, sum)) = run_seeds("simulation", SEEDS, run, Tally::add) else { return };
+    let Tally { skips, exacts, grown, refused, resent, bytes: _ } = sum;
     let happened = exacts > seeds / 2 && skips > seeds / 2 && grown > seeds / 100;
     let bounded = refused > seeds / 10 && resent > seeds / 100;
-    assert!(seeds < 1000 || (happened && bounded), "the faults must really occur");
+    assert!(seeds < 1000 || (happened && bounded), "the faults must really occur: {sum:?}");
 }

@@ -4,7 +4,10 @@ mod browser;
 mod network;
 #[path = "../sim/rng.rs"]
 mod rng;
+#[path = "../sim/seeds.rs"]
+mod seeds;
 mod server;
 mod world;
 
+pub(crate) use seeds::run_seeds;
 pub(crate) use world::{Tally, World};

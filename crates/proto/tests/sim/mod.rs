@@ -5,10 +5,12 @@ mod actions;
 mod info;
 mod input_check;
 mod rng;
+mod seeds;
 mod session;
 mod terminal;
 mod viewer;
 mod wire;
 mod world;
 
+pub(crate) use seeds::run_seeds;
 pub(crate) use world::{Tally, World};

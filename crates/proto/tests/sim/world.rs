@@ -42,6 +42,17 @@ pub(crate) struct Tally {
     pub(crate) bytes: u64,
 }
 
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Tally) {
+        self.skips += other.skips;
+        self.exacts += other.exacts;
+        self.grown += other.grown;
+        self.refused += other.refused;
+        self.resent += other.resent;
+        self.bytes += other.bytes;
+    }
+}
+
 impl World {
     pub(crate) fn new(seed: u64) -> World {
         let mut rng = Rng::new(seed);
