@@ -10,6 +10,7 @@ use bowline_proto::post::{Delivery, FailureReason, State};
 use bowline_proto::problem;
 use serde_json::{Value, from_value};
 
+use crate::conversation::command as command_line;
 use crate::failure::{Code, Failure};
 use crate::host::{Host, Session};
 use crate::{send, units};
@@ -60,7 +61,8 @@ pub(crate) fn send(
             let within = units::format_duration_exact(within);
             let last_error = if last_error.is_empty() { "no response".to_owned() } else { last_error };
             let message = format!("{} did not accept it within {within}: {last_error}", session.label());
-            let hint = format!("`bowline log {}` shows whether it was received after all", session.label());
+            let hint =
+                format!("{} shows whether it was received after all", command_line(host, "log", session.label()));
             Err(Failure::new(Code::Unreachable, message, hint).into())
         }
         Err(error @ (DeliveryError::Refused(_) | DeliveryError::Io(_))) => Err(error.into()),
