@@ -4,6 +4,7 @@ use bowline_proto::agent::command::MAX_COMMAND;
 use unicode_width::UnicodeWidthChar;
 
 use super::key_reader::Key;
+use crate::escape::rearranges;
 
 /// The longest text in bytes. Even if JSON escapes make it twice as long, it fits a command.
 const MAX_TEXT: usize = MAX_COMMAND / 2 - 1024;
@@ -240,14 +241,14 @@ fn without_controls(text: &str) -> String {
 
 /// Whether a character is shown with the one before it.
 fn is_attached(c: char) -> bool {
-    !c.is_control() && c.width() == Some(0)
+    !c.is_control() && !rearranges(c) && c.width() == Some(0)
 }
 
-/// A character as it is shown: characters that turn text around are visible.
+/// A character as it is shown: characters that rearrange text are visible.
 fn shown(c: char) -> String {
     match c {
         '\t' => TAB.to_owned(),
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => format!("\\u{:04x}", c as u32),
+        c if rearranges(c) => format!("\\u{:04x}", u32::from(c)),
         c => c.to_string(),
     }
 }
@@ -324,9 +325,9 @@ mod tests {
 
     #[test]
     fn control_characters_of_a_paste_are_left_out_and_others_are_visible() {
-        let editor = editor("", &[Key::Paste("a\x1b[2J\u{9b}\tb\u{202e}".to_owned())]);
-        assert_eq!(editor.text, "a[2J\tb\u{202e}");
-        assert_eq!(editor.rows("> ", 80, 5).rows, ["> a[2J    b\\u202e"]);
+        let editor = editor("", &[Key::Paste("a\x1b[2J\u{9b}\tb\u{202e}\u{200e}".to_owned())]);
+        assert_eq!(editor.text, "a[2J\tb\u{202e}\u{200e}");
+        assert_eq!(editor.rows("> ", 80, 5).rows, ["> a[2J    b\\u202e\\u200e"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::super::blocks::MAX_BLOCK;
 use super::super::markdown::work;
 use super::super::text::char_width;
 use super::*;
+use crate::escape::rearranges;
 
 /// The final lines of a text that arrives in these pieces.
 fn shown(pieces: &[&str], style: Style) -> Vec<String> {
@@ -109,7 +110,7 @@ fn without_colour(line: &str) -> String {
 fn check_line(line: &str, style: Style) {
     assert!(style.color || !line.contains('\x1b'), "{line:?}");
     let plain = without_colour(line);
-    assert!(!plain.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
+    assert!(!plain.contains(|c: char| c.is_control() || rearranges(c)), "{line:?}");
     let columns: usize = plain.chars().map(char_width).sum();
     assert!(style.width.is_none_or(|width| columns <= usize::from(width).max(20)), "{columns} columns: {line:?}");
 }
