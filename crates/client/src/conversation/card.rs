@@ -2,7 +2,6 @@
 
 use bowline_proto::agent::approval::{Approval, ApprovalKind};
 
-use super::markdown;
 use super::text::{Indent, Paint, Style, Text};
 use super::wording::short;
 use crate::escape::one_line;
@@ -74,18 +73,17 @@ impl Card {
             self.exact(line, paint);
         }
         match &detail.text {
-            Some(text) if approval.kind == ApprovalKind::Plan => self.markdown(text),
+            Some(text) if approval.kind == ApprovalKind::Plan => self.plan(text),
             Some(text) => self.exact(text, Paint::PLAIN),
             None => {}
         }
     }
 
-    fn markdown(&mut self, text: &str) {
+    /// Markdown as it is written, because not all of it is shown when it is laid out: cells of a table that has no such
+    /// column, the titles of links, and what follows the language of code.
+    fn plan(&mut self, text: &str) {
         let bar = Text::new(BAR, Paint::DIM);
-        let width = self.style.width.map(|width| width.saturating_sub(bar.width() as u16));
-        let lines = markdown::render_all(text, Style { width, ..self.style });
-        let bar = bar.line(Style { color: false, ..self.style });
-        self.lines.extend(lines.iter().map(|line| format!("{bar} {line}").trim_end().to_owned()));
+        self.lines.extend(Text::new(text, Paint::PLAIN).wrap(&Indent { first: bar.clone(), rest: bar }, self.style));
     }
 
     fn exact(&mut self, text: &str, paint: Paint) {

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-use super::blocks::{Block, Blocks};
+use super::blocks::Block;
 use super::table::Table;
 use super::text::{Color, Indent, Paint, Style, Text, cut};
 
@@ -16,21 +16,6 @@ const MAX_BLANK: usize = 256;
 const CODE_INDENT: &str = "    ";
 
 const LINE_BREAK: &str = "\n";
-
-/// The lines of a whole text.
-pub(super) fn render_all(text: &str, style: Style) -> Vec<String> {
-    let mut blocks = Blocks::default();
-    blocks.push(text);
-    blocks.finish();
-    let mut lines = Vec::new();
-    while let Some(block) = blocks.poll() {
-        if block.gap() && !lines.is_empty() {
-            lines.push(String::new());
-        }
-        lines.extend(render_block(&block, style));
-    }
-    lines
-}
 
 /// The lines of a block.
 pub(super) fn render_block(block: &Block, style: Style) -> Vec<String> {

@@ -333,6 +333,19 @@ fn the_life_of_the_session_and_notices_are_one_line_each() {
     }
 }
 
+/// A plan that hides what it does where laid out Markdown does not show it.
+#[test]
+fn r35_a_plan_is_printed_in_full() {
+    let text = "|step|\n|-|\n|test|rm -r /|\n\n[docs](a.md 'push --force')\n\n```sh deploys first\nls\n```\n\
+        <!-- drops tables -->\n\n[note]: b 'sends mail'";
+    let plan = json!({"id": "a1", "run": null, "kind": "plan", "tool": "", "title": "", "at": "",
+        "detail": {"text": text}});
+    let shown = card(&serde_json::from_value::<Approval>(plan).unwrap(), PLAIN).join("\n");
+    for hidden in ["rm -r /", "push --force", "deploys first", "drops tables", "sends mail"] {
+        assert!(shown.contains(hidden), "{hidden}:\n{shown}");
+    }
+}
+
 #[test]
 fn a_card_shows_everything_that_a_decision_needs() {
     let card = |approval: Value| card(&serde_json::from_value::<Approval>(approval).unwrap(), PLAIN);
