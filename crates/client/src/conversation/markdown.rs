@@ -20,18 +20,21 @@ const LINE_BREAK: &str = "\n";
 /// The lines of a block.
 pub(super) fn render_block(block: &Block, style: Style) -> Vec<String> {
     let indent = Indent::default();
-    match block {
+    let lines = match block {
         Block::Markdown { text, number, .. } => render(text, *number, style),
         Block::Code { language, .. } => code_header(language, &indent, style),
         Block::CodeLine(line) => code_line(line, &indent, style),
         Block::Plain(line) => Text::new(line, Paint::PLAIN).wrap(&indent, style),
-    }
+    };
+    #[cfg(test)]
+    work::count_written(lines.iter().map(String::len).sum());
+    lines
 }
 
 /// Renders Markdown. `number` is that of the first item, if the text is an item of an ordered list.
 fn render(source: &str, number: Option<u64>, style: Style) -> Vec<String> {
     #[cfg(test)]
-    work::count(source.len());
+    work::count_parsed(source.len());
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let parser = Parser::new_ext(source, options);
     // A definition such as `[name]: URL` is not part of what is parsed, but everything is shown.
@@ -87,8 +90,10 @@ struct Writer<'a> {
     bold: usize,
     italic: usize,
     strike: usize,
-    /// The links and images that are open: their targets, and the text before them.
+    /// The links that are open: their targets, and the text before them.
     links: Vec<(String, Text)>,
+    /// The targets of the images that are open.
+    images: Vec<String>,
     /// The code of the block that is open, with its language.
     code: Option<(String, String)>,
     table: Option<Table>,
@@ -138,8 +143,12 @@ impl Writer<'_> {
                 self.strike += 1;
                 self.push_mark("~~");
             }
-            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+            Tag::Link { dest_url, .. } => {
                 self.links.push((dest_url.to_string(), std::mem::take(&mut self.text)));
+            }
+            Tag::Image { dest_url, .. } => {
+                self.images.push(dest_url.to_string());
+                self.push("[image: ");
             }
             Tag::TableHead | Tag::TableRow => {
                 self.bold += usize::from(matches!(tag, Tag::TableHead));
@@ -251,6 +260,8 @@ impl Writer<'_> {
     }
 
     fn push(&mut self, text: &str) {
+        #[cfg(test)]
+        work::count_written(text.len());
         self.text.push(text, self.paint());
     }
 
@@ -284,19 +295,17 @@ impl Writer<'_> {
     }
 
     fn end_image(&mut self) {
-        let Some((target, before)) = self.links.pop() else { return };
-        let alt = std::mem::replace(&mut self.text, before).plain();
-        self.push(&format!("[image: {alt}]"));
+        let Some(target) = self.images.pop() else { return };
+        self.push("]");
         self.text.push(&format!(" ({target})"), Paint::DIM);
     }
 
     fn end_table(&mut self, range: std::ops::Range<usize>) {
         let Some(table) = self.table.take() else { return };
         let indent = self.indent();
-        match table.lines(&indent, self.style) {
-            Some(lines) => self.lines.extend(lines),
-            None => self.lines.extend(Text::new(&self.source[range], Paint::PLAIN).wrap(&indent, self.style)),
-        }
+        let source = &self.source[range];
+        let lines = table.lines(source.len(), &indent, self.style);
+        self.lines.extend(lines.unwrap_or_else(|| Text::new(source, Paint::PLAIN).wrap(&indent, self.style)));
     }
 
     fn end_code(&mut self) {
@@ -369,19 +378,25 @@ fn has_blank_before(source: &str, at: usize) -> bool {
     before.filter(|byte| *byte == b'\n').count() >= 2
 }
 
-/// Counts what is parsed, so that a test can tell that it is not too much.
+/// Counts what is parsed and written, so that a test can tell that it is not too much.
 #[cfg(test)]
 pub(super) mod work {
     use std::cell::Cell;
 
-    thread_local!(static BYTES: Cell<usize> = const { Cell::new(0) });
+    thread_local!(static BYTES: Cell<(usize, usize)> = const { Cell::new((0, 0)) });
 
-    pub(super) fn count(bytes: usize) {
-        BYTES.set(BYTES.get() + bytes);
+    pub(super) fn count_parsed(bytes: usize) {
+        let (parsed, written) = BYTES.get();
+        BYTES.set((parsed + bytes, written));
     }
 
-    /// The bytes that this thread has parsed since the last call.
-    pub(in super::super) fn take() -> usize {
+    pub(super) fn count_written(bytes: usize) {
+        let (parsed, written) = BYTES.get();
+        BYTES.set((parsed, written + bytes));
+    }
+
+    /// The bytes that this thread has parsed since the last call, and those that it has written.
+    pub(in super::super) fn take() -> (usize, usize) {
         BYTES.take()
     }
 }

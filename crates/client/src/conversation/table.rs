@@ -6,6 +6,15 @@ use super::text::{Indent, Paint, Style, Text};
 
 /// Cells of a table; a table with more is shown as its source.
 pub(super) const MAX_CELLS: usize = 4096;
+/// The widest table in columns if lines are not wrapped; a wider one is shown as records.
+const MAX_COLUMNS: usize = 200;
+/// Columns of a name in a record. Longer names are cut: they are repeated in each record.
+const MAX_NAME: usize = 40;
+/// How many times as long as its source a table may become, because of names and spaces. A longer one is shown as its
+/// source.
+const MAX_GROWTH: usize = 4;
+/// Bytes that a table may have in any case.
+const SMALL: usize = 8 << 10;
 /// Between two columns.
 const SPACE: &str = "  ";
 
@@ -30,8 +39,9 @@ impl Table {
         }
     }
 
-    /// The lines of the table. `None` if it has too many cells.
-    pub(super) fn lines(&self, indent: &Indent, style: Style) -> Option<Vec<String>> {
+    /// The lines of the table. `None` if it has too many cells, or would be much longer than its source of this many
+    /// bytes.
+    pub(super) fn lines(&self, source: usize, indent: &Indent, style: Style) -> Option<Vec<String>> {
         if self.cells > MAX_CELLS {
             return None;
         }
@@ -39,8 +49,30 @@ impl Table {
         let width = |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(Text::width).max();
         let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
         let needed = widths.iter().sum::<usize>() + SPACE.len() * columns.saturating_sub(1);
-        let fits = needed <= style.columns().saturating_sub(indent.rest.width().max(indent.first.width()));
-        Some(if fits { self.in_columns(&widths, indent, style) } else { self.as_records(indent, style) })
+        let before = indent.rest.width().max(indent.first.width());
+        let room = style.width.map_or(MAX_COLUMNS, |_| style.columns()).saturating_sub(before);
+        let names = self.names();
+        let (is_wide, estimate) = match needed > room {
+            true => (true, self.cells * before + self.record_width(&names)),
+            false => (false, self.rows.len() * (before + needed)),
+        };
+        (estimate <= SMALL.max(source * MAX_GROWTH)).then(|| match is_wide {
+            true => self.as_records(&names, indent, style),
+            false => self.in_columns(&widths, indent, style),
+        })
+    }
+
+    /// What stands before each cell of a record.
+    fn names(&self) -> Vec<Text> {
+        let header = self.rows.first().map(Vec::as_slice).unwrap_or_default();
+        header.iter().map(|name| name.cut(MAX_NAME).with(": ", Paint::PLAIN)).collect()
+    }
+
+    /// The columns of all records in one line.
+    fn record_width(&self, names: &[Text]) -> usize {
+        let cells = self.rows.iter().skip(1).flat_map(|row| row.iter().enumerate());
+        let names: Vec<usize> = names.iter().map(Text::width).collect();
+        cells.map(|(column, cell)| names.get(column).unwrap_or(&0) + cell.width()).sum()
     }
 
     fn in_columns(&self, widths: &[usize], indent: &Indent, style: Style) -> Vec<String> {
@@ -74,10 +106,9 @@ impl Table {
         lines
     }
 
-    fn as_records(&self, indent: &Indent, style: Style) -> Vec<String> {
+    fn as_records(&self, names: &[Text], indent: &Indent, style: Style) -> Vec<String> {
         let mut lines = Vec::new();
-        let (header, rows) = self.rows.split_first().map_or((None, &[][..]), |(header, rows)| (Some(header), rows));
-        for row in rows {
+        for row in self.rows.iter().skip(1) {
             for (column, cell) in row.iter().enumerate() {
                 let before = if lines.is_empty() { &indent.first } else { &indent.rest };
                 let mark = if column == 0 { "• " } else { "  " };
@@ -85,8 +116,7 @@ impl Table {
                     first: before.clone().with(mark, Paint::PLAIN),
                     rest: indent.rest.clone().with("    ", Paint::PLAIN),
                 };
-                let mut text = header.and_then(|header| header.get(column)).cloned().unwrap_or_default();
-                text.push(": ", Paint::PLAIN);
+                let mut text = names.get(column).cloned().unwrap_or_default();
                 text.append(cell.clone());
                 lines.extend(text.wrap(&indent, style));
             }

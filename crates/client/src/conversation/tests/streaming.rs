@@ -160,11 +160,17 @@ fn the_same_holds_for_blocks_and_lines_above_the_bounds() {
     }
 }
 
-/// Each byte is parsed once when its block is final. Text that is pending is parsed when it is shown, and is bounded.
+/// How many times as long as its source the lines of a block may be.
+const MAX_GROWTH: usize = 20;
+
+/// Each byte is parsed once when its block is final. Text that is pending is parsed when it is shown, and is bounded. So is
+/// what is written for it.
 #[test]
 fn r52_the_work_is_linear_in_the_text() {
     let words = "a few words of text, ";
     let lines = |prefix: &str, suffix: &str| format!("{prefix}{words}{suffix}\n").repeat(10_000);
+    let half = "x".repeat(MAX_BLOCK / 2);
+    let deep = MAX_BLOCK / 7;
     let sources = [
         ("one paragraph", words.repeat(50_000)),
         ("lines of one paragraph", lines("", "")),
@@ -173,28 +179,49 @@ fn r52_the_work_is_linear_in_the_text() {
         ("code", format!("```\n{}", lines("", ""))),
         ("a quote", lines("> ", "")),
         ("a table", format!("| a | b |\n|---|---|\n{}", lines("| ", "| x |"))),
+        ("a table with a long name", format!("|{half}|\n|-|\n{}", "a\n".repeat(4000))),
+        ("a table with a wide cell", format!("|a|\n|-:|\n|{half}|\n{}", "a\n".repeat(4000))),
+        ("a table with many names", format!("{}\n{}\n{}", "|name".repeat(40), "|-".repeat(40), "|a\n".repeat(100))),
+        ("a table with short cells", format!("|{}|\n|-:|\n{}", &half[..150], "a\n".repeat(4000))),
+        ("images in images", format!("{}x{}", "![".repeat(deep), "](a)".repeat(deep))),
+        ("links in links", format!("{}x{}", "[".repeat(deep), "](a)".repeat(deep))),
+        ("references", format!("{}\n\n[a]: {half}\n", "[a]".repeat(2000))),
+        ("a reference and its target", format!("[a]: {half}\n{}", "[a]".repeat(2000))),
         ("blank lines", "\n".repeat(200_000)),
         ("blank lines in an item", format!("- a\n{}  b", "\n".repeat(200_000))),
     ];
     for (name, source) in sources {
-        work::take();
-        let mut session = Session::new(PLAIN);
-        let mut lines = 0;
-        for (number, piece) in source.as_bytes().chunks(20).enumerate() {
-            lines += session.event(text("b", std::str::from_utf8(piece).unwrap())).len();
-            let parsed = work::take();
-            assert!(parsed <= MAX_BLOCK, "{name}: {parsed} bytes parsed for one piece");
-            if number % 1000 == 0 {
-                assert!(session.pending().len() <= ROWS);
-                let parsed = work::take();
-                assert!(parsed <= 2 * MAX_BLOCK, "{name}: {parsed} bytes parsed to show what is pending");
-            }
+        for width in [Some(40), Some(200), None] {
+            check_work(name, &source, Style { width, color: false });
         }
-        let before = lines;
-        lines += session.finish().len();
-        assert!(lines - before <= MAX_BLOCK, "{name}: {} lines were pending", lines - before);
-        work::take();
     }
+}
+
+fn check_work(name: &str, source: &str, style: Style) {
+    let bound = MAX_GROWTH * MAX_BLOCK;
+    work::take();
+    let mut session = Session::new(style);
+    let (mut lines, mut all_written) = (0, 0);
+    for (number, piece) in source.as_bytes().chunks(20).enumerate() {
+        lines += session.event(text("b", std::str::from_utf8(piece).unwrap())).len();
+        let (parsed, written) = work::take();
+        assert!(parsed <= MAX_BLOCK, "{name}: {parsed} bytes parsed for one piece");
+        assert!(written <= bound, "{name}: {written} bytes written for one piece");
+        all_written += written;
+        if number % 1000 == 0 {
+            assert!(session.pending().len() <= ROWS);
+            let (parsed, written) = work::take();
+            assert!(parsed <= 2 * MAX_BLOCK, "{name}: {parsed} bytes parsed to show what is pending");
+            assert!(written <= bound, "{name}: {written} bytes written to show what is pending");
+        }
+    }
+    let before = lines;
+    lines += session.finish().len();
+    assert!(lines - before <= MAX_BLOCK, "{name}: {} lines were pending", lines - before);
+    let written = work::take().1;
+    assert!(written <= bound, "{name}: {written} bytes written at the end");
+    let all_written = all_written + written;
+    assert!(all_written <= MAX_GROWTH * source.len(), "{name}: {all_written} bytes of {}", source.len());
 }
 
 #[test]
@@ -204,7 +231,7 @@ fn r52_five_thousand_pieces_of_a_block_are_parsed_once() {
     for _ in 0..5000 {
         assert!(session.event(text("b", "x ")).is_empty());
     }
-    assert_eq!(work::take(), 0);
+    assert_eq!(work::take(), (0, 0));
     session.finish();
-    assert_eq!(work::take(), 10_001, "with a line break at its end");
+    assert_eq!(work::take().0, 10_001, "with a line break at its end");
 }
