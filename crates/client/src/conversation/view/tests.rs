@@ -1,5 +1,7 @@
 //! Tests of the view: keys, approvals, deliveries and rows.
 
+use std::time::SystemTime;
+
 use bowline_proto::agent::event::RunId;
 use bowline_proto::post::{Delivery, Failure, FailureReason};
 use proptest::prelude::*;
