@@ -14,6 +14,7 @@ use super::key_reader::Key;
 use super::text::{Indent, Paint, Style, Text};
 use crate::escape::one_line;
 
+const WAS_CUT: &str = "! What it asks was cut, because it is too long. Enter again allows it nevertheless.";
 const HOW_TO_CHOOSE: &str = "Choose by number or with the arrow keys, then press Enter; Esc: later";
 
 /// An answer in the making.
@@ -29,8 +30,8 @@ pub(crate) struct AnswerForm {
     /// The reason of a denial, or the user's own answer.
     typed: Editor,
     answers: Answers,
-    /// The user was told that not everything is shown, and wants to allow it nevertheless.
-    knows_truncated: bool,
+    /// The user wants to allow what is not shown in full: the form has a warning now.
+    warns: bool,
 }
 
 /// A line that can be chosen.
@@ -63,6 +64,8 @@ pub(crate) enum FormOutcome {
     SetAside,
     /// It makes no sense here; the text says what does.
     Refused(&'static str),
+    /// The form has a warning now, which the user has to read before another key counts.
+    Warned,
 }
 
 impl AnswerForm {
@@ -75,7 +78,7 @@ impl AnswerForm {
             marked: BTreeSet::new(),
             typed: Editor::default(),
             answers: Answers::new(),
-            knows_truncated: false,
+            warns: false,
         };
         form.choices = form.choices_of_page();
         form
@@ -202,9 +205,9 @@ impl AnswerForm {
                 let reason = reason.filter(|reason| !reason.trim().is_empty());
                 FormOutcome::Answered(AgentCommand::Deny { approval, reason })
             }
-            Some(Choice::Allow { .. }) if self.approval.truncated && !self.knows_truncated => {
-                self.knows_truncated = true;
-                FormOutcome::Refused("What it asks was cut, because it is too long. Enter again allows it nevertheless")
+            Some(Choice::Allow { .. }) if self.approval.truncated && !self.warns => {
+                self.warns = true;
+                FormOutcome::Warned
             }
             Some(Choice::Allow { option, .. }) => {
                 FormOutcome::Answered(AgentCommand::Approve { approval, option: Some(option) })
@@ -235,17 +238,21 @@ impl AnswerForm {
             self.answers.insert(id, answer);
         }
         if self.question + 1 < count {
-            self.question += 1;
-            (self.selected, self.marked) = (None, BTreeSet::new());
-            self.choices = self.choices_of_page();
+            self.show_question(self.question + 1);
             return FormOutcome::Pending;
         }
         if self.answers.is_empty() {
-            self.question = 0;
-            self.choices = self.choices_of_page();
+            self.show_question(0);
             return FormOutcome::Refused("Answer at least one question, or decline to answer");
         }
         FormOutcome::Answered(AgentCommand::Answer { approval: self.approval.id, answers: self.answers.clone() })
+    }
+
+    /// Shows a question, of which nothing is chosen yet.
+    fn show_question(&mut self, question: usize) {
+        self.question = question;
+        (self.selected, self.marked) = (None, BTreeSet::new());
+        self.choices = self.choices_of_page();
     }
 
     /// The form as rows, and the cursor.
@@ -279,6 +286,11 @@ impl AnswerForm {
             let number = if has_numbers { format!("{}. ", at + 1) } else { String::new() };
             let indent = Indent::hanging(&format!("{arrow} {number}"), paint);
             rows.extend(self.choice_text(at, choice, paint).wrap(&indent, style));
+        }
+        if self.warns {
+            // Below the choices, where a low window shows it, too.
+            let warning = Text::new(WAS_CUT, Paint { bold: true, ..Paint::YELLOW });
+            rows.extend(warning.wrap(&Indent::hanging("  ", Paint::PLAIN), style));
         }
         if self.takes_text() {
             let label = if self.is_denying() { "  reason (optional): " } else { "  or type an answer: " };
@@ -364,7 +376,17 @@ mod tests {
     fn r35_what_was_cut_is_allowed_only_after_a_warning() {
         let mut form = form(json!({"truncated": true}));
         press(&mut form, &typed("2"));
-        assert!(matches!(press(&mut form, &[Key::Enter]), FormOutcome::Refused(_)));
+        assert_eq!(press(&mut form, &[Key::Enter]), FormOutcome::Warned);
+        let narrow = Style { width: Some(40), color: false };
+        let rows = form.rows(narrow).rows;
+        assert!(
+            rows.ends_with(&[
+                "  ! What it asks was cut, because it is".into(),
+                "  too long. Enter again allows it".into(),
+                "  nevertheless.".into()
+            ]),
+            "{rows:?}"
+        );
         assert!(matches!(press(&mut form, &[Key::Enter]), FormOutcome::Answered(AgentCommand::Approve { .. })));
     }
 
@@ -444,6 +466,20 @@ mod tests {
             press(&mut form, &[Key::Enter]),
             FormOutcome::Answered(AgentCommand::Deny { approval: APPROVAL, reason: None })
         );
+    }
+
+    #[test]
+    fn r35_a_question_that_is_asked_again_has_no_selection() {
+        let mut form = form(json!({"kind": "question", "options": [], "questions": [
+            {"id": "q1", "text": "Port?", "options": [], "multi": false, "free": true},
+            {"id": "q2", "text": "Sizes?", "options": [{"label": "S"}], "multi": true, "free": false},
+        ]}));
+        // The answer of the second question is selected, and its mark is taken back: nothing is answered.
+        press(&mut form, &[Key::Enter, Key::Char('1'), Key::Char('1')]);
+        assert!(matches!(press(&mut form, &[Key::Enter]), FormOutcome::Refused(_)));
+        assert_eq!((form.question, form.selected), (0, None));
+        let outcome = press(&mut form, &[Key::Enter]);
+        assert!(!matches!(outcome, FormOutcome::Answered(_)), "nobody chose to decline: {outcome:?}");
     }
 
     #[test]

@@ -70,6 +70,7 @@ pub(crate) struct View {
 /// The form of an approval, on the screen.
 struct OpenForm {
     form: AnswerForm,
+    /// When it was opened, or has warned.
     opened_at: Duration,
     /// It takes keys.
     is_ready: bool,
@@ -305,6 +306,10 @@ impl View {
         match outcome {
             FormOutcome::Pending => {}
             FormOutcome::Refused(why) => self.set_hint(why, now),
+            // A second Enter of the same press is no answer to the warning.
+            FormOutcome::Warned => self.form.iter_mut().for_each(|open| {
+                (open.opened_at, open.is_ready) = (now, false);
+            }),
             FormOutcome::SetAside => {
                 self.set_aside.extend(self.form.as_ref().map(|open| open.form.approval().id));
                 self.close_form();

@@ -79,7 +79,7 @@ impl View {
         }
         let hint = match (&self.hint, &self.form) {
             (Some((hint, _)), _) => hint.as_str(),
-            (None, Some(_)) if self.ready_at().is_some_and(|at| self.now < at) => "stop typing to answer",
+            (None, Some(_)) if self.ready_at().is_some_and(|at| self.now < at) => "pause a moment, then answer",
             (None, Some(_)) => "Enter confirms · Esc: later",
             (None, None) if self.options.observe => "Ctrl-C leaves",
             (None, None) if self.fold.activity().is_some() => "Ctrl-C stops",

@@ -222,7 +222,7 @@ fn r35_keys_that_are_typed_while_a_form_opens_answer_nothing() {
         shown.press(key);
     }
     assert_eq!(shown.sent(), []);
-    assert!(shown.shows("stop typing to answer"));
+    assert!(shown.shows("pause a moment, then answer"));
     shown.pause();
     shown.press(Key::Enter);
     assert_eq!(shown.sent(), [], "nothing was selected");
@@ -242,6 +242,27 @@ fn r35_with_two_approvals_the_form_says_which_one_it_answers() {
     shown.type_text("1");
     assert_eq!(shown.sent(), [approve()], "the next form does not take keys that were typed ahead");
     assert!(shown.shows("a1 rm -r build") && !shown.shows("> 1"));
+}
+
+#[test]
+fn r35_a_repeated_enter_does_not_answer_the_warning_that_it_caused() {
+    let mut shown = Shown::new();
+    shown.run("r0", "c0");
+    shown.event(json!({"type": "approval_requested", "approval": {"id": "a0", "run": "r0", "kind": "permission",
+        "tool": "execute", "title": "Clean", "detail": {"command": "rm -r"}, "truncated": true, "at": "",
+        "options": [{"id": "once", "kind": "allow_once", "label": "Yes"}]}}));
+    shown.pause();
+    shown.type_text("1");
+    for _ in 0..20 {
+        shown.press(Key::Enter);
+        shown.now += QUIET_TIME / 4;
+    }
+    assert_eq!(shown.sent(), []);
+    assert!(shown.shows("! What it asks was cut") && shown.shows("pause a moment, then answer"));
+    shown.pause();
+    assert!(shown.shows("! What it asks was cut") && shown.shows("Enter confirms"));
+    shown.press(Key::Enter);
+    assert_eq!(shown.sent(), [approve()]);
 }
 
 #[test]
