@@ -88,6 +88,11 @@ impl AnswerForm {
         &self.approval
     }
 
+    /// The reason of a denial, or the user's own answer, as far as it is typed.
+    pub(crate) fn typed(&self) -> &str {
+        self.typed.text()
+    }
+
     /// The questions, for a question; none for other kinds, also if they have some.
     fn questions(&self) -> &[Question] {
         match self.approval.kind {
@@ -126,7 +131,7 @@ impl AnswerForm {
     }
 
     /// Whether letters are typed now, as a reason or as an answer.
-    fn takes_text(&self) -> bool {
+    pub(crate) fn takes_text(&self) -> bool {
         match self.current_question() {
             Some(question) => question.free && !self.is_denying(),
             None => self.is_denying(),

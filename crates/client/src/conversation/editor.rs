@@ -68,11 +68,9 @@ impl Editor {
         }
     }
 
-    /// Puts a text back that was taken, unless the user has begun another one.
+    /// Puts a text back that was taken, in the place of what is there.
     pub(crate) fn restore(&mut self, text: String) {
-        if self.text.is_empty() {
-            (self.cursor, self.text) = (text.len(), text);
-        }
+        (self.cursor, self.text) = (text.len(), text);
     }
 
     /// Removes the text. The user can get it back.

@@ -125,6 +125,18 @@ impl Outgoing {
         self.commands.iter().filter(|posted| !posted.is_accepted()).count()
     }
 
+    /// The texts of the prompts that the session has not accepted.
+    pub(crate) fn undelivered_prompts(&self) -> impl Iterator<Item = &str> {
+        self.commands.iter().filter(|posted| !posted.is_accepted()).filter_map(|posted| match &posted.command {
+            AgentCommand::Prompt { text, .. } | AgentCommand::Steer { text, .. } => Some(text.as_str()),
+            AgentCommand::Approve { .. }
+            | AgentCommand::Deny { .. }
+            | AgentCommand::Answer { .. }
+            | AgentCommand::Abort { .. }
+            | AgentCommand::Set(_) => None,
+        })
+    }
+
     /// A row for each command that has not arrived.
     pub(crate) fn rows(&self, style: Style) -> Vec<String> {
         let row = |posted: &Posted| {

@@ -198,10 +198,17 @@ impl View {
             waiting.cloned().map(|approval| OpenForm { form: AnswerForm::new(approval), opened_at, is_ready: false });
     }
 
+    /// Closes the form. A text that was typed in it can be got back in the prompt.
     fn close_form(&mut self) {
-        if self.form.take().is_some() {
+        if let Some(open) = self.form.take() {
+            self.editor.remember(open.form.typed());
             self.hint = None;
         }
+    }
+
+    /// Whether the reason of a denial, or an answer of the user's own, has been begun.
+    fn is_typing_answer(&self) -> bool {
+        self.form.as_ref().is_some_and(|open| open.form.takes_text() && !open.form.typed().is_empty())
     }
 
     fn needs_answer(&self, id: ApprovalId) -> bool {
@@ -228,8 +235,10 @@ impl View {
     /// A command was not taken for delivery.
     pub(crate) fn handle_refused(&mut self, command: AgentCommand, why: &str) {
         self.push_line(&format!("✗ not sent: {why}"), Paint::RED);
-        if let AgentCommand::Prompt { text, .. } = command {
-            self.editor.restore(text);
+        match command {
+            AgentCommand::Prompt { text, .. } if self.editor.is_empty() => self.editor.restore(text),
+            AgentCommand::Prompt { text, .. } => self.print_typed("not sent: ", &text),
+            _ => {}
         }
         self.answered.clear();
         self.open_form();
@@ -275,7 +284,7 @@ impl View {
                 self.is_prefixed = true;
             }
             Key::Ctrl('c') => self.interrupt(now),
-            Key::Ctrl('d') if self.editor.is_empty() => self.has_left = true,
+            Key::Ctrl('d') if self.editor.is_empty() && !self.is_typing_answer() => self.has_left = true,
             Key::Ctrl('l') => self.actions.push_back(Action::Repaint),
             Key::Ctrl('r') => {
                 if let Some(id) = self.outgoing.failed().map(str::to_owned) {
@@ -396,14 +405,26 @@ impl View {
         self.lines.pop_front()
     }
 
-    /// Makes everything final, before leaving. What was typed and not sent is printed, so that it is not lost.
+    /// Makes everything final, before leaving. What was typed and not delivered is printed, so that it is not lost.
     pub(crate) fn finish(&mut self) {
         self.transcript.finish();
         self.take_lines();
-        if !self.editor.is_blank() {
-            let (text, indent) =
-                (Text::new(self.editor.text(), Paint::PLAIN), Indent::hanging("not sent: ", Paint::DIM));
-            self.lines.extend(text.wrap_exact(&indent, self.options.style));
+        let undelivered: Vec<String> = self.outgoing.undelivered_prompts().map(str::to_owned).collect();
+        for text in undelivered {
+            self.print_typed("not delivered: ", &text);
+        }
+        if let Some(open) = self.form.take() {
+            self.print_typed("not sent: ", open.form.typed());
+        }
+        let draft = self.editor.take();
+        self.print_typed("not sent: ", &draft);
+    }
+
+    /// Prints the whole of a text that the user typed, unless it is blank.
+    fn print_typed(&mut self, label: &str, text: &str) {
+        if !text.trim().is_empty() {
+            let indent = Indent::hanging(label, Paint::DIM);
+            self.lines.extend(Text::new(text, Paint::PLAIN).wrap_exact(&indent, self.options.style));
         }
     }
 

@@ -274,6 +274,60 @@ fn what_was_typed_and_not_sent_is_printed_at_the_end() {
 }
 
 #[test]
+fn r37_prompts_that_were_not_delivered_are_printed_in_full_at_the_end() {
+    let mut shown = Shown::new();
+    let long = format!("first line\n{}", "and more ".repeat(40));
+    let failed = State::Failed(Failure { reason: FailureReason::Expired, message: String::new() });
+    let accepted = State::Delivered(Delivery::Accepted { seq: 0, run: None });
+    for (id, text, state) in [
+        ("c1", long.as_str(), State::Retrying { tries: 1, at: 0, message: String::new() }),
+        ("c2", "given up", failed),
+        ("c3", "accepted", accepted),
+    ] {
+        shown.view.handle_posted(id.to_owned(), prompt(text));
+        shown.view.handle_state(id, state);
+    }
+    shown.view.finish();
+    let lines = shown.lines();
+    let words = lines.split_whitespace().collect::<String>();
+    assert!(lines.contains("not delivered: first line") && words.contains(&"andmore".repeat(40)), "{lines}");
+    assert!(lines.contains("not delivered: given up") && !lines.contains("accepted"), "{lines}");
+}
+
+#[test]
+fn a_prompt_that_is_refused_while_another_one_is_typed_is_printed() {
+    let mut shown = Shown::new();
+    shown.type_text("draft");
+    shown.view.handle_refused(prompt("refused"), "too many");
+    assert!(shown.shows("> draft") && shown.lines().contains("not sent: refused"));
+}
+
+#[test]
+fn ctrl_d_does_not_leave_while_an_answer_is_typed() {
+    let mut shown = Shown::new();
+    shown.run("r0", "c0");
+    shown.ask("a0");
+    shown.pause();
+    shown.type_text("2no: it is needed");
+    shown.press(Key::Ctrl('d'));
+    assert!(!shown.view.has_left() && shown.shows("no: it is needed"));
+    shown.view.finish();
+    assert!(shown.lines().contains("not sent: no: it is needed"));
+}
+
+#[test]
+fn a_reason_that_was_typed_in_vain_can_be_got_back() {
+    let mut shown = Shown::new();
+    shown.run("r0", "c0");
+    shown.ask("a0");
+    shown.pause();
+    shown.type_text("2not now");
+    shown.press(Key::Escape);
+    shown.press(Key::Up);
+    assert!(shown.shows("> not now"));
+}
+
+#[test]
 fn a_prompt_is_recalled_once_although_its_event_has_it_too() {
     let mut shown = Shown::new();
     for (id, text) in [("c1", "one"), ("c2", "two")] {
