@@ -2,9 +2,11 @@
 
 use bowline_proto::agent::approval::ApprovalId;
 use bowline_proto::agent::command::AgentCommand;
+use bowline_proto::agent::event::RunId;
 use bowline_proto::post::{Delivery, Failure, FailureReason, State, WaitReason};
 
 use super::text::{Paint, Style, Text};
+use super::wording::already_answered;
 use crate::escape::one_line;
 
 /// Commands in the order in which they were given.
@@ -18,6 +20,27 @@ struct Posted {
     id: String,
     command: AgentCommand,
     state: State,
+    /// The run of this prompt is to be stopped, once it is known.
+    is_unwanted: bool,
+}
+
+/// When the run of a prompt can be stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Now(RunId),
+    /// Once the session has accepted the prompt: then its run is known.
+    Later,
+}
+
+/// What became of a command, for the user to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// It was given up. Why, in words.
+    Failed(String),
+    /// The approval was answered before, as these words say.
+    TooLate { approval: ApprovalId, how: String },
+    /// It is the prompt of this run, which the user wants to stop.
+    Unwanted(RunId),
 }
 
 impl Posted {
@@ -46,6 +69,19 @@ impl Posted {
         }
     }
 
+    /// A prompt that is on its way.
+    fn is_coming_prompt(&self) -> bool {
+        matches!(&self.command, AgentCommand::Prompt { .. }) && !matches!(self.state, State::Failed(_))
+    }
+
+    /// The run of a prompt that the session has accepted.
+    fn run(&self) -> Option<RunId> {
+        match &self.state {
+            State::Delivered(Delivery::Accepted { run, .. }) => run.as_ref()?.parse().ok(),
+            _ => None,
+        }
+    }
+
     fn is_accepted(&self) -> bool {
         matches!(self.state, State::Delivered(_))
     }
@@ -57,12 +93,23 @@ impl Posted {
 
 impl Outgoing {
     pub(crate) fn handle_posted(&mut self, id: String, command: AgentCommand) {
-        self.commands.push(Posted { id, command, state: State::Sending { tries: 0 } });
+        self.commands.push(Posted { id, command, state: State::Sending { tries: 0 }, is_unwanted: false });
     }
 
-    /// The event of this command has arrived.
-    pub(crate) fn handle_recorded(&mut self, id: &str) {
-        self.commands.retain(|posted| posted.id != id);
+    /// The event of this command has arrived. Returns whether it is a prompt whose run is to be stopped.
+    pub(crate) fn handle_recorded(&mut self, id: &str) -> bool {
+        let recorded = self.commands.extract_if(.., |posted| posted.id == id);
+        recorded.into_iter().any(|posted| posted.is_unwanted)
+    }
+
+    /// The run of the oldest prompt that is on its way is to be stopped. `None` if there is no such prompt.
+    pub(crate) fn stop_oldest_prompt(&mut self) -> Option<Stop> {
+        let posted = self.commands.iter_mut().find(|posted| posted.is_coming_prompt())?;
+        if let Some(run) = posted.run() {
+            return Some(Stop::Now(run));
+        }
+        posted.is_unwanted = true;
+        Some(Stop::Later)
     }
 
     /// The history was read again: what was accepted before is in it.
@@ -70,24 +117,35 @@ impl Outgoing {
         self.commands.retain(|posted| !posted.is_accepted());
     }
 
-    /// The state of a command changed. Returns what to tell the user, if the command is given up.
-    pub(crate) fn handle_state(&mut self, id: &str, state: State) -> Option<String> {
+    /// The state of a command changed.
+    pub(crate) fn handle_state(&mut self, id: &str, state: State) -> Option<Settled> {
         let at = self.commands.iter().position(|posted| posted.id == id)?;
         let posted = self.commands.get_mut(at)?;
         posted.state = state;
         match &posted.state {
             // The event of an accepted command removes it. Its sender decides about a prompt that failed.
             State::Waiting { .. } | State::Sending { .. } | State::Retrying { .. } => None,
-            State::Delivered(Delivery::Accepted { .. }) => None,
+            State::Delivered(Delivery::Accepted { .. }) => {
+                let run = posted.run().filter(|_| posted.is_unwanted)?;
+                posted.is_unwanted = false;
+                Some(Settled::Unwanted(run))
+            }
             State::Failed(_) if posted.is_failed_prompt() => None,
-            State::Delivered(Delivery::AlreadyAnswered { .. } | Delivery::NotRunning) => {
+            State::Delivered(Delivery::AlreadyAnswered { outcome, by }) => {
+                let is_question = matches!(posted.command, AgentCommand::Answer { .. });
+                let how = already_answered(is_question, *outcome, by.as_deref());
+                let approval = posted.answers()?;
+                self.commands.remove(at);
+                Some(Settled::TooLate { approval, how })
+            }
+            State::Delivered(Delivery::NotRunning) => {
                 self.commands.remove(at);
                 None
             }
             State::Failed(failure) => {
                 let line = format!("{} was not delivered: {}", posted.title(), describe(failure));
                 self.commands.remove(at);
-                Some(line)
+                Some(Settled::Failed(line))
             }
         }
     }
@@ -105,7 +163,7 @@ impl Outgoing {
     /// The prompt is sent again.
     pub(crate) fn handle_sent_again(&mut self, id: &str) {
         if let Some(posted) = self.commands.iter_mut().find(|posted| posted.id == id) {
-            posted.state = State::Sending { tries: 0 };
+            (posted.state, posted.is_unwanted) = (State::Sending { tries: 0 }, false);
         }
     }
 
@@ -142,6 +200,15 @@ impl Outgoing {
         let row = |posted: &Posted| {
             let title = posted.title();
             let text = match &posted.state {
+                State::Failed(failure) => {
+                    let why = describe(failure);
+                    Text::new(
+                        &format!("✗ not delivered: {why} · Ctrl-R sends it again · Ctrl-X discards it"),
+                        Paint::RED,
+                    )
+                    .with(&format!(" · {title}"), Paint::DIM)
+                }
+                _ if posted.is_unwanted => Text::new(&format!("> {title} (will be stopped)"), Paint::DIM),
                 State::Sending { tries: 0 } | State::Delivered(_) | State::Waiting { why: WaitReason::Turn } => {
                     Text::new(&format!("> {title}"), Paint::DIM)
                 }
@@ -156,14 +223,6 @@ impl Outgoing {
                 State::Sending { .. } => Text::new(&format!("> {title} (trying again)"), Paint::DIM),
                 State::Retrying { message, .. } => {
                     Text::new(&format!("> {title} (not delivered yet: {message})"), Paint::DIM)
-                }
-                State::Failed(failure) => {
-                    let why = describe(failure);
-                    Text::new(
-                        &format!("✗ not delivered: {why} · Ctrl-R sends it again · Ctrl-X discards it"),
-                        Paint::RED,
-                    )
-                    .with(&format!(" · {title}"), Paint::DIM)
                 }
             };
             text.cut(style.cut_columns()).line(style)

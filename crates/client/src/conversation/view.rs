@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bowline_proto::agent::approval::{Approval, ApprovalId};
 use bowline_proto::agent::command::AgentCommand;
-use bowline_proto::agent::event::AgentEvent;
+use bowline_proto::agent::event::{AgentEvent, RunId};
 use bowline_proto::agent::fold::Fold;
 use bowline_proto::agent::state::ConversationState;
 use bowline_proto::journal::Record;
@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::answer_form::{AnswerForm, FormOutcome};
 use super::editor::Editor;
 use super::key_reader::Key;
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, Settled, Stop};
 use super::text::{Indent, Paint, Style, Text};
 use super::{Transcript, card};
 use crate::keys::DetachKey;
@@ -50,6 +50,8 @@ pub(crate) struct View {
     form: Option<OpenForm>,
     /// Approvals whose answers are not handed over yet.
     answered: BTreeSet<ApprovalId>,
+    /// Approvals that are answered, as far as is known: their events have not arrived yet.
+    closed: BTreeSet<ApprovalId>,
     /// Approvals that the user answers later.
     set_aside: BTreeSet<ApprovalId>,
     outgoing: Outgoing,
@@ -99,6 +101,7 @@ impl View {
             editor: Editor::default(),
             form: None,
             answered: BTreeSet::new(),
+            closed: BTreeSet::new(),
             set_aside: BTreeSet::new(),
             outgoing: Outgoing::default(),
             actions: VecDeque::new(),
@@ -125,6 +128,7 @@ impl View {
         self.fold = Fold::from(state);
         self.close_form();
         self.set_aside.clear();
+        self.closed.clear();
         for approval in self.fold.approvals.clone() {
             self.show_card(&approval);
         }
@@ -155,6 +159,7 @@ impl View {
             self.close_form();
         }
         self.set_aside.retain(|id| open.contains(id));
+        self.closed.retain(|id| open.contains(id));
         self.open_form();
     }
 
@@ -169,8 +174,11 @@ impl View {
         {
             self.editor.remember(text);
         }
-        if let Some(source) = event.command() {
-            self.outgoing.handle_recorded(&source.command);
+        let is_unwanted = event.command().is_some_and(|source| self.outgoing.handle_recorded(&source.command));
+        if let AgentEvent::Prompt { run, .. } = &event
+            && is_unwanted
+        {
+            self.send(AgentCommand::Abort { run: *run, queue: false });
         }
         event
     }
@@ -216,7 +224,7 @@ impl View {
     }
 
     fn is_answering(&self, id: ApprovalId) -> bool {
-        self.answered.contains(&id) || self.outgoing.is_answering(id)
+        self.answered.contains(&id) || self.closed.contains(&id) || self.outgoing.is_answering(id)
     }
 
     /// When the form takes keys; `None` if it does, or there is none.
@@ -246,9 +254,17 @@ impl View {
 
     /// The state of a command changed, on its way to the session.
     pub(crate) fn handle_state(&mut self, id: &str, state: State) {
-        if let Some(line) = self.outgoing.handle_state(id, state) {
-            self.push_line(&format!("✗ {line}"), Paint::RED);
-            self.actions.push_back(Action::Discard(id.to_owned()));
+        match self.outgoing.handle_state(id, state) {
+            Some(Settled::Failed(line)) => {
+                self.push_line(&format!("✗ {line}"), Paint::RED);
+                self.actions.push_back(Action::Discard(id.to_owned()));
+            }
+            Some(Settled::TooLate { approval, how }) => {
+                self.push_line(&format!("! your answer to {approval} came too late: {how}"), Paint::YELLOW);
+                self.closed.insert(approval);
+            }
+            Some(Settled::Unwanted(run)) => self.send(AgentCommand::Abort { run, queue: false }),
+            None => {}
         }
         self.open_form();
     }
@@ -351,7 +367,8 @@ impl View {
         self.open_form();
     }
 
-    /// Ctrl-C: ends the run, or clears the text if there is none; a second one soon after leaves.
+    /// Ctrl-C: ends the run, or the one of a prompt that is on its way. Without one, it clears the text. A second one soon
+    /// after leaves.
     fn interrupt(&mut self, now: Duration) {
         let is_second = self.interrupted_at.is_some_and(|at| now.saturating_sub(at) <= LEAVE_WITHIN);
         if is_second || self.options.observe {
@@ -359,17 +376,33 @@ impl View {
             return;
         }
         self.interrupted_at = Some(now);
-        match self.fold.activity() {
-            Some(activity) => {
-                self.send(AgentCommand::Abort { run: activity.run, queue: false });
-                self.hint = Some(("Ctrl-C again leaves".to_owned(), now + LEAVE_WITHIN));
+        let unsent = self.actions.iter().position(|action| matches!(action, Action::Send(AgentCommand::Prompt { .. })));
+        if let Some(activity) = self.fold.activity() {
+            self.stop(activity.run, now);
+        } else if unsent.and_then(|at| self.actions.remove(at)).is_some() {
+            self.set_leave_hint("not sent: Up gets it back · Ctrl-C again leaves", now);
+        } else if let Some(stop) = self.outgoing.stop_oldest_prompt() {
+            match stop {
+                Stop::Now(run) => self.stop(run, now),
+                Stop::Later => {
+                    self.set_leave_hint("it is stopped as soon as it has arrived · Ctrl-C again leaves", now)
+                }
             }
-            None => {
-                self.editor.clear();
-                self.open_form();
-                self.set_hint("Ctrl-C again or Ctrl-D leaves; the session goes on", now);
-            }
+        } else {
+            self.editor.clear();
+            self.open_form();
+            self.set_hint("Ctrl-C again or Ctrl-D leaves; the session goes on", now);
         }
+    }
+
+    fn stop(&mut self, run: RunId, now: Duration) {
+        self.send(AgentCommand::Abort { run, queue: false });
+        self.set_leave_hint("Ctrl-C again leaves", now);
+    }
+
+    /// Shows a hint as long as a second Ctrl-C leaves.
+    fn set_leave_hint(&mut self, text: &str, now: Duration) {
+        self.hint = Some((text.to_owned(), now + LEAVE_WITHIN));
     }
 
     fn set_hint(&mut self, text: &str, now: Duration) {

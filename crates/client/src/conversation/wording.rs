@@ -102,6 +102,21 @@ pub(super) fn resolved(
     line
 }
 
+/// How an approval was answered before: `already denied by phone`.
+pub(super) fn already_answered(is_question: bool, outcome: Option<Outcome>, by: Option<&str>) -> String {
+    let words = match outcome {
+        Some(Outcome::Allowed) if !is_question => "already allowed",
+        Some(Outcome::Denied) => "already denied",
+        Some(Outcome::Withdrawn) => "withdrawn",
+        Some(Outcome::Aborted) => "closed, because the run was stopped",
+        Some(Outcome::Lost) => "closed, because the agent no longer waits",
+        Some(Outcome::Expired) => "denied, because no answer came in time",
+        Some(Outcome::Allowed | Outcome::Unknown) | None => "already answered",
+    };
+    let by = by.and_then(client_name).map_or_else(String::new, |name| format!(" by {}", short(name)));
+    format!("{words}{by}")
+}
+
 /// What a run took, if that is worth a line.
 pub(super) fn cost(duration: Option<Duration>, used: &Used) -> Option<String> {
     let tokens = used.tokens;

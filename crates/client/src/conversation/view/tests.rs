@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use bowline_proto::agent::event::RunId;
+use bowline_proto::agent::approval::Outcome;
 use bowline_proto::post::{Delivery, Failure, FailureReason};
 use proptest::prelude::*;
 use serde_json::json;
@@ -164,6 +164,30 @@ fn r34_an_approval_that_was_answered_elsewhere_is_not_asked_any_more() {
     assert!(shown.lines().contains("phone"));
     shown.press(Key::Enter);
     assert_eq!(shown.sent(), [], "Enter came too late, and means nothing now");
+}
+
+#[test]
+fn r34_an_answer_that_came_too_late_says_so_and_is_not_asked_again() {
+    let mut shown = Shown::new();
+    shown.run("r0", "c0");
+    shown.ask("a0");
+    shown.pause();
+    shown.type_text("1");
+    shown.press(Key::Enter);
+    assert_eq!(shown.sent(), [approve()]);
+    shown.view.handle_posted("c1".to_owned(), approve());
+    shown.lines();
+    let (outcome, by) = (Some(Outcome::Denied), Some("phone".to_owned()));
+    shown.view.handle_state("c1", State::Delivered(Delivery::AlreadyAnswered { outcome, by }));
+    assert_eq!(shown.lines(), "! your answer to a0 came too late: already denied by phone");
+    assert!(!shown.shows("1. Yes") && !shown.shows("an approval waits"), "its event is on its way");
+    assert_eq!(shown.view.undelivered(), 0);
+    shown.event(json!({"type": "notice", "level": "info", "text": "something else"}));
+    assert!(!shown.shows("1. Yes"));
+    shown.event(json!({"type": "approval_resolved", "approval": "a0", "outcome": "denied", "command": "x",
+        "digest": "d", "by": "phone"}));
+    shown.ask("a0");
+    assert!(shown.shows("1. Yes"), "it is not remembered for longer than needed");
 }
 
 #[test]
@@ -361,6 +385,58 @@ fn r33_ctrl_c_stops_the_run_and_a_second_one_leaves() {
     shown.now += LEAVE_WITHIN;
     shown.press(Key::Ctrl('c'));
     assert!(shown.view.has_left() && shown.sent().is_empty());
+}
+
+/// The view with a prompt that is on its way, whose run the user wants to stop.
+fn unwanted_prompt() -> Shown {
+    let mut shown = Shown::new();
+    shown.type_text("hi");
+    shown.press(Key::Enter);
+    assert_eq!(shown.sent(), [prompt("hi")]);
+    shown.view.handle_posted("c0".to_owned(), prompt("hi"));
+    shown.press(Key::Ctrl('c'));
+    assert_eq!(shown.sent(), [], "its run is not known yet");
+    assert!(!shown.view.has_left());
+    assert!(shown.shows("it is stopped as soon as it has arrived") && shown.shows("> hi (will be stopped)"));
+    shown
+}
+
+#[test]
+fn r33_ctrl_c_stops_the_run_of_a_prompt_that_is_on_its_way() {
+    let abort = AgentCommand::Abort { run: RunId(0), queue: false };
+    let accepted = State::Delivered(Delivery::Accepted { seq: 0, run: Some("r0".to_owned()) });
+    let mut by_event = unwanted_prompt();
+    by_event.run("r0", "c0");
+    assert_eq!(by_event.sent(), std::slice::from_ref(&abort));
+    by_event.view.handle_state("c0", accepted.clone());
+    assert_eq!(by_event.sent(), []);
+
+    let mut by_response = unwanted_prompt();
+    by_response.view.handle_state("c0", accepted.clone());
+    assert_eq!(by_response.sent(), std::slice::from_ref(&abort), "the response names the run, too");
+    by_response.run("r0", "c0");
+    assert_eq!(by_response.sent(), [], "once is enough");
+
+    let mut accepted_before = Shown::new();
+    accepted_before.view.handle_posted("c0".to_owned(), prompt("hi"));
+    accepted_before.view.handle_state("c0", accepted);
+    accepted_before.press(Key::Ctrl('c'));
+    assert_eq!(accepted_before.sent(), [abort]);
+
+    let mut leaving = unwanted_prompt();
+    leaving.press(Key::Ctrl('c'));
+    assert!(leaving.view.has_left());
+}
+
+#[test]
+fn r33_ctrl_c_takes_back_a_prompt_that_is_not_handed_over_yet() {
+    let mut shown = Shown::new();
+    shown.type_text("hi");
+    shown.press(Key::Enter);
+    shown.press(Key::Ctrl('c'));
+    assert!(shown.sent().is_empty() && shown.shows("not sent: Up gets it back"));
+    shown.press(Key::Up);
+    assert!(shown.shows("> hi"));
 }
 
 #[test]
