@@ -199,7 +199,8 @@ impl<'a> Conversation<'a> {
                 self.report_recorded(&record);
                 self.view.handle_record(&record);
             }
-            FollowEvent::Attached(_) | FollowEvent::Message(_) => {}
+            FollowEvent::Attached(attached) => self.view.handle_permission(attached.you.write),
+            FollowEvent::Message(_) => {}
             // What was shown since then is void; it stays in the terminal's history, with a line that says so.
             FollowEvent::Cut { .. } => {
                 let page = self.source.latest().map_err(ConversationError::Source)?;

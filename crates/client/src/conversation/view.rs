@@ -274,6 +274,15 @@ impl View {
         self.disconnected = disconnected;
     }
 
+    /// Whether the session accepts commands from this client. If not, the user only watches.
+    pub(crate) fn handle_permission(&mut self, can_write: bool) {
+        if !can_write && !self.options.observe {
+            self.options.observe = true;
+            self.close_form();
+            self.push_line("! this token only allows reading: you only watch", Paint::YELLOW);
+        }
+    }
+
     pub(crate) fn handle_style(&mut self, style: Style) {
         self.options.style = style;
         self.transcript.set_style(style);

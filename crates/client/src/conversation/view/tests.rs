@@ -477,6 +477,26 @@ fn an_observer_sends_nothing_and_leaves_with_ctrl_c() {
 }
 
 #[test]
+fn r35_with_a_token_that_only_reads_the_user_only_watches() {
+    let mut shown = Shown::new();
+    shown.run("r0", "c0");
+    shown.ask("a0");
+    shown.lines();
+    for can_write in [true, false, false] {
+        shown.view.handle_permission(can_write);
+    }
+    assert_eq!(shown.lines(), "! this token only allows reading: you only watch", "said once");
+    shown.pause();
+    shown.type_text("1");
+    shown.press(Key::Enter);
+    assert!(shown.sent().is_empty() && !shown.shows("1. Yes") && !shown.shows("> "));
+    let mut observer = Shown::new();
+    observer.view = View::new(ViewOptions { observe: true, ..OPTIONS });
+    observer.view.handle_permission(false);
+    assert_eq!(observer.lines(), "", "the user asked for it");
+}
+
+#[test]
 fn a_page_replaces_everything_and_keeps_the_draft() {
     let mut shown = Shown::new();
     shown.run("r0", "c0");
