@@ -185,11 +185,6 @@ impl Follower {
         self.reconnector.handle_wake(self.clock.now());
     }
 
-    /// The position after the last event that was taken: where another follower could go on.
-    pub fn cursor(&self) -> Option<&Cursor> {
-        self.client.cursor()
-    }
-
     /// Carries out the reconnector's actions.
     fn act(&mut self) {
         while let Some(action) = self.reconnector.poll_action() {

@@ -259,6 +259,7 @@ impl<'a> Conversation<'a> {
                     self.tty.write_all(b"\x1b[H\x1b[J")?;
                     self.paint()?;
                     self.poster.handle_login();
+                    self.poster.handle_wake();
                     if let Some(follower) = &mut self.follower {
                         follower.retry();
                     }
