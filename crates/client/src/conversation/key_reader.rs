@@ -9,7 +9,8 @@ use crate::keys::MAX_KEY;
 
 /// How long the rest of a key may take that begins with Escape.
 const ESCAPE_TIMEOUT: Duration = Duration::from_millis(50);
-/// How long the rest of a paste may take. A connection may have lost its end, and keys must work again.
+/// How long the rest of a paste may take. A connection may have lost its end, and keys must work again. What follows may
+/// still be the rest, until no key came for this long.
 const PASTE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest paste in bytes; the rest of a longer one is dropped. More than the editor accepts, so that it can say so.
 const MAX_PASTE: usize = 1 << 20;
@@ -51,14 +52,31 @@ pub(crate) struct KeyReader {
     due: Option<Duration>,
     /// The text of the paste that is arriving, with as much of its end as has arrived.
     paste: Option<Vec<u8>>,
+    /// A paste was ended without its end: Enter does not send what may be a part of it.
+    rest: Option<Rest>,
+}
+
+/// What may be the rest of a paste.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    /// When some of it has arrived.
+    last: Option<Duration>,
 }
 
 impl KeyReader {
     /// Takes bytes from the terminal, and returns the keys that are complete.
     pub(crate) fn handle_input(&mut self, input: &[u8], now: Duration) -> Vec<Key> {
         let mut keys = Vec::new();
+        self.rest.take_if(|rest| rest.last.is_some_and(|last| now >= last + PASTE_TIMEOUT));
         for &byte in input {
+            let before = keys.len();
             self.step(byte, &mut keys);
+            if self.rest.is_some() {
+                keys[before..].iter_mut().filter(|key| **key == Key::Enter).for_each(|key| *key = Key::NewLine);
+            }
+        }
+        if let Some(rest) = &mut self.rest {
+            rest.last = Some(now);
         }
         self.due = match (&self.paste, self.held.first()) {
             (Some(_), _) => Some(now + PASTE_TIMEOUT),
@@ -77,6 +95,7 @@ impl KeyReader {
     pub(crate) fn handle_timeout(&mut self, now: Duration) -> Option<Key> {
         self.due.take_if(|at| *at <= now)?;
         if let Some(paste) = self.paste.take() {
+            self.rest = Some(Rest { last: None });
             return Some(Key::Paste(pasted_text(&paste)));
         }
         let is_escape = self.held == [0x1b];
@@ -116,7 +135,8 @@ impl KeyReader {
                 let held = std::mem::take(&mut self.held);
                 let parameters = held.get(2..).unwrap_or_default();
                 match (parameters, byte) {
-                    (b"200", b'~') => self.paste = Some(Vec::new()),
+                    (b"200", b'~') => (self.paste, self.rest) = (Some(Vec::new()), None),
+                    (b"201", b'~') => self.rest = None,
                     _ => keys.extend(key_of_sequence(parameters, byte)),
                 }
             }
@@ -296,6 +316,27 @@ mod tests {
         assert_eq!(reader.handle_timeout(PASTE_TIMEOUT / 2), None);
         assert_eq!(reader.handle_timeout(PASTE_TIMEOUT), Some(Key::Paste("ab".to_owned())));
         assert_eq!(reader.handle_input(b"\x03", PASTE_TIMEOUT), [Key::Ctrl('c')]);
+    }
+
+    #[test]
+    fn the_rest_of_a_paste_that_stalled_does_not_send_it() {
+        let stalled = || {
+            let mut reader = KeyReader::default();
+            reader.handle_input(b"\x1b[200~one\r", Duration::ZERO);
+            assert_eq!(reader.handle_timeout(PASTE_TIMEOUT), Some(Key::Paste("one\n".to_owned())));
+            reader
+        };
+        let later = PASTE_TIMEOUT * 5;
+        let mut reader = stalled();
+        assert_eq!(reader.handle_input(b"2\r", later), [Key::Char('2'), Key::NewLine]);
+        assert_eq!(
+            reader.handle_input(b"\r3\x1b[201~\r", later + PASTE_TIMEOUT / 2),
+            [Key::NewLine, Key::Char('3'), Key::Enter],
+            "its end has come"
+        );
+        let mut reader = stalled();
+        assert_eq!(reader.handle_input(b"\r", later), [Key::NewLine]);
+        assert_eq!(reader.handle_input(b"\r", later + PASTE_TIMEOUT), [Key::Enter], "its end was lost");
     }
 
     #[test]
