@@ -16,8 +16,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use signal_hook::consts::SIGHUP;
 
+use super::following::{Followed, Following};
 use super::key_reader::KeyReader;
-use super::live_area::LiveArea;
+use super::printer::Printer;
 use super::text::Style;
 use super::view::{Action, View, ViewOptions};
 use crate::attach::{AttachError, Outcome};
@@ -74,11 +75,12 @@ pub fn attach_conversation(
     options: ConversationOptions,
 ) -> Result<ConversationEnd, ConversationError> {
     // Before the terminal is taken over, so that an error is printed as usual.
-    let page = source.latest().map_err(ConversationError::Source)?;
+    let (following, page) = Following::start(source).map_err(ConversationError::Source)?;
     let signals = Signals::listen().map_err(AttachError::from)?;
     let tty = Tty::open().map_err(AttachError::from)?;
-    let mut conversation = Conversation::new(session, source, poster, options, signals, tty);
-    let outcome = conversation.show_page(page).and_then(|()| conversation.run());
+    let mut conversation = Conversation::new(session, following, poster, options, signals, tty);
+    conversation.show_page(page);
+    let outcome = conversation.run();
     conversation.leave();
     Ok(ConversationEnd { outcome: outcome?, undelivered: conversation.view.undelivered() })
 }
@@ -100,13 +102,12 @@ impl From<io::Error> for ConversationError {
 /// A conversation on the terminal.
 struct Conversation<'a> {
     session: &'a SessionId,
-    source: &'a mut dyn ConversationSource,
+    following: Following<'a>,
     poster: Poster,
     options: ConversationOptions,
     view: View,
-    follower: Option<Follower>,
     keys: KeyReader,
-    area: LiveArea,
+    printer: Printer,
     tty: Tty,
     signals: Signals,
     clock: Clock,
@@ -119,7 +120,7 @@ struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     fn new(
         session: &'a SessionId,
-        source: &'a mut dyn ConversationSource,
+        following: Following<'a>,
         poster: Poster,
         options: ConversationOptions,
         signals: Signals,
@@ -129,13 +130,12 @@ impl<'a> Conversation<'a> {
         let view = View::new(ViewOptions { observe: options.observe, detach_key: options.detach_key, style });
         Conversation {
             session,
-            source,
+            following,
             poster,
             options,
             view,
-            follower: None,
             keys: KeyReader::default(),
-            area: LiveArea::default(),
+            printer: Printer::default(),
             tty,
             signals,
             clock: Clock::start(),
@@ -145,9 +145,8 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Shows the latest page of the history, and follows what comes after it.
-    fn show_page(&mut self, page: EventPage) -> Result<(), ConversationError> {
-        let cursor = Cursor { epoch: page.epoch, offset: page.next };
+    /// Shows the latest page of the history.
+    fn show_page(&mut self, page: EventPage) {
         let records: Vec<Record<Value>> = page
             .events
             .into_iter()
@@ -157,56 +156,66 @@ impl<'a> Conversation<'a> {
             self.report_recorded(record);
         }
         self.view.handle_page(&records, page.state.unwrap_or_default(), page.more);
-        self.follower = Some(self.source.follow(cursor).map_err(ConversationError::Source)?);
-        Ok(())
     }
 
     fn run(&mut self) -> Result<Outcome, ConversationError> {
         // Bracketed paste: line breaks of a paste do not send it.
-        self.tty.write_all(b"\x1b[?2004h")?;
-        self.paint()?;
+        self.printer.put(b"\x1b[?2004h");
+        self.paint();
         loop {
             self.view.handle_time(self.clock.now());
-            let has_more = self.take_events()?;
+            let has_more = self.take_events();
             self.take_deliveries();
-            self.act()?;
+            self.act();
             if let Some(outcome) = self.outcome.take() {
                 return Ok(outcome);
             }
             if self.view.has_left() {
                 return Ok(Outcome::Detached { unsent: 0 });
             }
-            if self.paint_at.is_some_and(|at| at <= self.clock.now()) {
-                self.paint()?;
+            if self.paint_at.is_some_and(|at| at <= self.clock.now()) && !self.printer.is_waiting() {
+                self.paint();
             }
+            self.printer.flush(|bytes| self.tty.write(bytes))?;
             self.wait(has_more)?;
         }
     }
 
     /// Applies what the session sent, at most [`MAX_EVENTS`] events. Returns whether there may be more.
-    fn take_events(&mut self) -> Result<bool, ConversationError> {
+    fn take_events(&mut self) -> bool {
         for _ in 0..MAX_EVENTS {
-            let Some(event) = self.follower.as_mut().and_then(Follower::poll_event) else { return Ok(false) };
-            self.apply(event)?;
+            if self.printer.is_full() {
+                return true;
+            }
+            let Some(followed) = self.following.poll(self.clock.now()) else { return false };
+            self.apply(followed);
+            self.take_lines();
             self.paint_soon();
         }
-        Ok(true)
+        true
     }
 
-    fn apply(&mut self, event: FollowEvent) -> Result<(), ConversationError> {
+    fn apply(&mut self, followed: Followed) {
+        match followed {
+            Followed::Event(event) => self.apply_event(event),
+            // What was shown since the cut stays in the terminal's history, with a line that says so.
+            Followed::Page(page) => {
+                self.view.handle_connection(None);
+                self.view.handle_cut();
+                self.show_page(*page);
+            }
+            Followed::Unreadable => self.view.handle_connection(Some("the history cannot be read: Ctrl-L tries again")),
+        }
+    }
+
+    fn apply_event(&mut self, event: FollowEvent) {
         match event {
             FollowEvent::Event(record) => {
                 self.report_recorded(&record);
                 self.view.handle_record(&record);
             }
             FollowEvent::Attached(attached) => self.view.handle_permission(attached.you.write),
-            FollowEvent::Message(_) => {}
-            // What was shown since then is void; it stays in the terminal's history, with a line that says so.
-            FollowEvent::Cut { .. } => {
-                let page = self.source.latest().map_err(ConversationError::Source)?;
-                self.view.handle_cut();
-                self.show_page(page)?;
-            }
+            FollowEvent::Message(_) | FollowEvent::Cut { .. } => {}
             FollowEvent::Status(status) => self.view.handle_connection(match status {
                 Status::Reconnecting { .. } => Some("connection lost, reconnecting"),
                 Status::Offline => Some("connection lost: Ctrl-L tries again"),
@@ -214,7 +223,6 @@ impl<'a> Conversation<'a> {
             }),
             FollowEvent::Ended(outcome) => self.outcome = Some(outcome),
         }
-        Ok(())
     }
 
     /// The event of a command proves that it was delivered, whatever became of its response.
@@ -229,10 +237,8 @@ impl<'a> Conversation<'a> {
         while let Some(change) = self.poster.poll_change() {
             if let Change::Shown(entry) = change {
                 // The server can be reached again.
-                if let (State::Delivered(_), Some(follower)) = (&entry.state, &mut self.follower)
-                    && self.view.is_disconnected()
-                {
-                    follower.retry();
+                if matches!(entry.state, State::Delivered(_)) && self.view.is_disconnected() {
+                    self.following.retry(self.clock.now());
                 }
                 self.view.handle_state(&entry.id, entry.state);
             }
@@ -241,7 +247,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Does what the user wants done.
-    fn act(&mut self) -> Result<(), ConversationError> {
+    fn act(&mut self) {
         while let Some(action) = self.view.poll_action() {
             match action {
                 Action::Send(command) => match self.poster.send(self.session.as_str(), json!(command)) {
@@ -255,54 +261,58 @@ impl<'a> Conversation<'a> {
                 }
                 Action::Discard(id) => _ = self.poster.discard(&id),
                 Action::Repaint => {
-                    self.area.forget();
-                    self.tty.write_all(b"\x1b[H\x1b[J")?;
-                    self.paint()?;
+                    self.printer.start_over(b"\x1b[H\x1b[J");
+                    self.paint_now();
                     self.poster.handle_login();
                     self.poster.handle_wake();
-                    if let Some(follower) = &mut self.follower {
-                        follower.retry();
-                    }
+                    self.following.retry(self.clock.now());
                 }
             }
         }
-        Ok(())
     }
 
     /// Waits for the next key, event or timer, and takes what has arrived.
     fn wait(&mut self, has_more: bool) -> io::Result<()> {
         let now = self.clock.now();
-        let timers = [self.paint_at, self.keys.poll_timeout(), self.view.poll_timeout(now)];
-        let timers = timers.into_iter().flatten().map(|at| at.saturating_sub(now) + Duration::from_millis(1));
-        let follower = self.follower.as_ref().and_then(Follower::poll_timeout);
-        let timeout = if has_more { Some(Duration::ZERO) } else { timers.chain(follower).min() };
+        let (is_waiting, is_full) = (self.printer.is_waiting(), self.printer.is_full());
+        let painting = [self.paint_at, self.view.poll_timeout(now)].into_iter().flatten().filter(|_| !is_waiting);
+        let timers = painting.chain(self.keys.poll_timeout());
+        let timers = timers.map(|at| at.saturating_sub(now) + Duration::from_millis(1));
+        // A session that is not read waits, too: nothing piles up here while the terminal accepts nothing.
+        let following = self.following.poll_timeout(now).filter(|_| !is_full);
+        let has_more = has_more && !is_full;
+        let timeout = if has_more { Some(Duration::ZERO) } else { timers.chain(following).min() };
         let timeout =
             timeout.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) });
         let mut fds: Vec<PollFd<'_>> = [self.signals.fd(), self.tty.input(), self.poster.fd()]
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .into();
-        if let Some(follower) = &self.follower
-            && let Some(fd) = follower.fd()
-        {
-            fds.push(PollFd::from_borrowed_fd(fd, follower.poll_flags()));
+        let output = if is_waiting { PollFlags::OUT } else { PollFlags::empty() };
+        fds.push(PollFd::from_borrowed_fd(self.tty.output(), output));
+        if let Some((fd, flags)) = self.following.fd().filter(|_| !is_full) {
+            fds.push(PollFd::from_borrowed_fd(fd, flags));
         }
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let has_keys = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
         drop(fds);
-        self.handle_signals()?;
-        if has_keys {
+        self.handle_signals();
+        if ready.get(1).is_some_and(|flags| !flags.is_empty()) {
             self.read_keys()?;
         }
-        if !has_more && let Some(follower) = &mut self.follower {
-            follower.handle_ready();
+        if ready.get(3).is_some_and(|flags| flags.intersects(PollFlags::HUP | PollFlags::ERR)) {
+            self.outcome.get_or_insert(Outcome::Signalled(SIGHUP));
         }
-        self.handle_time()
+        if !has_more && !is_full {
+            self.following.handle_ready();
+        }
+        self.handle_time();
+        Ok(())
     }
 
-    fn handle_time(&mut self) -> io::Result<()> {
+    fn handle_time(&mut self) {
         let now = self.clock.now();
         if let Some(key) = self.keys.handle_timeout(now) {
             self.view.handle_key(&key, now);
@@ -311,10 +321,9 @@ impl<'a> Conversation<'a> {
         if self.view.poll_timeout(self.painted_at).is_some_and(|at| at <= now) {
             self.paint_now();
         }
-        Ok(())
     }
 
-    fn handle_signals(&mut self) -> io::Result<()> {
+    fn handle_signals(&mut self) {
         self.signals.drain();
         if let Some(signal) = self.signals.ending() {
             self.outcome = Some(Outcome::Signalled(signal));
@@ -322,15 +331,13 @@ impl<'a> Conversation<'a> {
         if self.signals.take_continued() {
             // A shell may have changed the terminal's settings, and printed something, while this process was stopped.
             let _ = self.tty.make_raw();
-            self.area.forget();
-            self.tty.write_all(b"\x1b[?2004h\r\n")?;
+            self.printer.start_over(b"\x1b[?2004h\r\n");
             self.paint_now();
         }
         if self.signals.take_resized() {
             self.view.handle_style(style(&self.tty, self.options));
             self.paint_now();
         }
-        Ok(())
     }
 
     fn read_keys(&mut self) -> io::Result<()> {
@@ -361,32 +368,36 @@ impl<'a> Conversation<'a> {
         self.paint_at = Some(Duration::ZERO);
     }
 
-    fn paint(&mut self) -> io::Result<()> {
-        self.paint_at = None;
-        self.painted_at = self.clock.now();
-        let size = self.tty.size();
-        let lines: Vec<String> = std::iter::from_fn(|| self.view.poll_line()).collect();
-        let height = usize::from(size.rows()).saturating_sub(1);
-        let live = self.view.live_rows(height, self.painted_at, SystemTime::now());
-        self.tty.write_all(&self.area.paint(&lines, live.rows, live.cursor, usize::from(size.cols())))
+    fn take_lines(&mut self) {
+        while let Some(line) = self.view.poll_line() {
+            self.printer.push_line(line);
+        }
     }
 
-    /// Waits a moment for prompts that are on their way, prints what is left, and removes the live rows.
+    fn paint(&mut self) {
+        self.paint_at = None;
+        self.painted_at = self.clock.now();
+        self.take_lines();
+        let size = self.tty.size();
+        let height = usize::from(size.rows()).saturating_sub(1);
+        let live = self.view.live_rows(height, self.painted_at, SystemTime::now());
+        self.printer.paint(live, usize::from(size.cols()));
+    }
+
+    /// Waits a moment for commands that are on their way, prints what is left, and removes the live rows.
     fn leave(&mut self) {
         let until = self.clock.now() + DELIVER_WITHIN;
         while self.view.is_delivering() && self.clock.now() < until && self.signals.ending().is_none() {
+            self.act();
             let poster = self.poster.fd();
             let left = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let _ = poll(&mut [PollFd::from_borrowed_fd(poster, PollFlags::IN)], Some(&left));
             self.take_deliveries();
         }
+        self.act();
         self.view.finish();
-        let columns = usize::from(self.tty.size().cols());
-        let mut out = self.area.clear(columns);
-        for line in std::iter::from_fn(|| self.view.poll_line()) {
-            out.extend_from_slice(line.as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
+        self.take_lines();
+        let mut out = std::mem::take(&mut self.printer).finish(usize::from(self.tty.size().cols()));
         out.extend_from_slice(b"\x1b[?2004l");
         let _ = self.tty.write_all(&out);
     }

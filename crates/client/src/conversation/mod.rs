@@ -10,19 +10,22 @@
 //! - `text`: styled text, and how it is wrapped. Everything from the agent is escaped there;
 //! - `view`: what the user sees and what keys do; `outgoing`: commands on their way to the session;
 //! - `key_reader`, `editor`, `answer_form`: keys, the prompt that is being typed, the answer to an approval;
-//! - `live_area`: paints the rows; [`mod@attach`]: the loop that connects all this to the terminal and the session.
+//! - `live_area`: paints the rows; `printer`: lines and rows on their way to the terminal;
+//! - `following`: the session's events, and its history; [`mod@attach`]: the loop that connects all this to the terminal.
 
 mod answer_form;
 pub mod attach;
 mod blocks;
 pub mod card;
 mod editor;
+mod following;
 mod key_reader;
 mod live_area;
 mod markdown;
 mod outgoing;
 mod output;
 mod plan;
+mod printer;
 mod prompt;
 mod table;
 pub mod text;

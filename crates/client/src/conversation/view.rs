@@ -23,6 +23,8 @@ use super::text::{Indent, Paint, Style, Text};
 use super::{Transcript, card};
 use crate::keys::DetachKey;
 
+pub(crate) use live_rows::LiveRows;
+
 /// A second Ctrl-C within this time leaves.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 /// A form takes keys once it was there for this long, and no key was pressed: what the user is typing is not meant for it.
