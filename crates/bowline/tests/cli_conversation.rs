@@ -40,6 +40,13 @@ fn signal_file(world: &World, name: &str) -> PathBuf {
     world.path().join(name)
 }
 
+/// A prompt that the fake agent answers with this text. The first letter is escaped, so that the prompt does not look like
+/// the answer.
+fn say(text: &str) -> String {
+    let (first, rest) = text.split_at(1);
+    format!("say \\u{:04x}{rest}", u32::from(first.as_bytes()[0]))
+}
+
 /// The texts of all prompts in a journal.
 fn prompts(world: &World, name: &str) -> Vec<String> {
     let is_prompt = |record: &&Value| record["event"]["type"] == "prompt";
@@ -63,7 +70,7 @@ fn r32_a_conversation_is_typed_shown_and_gone_on_with() {
     let mut terminal = Terminal::attach(&world, "dev");
     terminal.wait_for("Some bold text.");
     terminal.wait_for(IDLE);
-    terminal.prompt("say And more.");
+    terminal.prompt(&say("And more."));
     terminal.wait_for("And more.");
     world.wait_for_end("dev", "r1");
     terminal.leave();
@@ -166,11 +173,12 @@ fn r41_a_prompt_that_is_typed_while_the_gateway_is_dead_is_run_once() {
     terminal.wait_for("✓ before");
     gateway.kill();
     terminal.wait_for("connection lost");
-    terminal.prompt("say typed while offline");
-    terminal.wait_for("> say typed while offline (not delivered yet");
+    terminal.prompt(&say("typed while offline"));
+    terminal.wait_for("yped while offline (not delivered yet");
     std::fs::write(go, "").unwrap();
     gateway.restart();
     terminal.wait_for("✓ after");
+    terminal.wait_for("typed while offline");
     server.wait_for_end("dev", "r1");
     terminal.wait_for(IDLE);
     terminal.leave();
@@ -226,6 +234,27 @@ fn r36_a_session_that_is_killed_ends_the_view_and_is_repaired() {
     let mut terminal = Terminal::attach(&world, "dev");
     assert_eq!(terminal.exit_code(), 1, "an ended conversation is shown, and that it has ended");
     assert!(terminal.history().contains("working"));
+}
+
+/// The test reads nothing while the agent writes more than the terminal's buffer holds.
+#[test]
+fn r37_a_terminal_that_stalls_does_not_keep_a_prompt_from_being_sent() {
+    let world = World::with_agents();
+    let go = signal_file(&world, "go");
+    let lines: String = (0..10_000).map(|line| format!("line {line}\\n\\n")).collect();
+    world.converse("dev", &format!("wait {}\nsay {lines}", go.display()));
+    let mut terminal = Terminal::attach(&world, "dev");
+    terminal.wait_for("Ctrl-C stops");
+    std::fs::write(go, "").unwrap();
+    world.wait_for_end("dev", "r0");
+    terminal.prompt(&say("still here"));
+    wait_until("the prompt is sent", || prompts(&world, "dev").len() == 2);
+    terminal.wait_for("still here");
+    terminal.wait_for(IDLE);
+    terminal.leave();
+    let history = terminal.history();
+    let shown = history.lines().filter(|line| line.starts_with("line ")).count();
+    assert!(shown > 100 && history.contains("line 9999"), "{shown}");
 }
 
 #[test]
