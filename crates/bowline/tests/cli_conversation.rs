@@ -221,7 +221,7 @@ fn r40_a_view_over_a_line_that_is_cut_again_and_again_shows_everything_once() {
 fn r36_a_session_that_is_killed_ends_the_view_and_is_repaired() {
     let world = World::with_agents();
     let never = signal_file(&world, "never");
-    let id = world.converse("dev", &format!("say working\nwait {}", never.display()));
+    let id = world.converse("dev", &format!("{}\nwait {}", say("working"), never.display()));
     let mut terminal = Terminal::attach(&world, "dev");
     terminal.wait_for("working");
     rustix::process::kill_process(world.process_of(&id), rustix::process::Signal::KILL).unwrap();
