@@ -27,6 +27,8 @@ pub const SPARED: [&str; 7] =
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
 /// The most bytes of an environment that are read. The kernel's limit for arguments and environment is lower.
 const MAX_ENVIRONMENT: u64 = 8 << 20;
+/// A flag of the kernel: the process is exiting.
+const PF_EXITING: u32 = 4;
 /// The most bytes of the file that records a program.
 const MAX_RECORD: u64 = 4 << 10;
 
@@ -123,7 +125,7 @@ fn with_descendants(
     let below_spared = |pid: i32| {
         let mut parent = all.get(&pid).map(|stat| stat.parent);
         while let Some(stat) = parent.filter(|pid| *pid > 1).and_then(|pid| all.get(&pid)) {
-            if SPARED.contains(&stat.name.as_str()) {
+            if SPARED.contains(&stat.name.as_str()) && !stat.is_exiting {
                 return true;
             }
             parent = Some(stat.parent);
@@ -159,6 +161,9 @@ pub struct ProcessStat {
     /// The kernel's name for the program.
     pub name: String,
     pub is_zombie: bool,
+    /// It is about to exit, or a zombie. A process releases its locks before its children get another parent, so a dead
+    /// session process may still be the parent of its agent.
+    pub is_exiting: bool,
     /// The session that it belongs to, in the sense of `setsid`.
     pub session: i32,
     /// In clock ticks after the boot.
@@ -177,7 +182,9 @@ impl ProcessStat {
         let number = |at: usize| fields.get(at)?.parse().ok();
         let start = fields.get(19).and_then(|start| start.parse().ok()).unwrap_or(0);
         let is_zombie = matches!(*fields.first()?, "Z" | "X");
-        Some(ProcessStat { parent: number(1)?, name, is_zombie, session: number(3).unwrap_or(0), start })
+        let flags: u32 = fields.get(6).and_then(|flags| flags.parse().ok()).unwrap_or(0);
+        let is_exiting = is_zombie || flags & PF_EXITING != 0;
+        Some(ProcessStat { parent: number(1)?, name, is_zombie, is_exiting, session: number(3).unwrap_or(0), start })
     }
 }
 
@@ -265,8 +272,14 @@ mod tests {
 
     #[test]
     fn r31_spared_programs_keep_their_children_and_this_process_is_never_ended() {
-        let stat =
-            |parent, name: &str| ProcessStat { parent, name: name.into(), is_zombie: false, session: 0, start: 0 };
+        let stat = |parent, name: &str| ProcessStat {
+            parent,
+            name: name.into(),
+            is_zombie: false,
+            is_exiting: false,
+            session: 0,
+            start: 0,
+        };
         let all = BTreeMap::from([
             (10, stat(1, "node")),
             (11, stat(10, "tmux: server")),
@@ -278,6 +291,21 @@ mod tests {
         assert_eq!(found(&[]), BTreeSet::from([10, 13, 14]));
         assert_eq!(found(&[14, 13]), BTreeSet::from([10]));
         assert!(ancestors_of_this_process(&all_processes().unwrap()).contains(&std::process::id().cast_signed()));
+    }
+
+    /// Its locks are released, and so it counts as dead, before its children get another parent.
+    #[test]
+    fn r33_an_agent_is_found_below_a_session_process_that_is_exiting() {
+        let stat = |parent, flags: u32, name: &str| {
+            ProcessStat::parse(&format!("7 ({name}) R {parent} 7 9 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 555 0"))
+                .unwrap()
+        };
+        let found = |flags| {
+            let all = BTreeMap::from([(20, stat(1, flags, "bowline-session")), (21, stat(20, 0, "node"))]);
+            with_descendants(&all, [21].into_iter(), &BTreeSet::new())
+        };
+        assert_eq!(found(0), BTreeSet::new());
+        assert_eq!(found(0x0040_0000 | PF_EXITING), BTreeSet::from([21]));
     }
 
     #[test]
