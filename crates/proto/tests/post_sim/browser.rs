@@ -19,13 +19,15 @@ pub(crate) struct Tab {
     pub(crate) waits: BTreeMap<String, u64>,
     /// Requests that the queue dropped.
     pub(crate) dropped: BTreeSet<u64>,
+    /// The ids of stored entries that did not fit into the queue.
+    left_out: BTreeSet<String>,
 }
 
 impl Tab {
     /// Opens a tab, which takes over what is stored.
     pub(crate) fn open(number: u64, writer: u64, storage: &BTreeMap<String, String>, wall: u64) -> Tab {
         let mut queue = PostQueue::new();
-        queue.restore(storage.clone(), wall);
+        let left_out = queue.restore(storage.clone(), wall).into_iter().collect();
         Tab {
             number,
             writer,
@@ -35,7 +37,18 @@ impl Tab {
             offline: false,
             waits: BTreeMap::new(),
             dropped: BTreeSet::new(),
+            left_out,
         }
+    }
+
+    /// Takes over stored entries that did not fit before, as far as there is room. Returns how many.
+    pub(crate) fn restore_left_out(&mut self, storage: &BTreeMap<String, String>, wall: u64) -> u64 {
+        let before = std::mem::take(&mut self.left_out);
+        let (stored, gone): (Vec<_>, Vec<_>) = before.iter().partition(|id| storage.contains_key(*id));
+        gone.into_iter().for_each(|id| self.queue.handle_removed(id, wall));
+        let entries = stored.iter().map(|id| ((*id).clone(), storage[*id].clone()));
+        self.left_out = self.queue.restore(entries, wall).into_iter().collect();
+        (stored.len() - self.left_out.len()) as u64
     }
 
     /// The ids of the entries in such a state.

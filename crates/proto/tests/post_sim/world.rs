@@ -36,6 +36,7 @@ pub(crate) struct Tally {
     pub(crate) jumps: u64,
     pub(crate) removed: u64,
     pub(crate) refused: u64,
+    pub(crate) left_out: u64,
 }
 
 impl Tally {
@@ -50,6 +51,7 @@ impl Tally {
         self.jumps += other.jumps;
         self.removed += other.removed;
         self.refused += other.refused;
+        self.left_out += other.left_out;
     }
 }
 
@@ -224,6 +226,8 @@ impl World {
                             self.post(after, InTransit::Removed { tab, id: id.clone() });
                         }
                     }
+                    let wall = self.wall();
+                    self.tally.left_out += self.tabs[tab].restore_left_out(&self.storage, wall);
                 }
                 Action::Show { id } => self.check_state(tab, &id),
                 Action::Hide { .. } => {}
@@ -375,7 +379,7 @@ impl World {
                 self.session(|session| session.busy_until = until);
             }
             28 => return self.send_events(tab),
-            _ if self.rng.one_in(20) => self.user_sends(tab, 70),
+            _ if self.rng.one_in(4) => self.user_sends(tab, 70),
             _ => {}
         }
         if tab < self.tabs.len() {
