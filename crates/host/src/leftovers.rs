@@ -18,17 +18,17 @@ use serde::{Deserialize, Serialize};
 use crate::files;
 use crate::home::SessionDir;
 
-/// Programs that users and agents start and expect to outlive what started them, by their kernel name (`comm`). Ending a
-/// session ends neither them nor their descendants.
+/// The kernel's name (`comm`) of a session process.
+const SESSION_PROCESS: &str = "bowline-session";
+/// Programs that users and agents start and expect to outlive what started them, by their kernel name. Ending a session
+/// ends neither them nor their descendants.
 pub const SPARED: [&str; 7] =
-    ["bowline-session", "tmux: server", "screen", "gpg-agent", "ssh-agent", "dbus-daemon", "dtach"];
+    [SESSION_PROCESS, "tmux: server", "screen", "gpg-agent", "ssh-agent", "dbus-daemon", "dtach"];
 
 /// How long they may take to exit after SIGTERM. After that they are killed.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
 /// The most bytes of an environment that are read. The kernel's limit for arguments and environment is lower.
 const MAX_ENVIRONMENT: u64 = 8 << 20;
-/// A flag of the kernel: the process is exiting.
-const PF_EXITING: u32 = 4;
 /// The most bytes of the file that records a program.
 const MAX_RECORD: u64 = 4 << 10;
 
@@ -102,7 +102,7 @@ fn find(dir: &SessionDir) -> io::Result<Vec<OwnedFd>> {
     let recorded = ProcessRecord::read(dir).filter(ProcessRecord::is_running).map(|record| record.pid);
     let marked = all.keys().copied().filter(|pid| has_variable(*pid, variable.as_bytes()));
     let spared = ancestors_of_this_process(&all);
-    let ids = with_descendants(&all, recorded.into_iter().chain(marked), &spared);
+    let ids = with_descendants(&all, recorded, marked, &spared);
     let open = |pid: i32| {
         let before = all.get(&pid)?.start;
         let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
@@ -112,29 +112,36 @@ fn find(dir: &SessionDir) -> io::Result<Vec<OwnedFd>> {
     Ok(ids.into_iter().filter_map(open).collect())
 }
 
-/// These processes and everything that they started, without spared programs and what those started.
+/// The recorded and the marked processes and everything that they started, without spared programs and what those started.
+///
+/// Session processes above them spare nothing: what a session process starts is marked as its own. The agent may be below
+/// its dead session process, which releases its lock before its children get another parent, and below the session in
+/// which its own one was started.
 fn with_descendants(
     all: &BTreeMap<i32, ProcessStat>,
-    roots: impl Iterator<Item = i32>,
+    recorded: Option<i32>,
+    marked: impl Iterator<Item = i32>,
     spared: &BTreeSet<i32>,
 ) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     all.iter().for_each(|(pid, stat)| children.entry(stat.parent).or_default().push(*pid));
     let is_spared =
         |pid: &i32| spared.contains(pid) || all.get(pid).is_none_or(|stat| SPARED.contains(&stat.name.as_str()));
+    let outliving: Vec<&str> = SPARED.into_iter().filter(|name| *name != SESSION_PROCESS).collect();
     let below_spared = |pid: i32| {
         let mut parent = all.get(&pid).map(|stat| stat.parent);
         while let Some(stat) = parent.filter(|pid| *pid > 1).and_then(|pid| all.get(&pid)) {
-            if SPARED.contains(&stat.name.as_str()) && !stat.is_exiting {
+            if outliving.contains(&stat.name.as_str()) {
                 return true;
             }
             parent = Some(stat.parent);
         }
         false
     };
-    let (mut found, mut todo) = (BTreeSet::new(), roots.collect::<Vec<_>>());
+    let (mut found, mut todo) = (BTreeSet::new(), recorded.into_iter().collect::<Vec<_>>());
+    todo.extend(marked.filter(|pid| !below_spared(*pid)));
     while let Some(pid) = todo.pop() {
-        if !is_spared(&pid) && !below_spared(pid) && found.insert(pid) {
+        if !is_spared(&pid) && found.insert(pid) {
             todo.extend(children.get(&pid).into_iter().flatten());
         }
     }
@@ -161,9 +168,6 @@ pub struct ProcessStat {
     /// The kernel's name for the program.
     pub name: String,
     pub is_zombie: bool,
-    /// It is about to exit, or a zombie. A process releases its locks before its children get another parent, so a dead
-    /// session process may still be the parent of its agent.
-    pub is_exiting: bool,
     /// The session that it belongs to, in the sense of `setsid`.
     pub session: i32,
     /// In clock ticks after the boot.
@@ -182,9 +186,7 @@ impl ProcessStat {
         let number = |at: usize| fields.get(at)?.parse().ok();
         let start = fields.get(19).and_then(|start| start.parse().ok()).unwrap_or(0);
         let is_zombie = matches!(*fields.first()?, "Z" | "X");
-        let flags: u32 = fields.get(6).and_then(|flags| flags.parse().ok()).unwrap_or(0);
-        let is_exiting = is_zombie || flags & PF_EXITING != 0;
-        Some(ProcessStat { parent: number(1)?, name, is_zombie, is_exiting, session: number(3).unwrap_or(0), start })
+        Some(ProcessStat { parent: number(1)?, name, is_zombie, session: number(3).unwrap_or(0), start })
     }
 }
 
@@ -246,7 +248,8 @@ mod tests {
         record.write(&dir).unwrap();
         assert!(has_agent(&dir) && !has_agent(&other));
         let mut kept = spawn(Some(&other), "echo a; exec sleep 600");
-        let children = with_descendants(&all_processes().unwrap(), [record.pid].into_iter(), &BTreeSet::new());
+        let children =
+            with_descendants(&all_processes().unwrap(), Some(record.pid), std::iter::empty(), &BTreeSet::new());
         assert_eq!(children.len(), 2, "the shell and its child");
         end(&dir).unwrap();
         for child in &mut ended {
@@ -272,14 +275,8 @@ mod tests {
 
     #[test]
     fn r31_spared_programs_keep_their_children_and_this_process_is_never_ended() {
-        let stat = |parent, name: &str| ProcessStat {
-            parent,
-            name: name.into(),
-            is_zombie: false,
-            is_exiting: false,
-            session: 0,
-            start: 0,
-        };
+        let stat =
+            |parent, name: &str| ProcessStat { parent, name: name.into(), is_zombie: false, session: 0, start: 0 };
         let all = BTreeMap::from([
             (10, stat(1, "node")),
             (11, stat(10, "tmux: server")),
@@ -287,25 +284,31 @@ mod tests {
             (13, stat(10, "sh")),
             (14, stat(13, "bowline")),
         ]);
-        let found = |spared: &[i32]| with_descendants(&all, [10, 12].into_iter(), &spared.iter().copied().collect());
+        let found = |spared: &[i32]| {
+            with_descendants(&all, Some(10), [10, 12, 13].into_iter(), &spared.iter().copied().collect())
+        };
         assert_eq!(found(&[]), BTreeSet::from([10, 13, 14]));
         assert_eq!(found(&[14, 13]), BTreeSet::from([10]));
         assert!(ancestors_of_this_process(&all_processes().unwrap()).contains(&std::process::id().cast_signed()));
     }
 
-    /// Its locks are released, and so it counts as dead, before its children get another parent.
     #[test]
-    fn r33_an_agent_is_found_below_a_session_process_that_is_exiting() {
-        let stat = |parent, flags: u32, name: &str| {
-            ProcessStat::parse(&format!("7 ({name}) R {parent} 7 9 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 555 0"))
-                .unwrap()
-        };
-        let found = |flags| {
-            let all = BTreeMap::from([(20, stat(1, flags, "bowline-session")), (21, stat(20, 0, "node"))]);
-            with_descendants(&all, [21].into_iter(), &BTreeSet::new())
-        };
-        assert_eq!(found(0), BTreeSet::new());
-        assert_eq!(found(0x0040_0000 | PF_EXITING), BTreeSet::from([21]));
+    fn r33_a_session_process_above_an_agent_does_not_spare_it() {
+        let stat =
+            |parent, name: &str| ProcessStat { parent, name: name.into(), is_zombie: false, session: 0, start: 0 };
+        let all = BTreeMap::from([
+            (20, stat(1, "bowline-session")),
+            (21, stat(20, "bash")),
+            (22, stat(20, "bowline-session")),
+            (23, stat(22, "node")),
+            (24, stat(23, "sh")),
+            (25, stat(20, "make")),
+            (26, stat(23, "bowline-session")),
+            (27, stat(26, "vim")),
+        ]);
+        // The agent 23 of the session process 22, which was started in another session, and 25, which 23 has left behind.
+        let found = with_descendants(&all, Some(23), [24, 25].into_iter(), &BTreeSet::new());
+        assert_eq!(found, BTreeSet::from([23, 24, 25]));
     }
 
     #[test]

@@ -91,14 +91,8 @@ mod tests {
 
     #[test]
     fn r31_spared_programs_keep_their_children() {
-        let stat = |parent, name: &str| ProcessStat {
-            parent,
-            name: name.into(),
-            is_zombie: false,
-            is_exiting: false,
-            session: 0,
-            start: 0,
-        };
+        let stat =
+            |parent, name: &str| ProcessStat { parent, name: name.into(), is_zombie: false, session: 0, start: 0 };
         let all = BTreeMap::from([
             (2, stat(1, "bash")),
             (3, stat(1, "tmux: server")),
