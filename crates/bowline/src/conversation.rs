@@ -51,7 +51,7 @@ pub(crate) fn run(conversation: &Conversation<'_>) -> anyhow::Result<ExitCode> {
     loop {
         while let Some(event) = follower.poll_event() {
             if let Some(ended) = view.show(event) {
-                view.text.finish();
+                view.finish();
                 return ended;
             }
         }
@@ -60,7 +60,7 @@ pub(crate) fn run(conversation: &Conversation<'_>) -> anyhow::Result<ExitCode> {
         follower.wait(&others, view.poll_timeout())?;
         view.handle_abort();
         if let Some(code) = view.handle_signals() {
-            view.text.finish();
+            view.finish();
             return Ok(code);
         }
     }
@@ -141,7 +141,10 @@ impl<'a> View<'a> {
                 }
             }
             AgentEvent::ApprovalRequested { approval } => self.show_approval(&approval),
-            AgentEvent::Complete(complete) if Some(complete.run) == self.run => return Some(self.conclude(&complete)),
+            AgentEvent::Complete(complete) if Some(complete.run) == self.run => {
+                self.abort = None;
+                return Some(self.conclude(&complete));
+            }
             _ => {}
         }
         None
@@ -237,6 +240,16 @@ impl<'a> View<'a> {
                 }
                 State::Waiting { .. } | State::Sending { .. } => {}
             }
+        }
+    }
+
+    /// Ends the output.
+    fn finish(&mut self) {
+        let Conversation { host, session, .. } = self.conversation;
+        self.text.finish();
+        if self.abort.take().is_some() {
+            let attach = command(*host, "attach", session.label());
+            eprintln!("[the abort was not delivered; Ctrl-C in {attach} aborts the run]");
         }
     }
 

@@ -172,6 +172,7 @@ fn r33_an_abort_without_a_gateway_blocks_nothing_and_is_delivered_later() {
     running.signal(Signal::TERM);
     let (code, _, err) = running.finish();
     assert_eq!(code, Some(143), "it does not wait for the gateway: {err}");
+    assert!(err.contains("[the abort was not delivered; Ctrl-C in `bowline --server "), "{err}");
 }
 
 /// Without a gateway, nothing else repairs the session, so the follower has to: the run would never end otherwise.
