@@ -10,6 +10,8 @@ use crate::print::{self, one_line};
 
 /// The most tool calls that are remembered. An update of one that is forgotten is printed as if it were a new call.
 const MAX_TOOLS: usize = 1024;
+/// The characters of a tool call's id and title that are remembered. Calls with ids that begin alike are taken for one.
+const MAX_REMEMBERED: usize = 200;
 
 /// Prints events, one after the other.
 #[derive(Default)]
@@ -78,7 +80,9 @@ impl RunText {
             Some("completed") => (false, true),
             _ => (false, false),
         };
-        let known = self.tools.iter_mut().find(|(id, _)| *id == call.call);
+        let remember = |text: &str| text.chars().take(MAX_REMEMBERED).collect::<String>();
+        let id = remember(&call.call);
+        let known = self.tools.iter_mut().find(|(known, _)| *known == id);
         let is_new = known.is_none();
         // An update of a call that has ended is not shown again.
         let open = known.and_then(|(_, title)| if has_ended { title.take() } else { title.clone() });
@@ -92,7 +96,7 @@ impl RunText {
             if self.tools.len() >= MAX_TOOLS {
                 self.tools.pop_front();
             }
-            self.tools.push_back((call.call.clone(), (!has_ended).then(|| title.clone())));
+            self.tools.push_back((id, (!has_ended).then(|| remember(&title))));
         }
         if has_failed {
             self.line(format_args!("[failed] {}", one_line(title)));
