@@ -8,14 +8,14 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 
+use bowline_client::escape::rearranges;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use support::{Answers, HOSTILE, HostileServer, Terminal, World, wait_until};
 
 /// Whether a terminal acts on the character, or shows other text because of it.
 fn is_hostile(c: char) -> bool {
-    let turns_text = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns_text || (c.is_control() && c != '\n' && c != '\t')
+    rearranges(c) || (c.is_control() && c != '\n' && c != '\t')
 }
 
 /// Runs the command, and describes what it printed that a terminal must not get.

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 /// Sets the title, clears the screen with an 8-bit control, turns text around, and starts a line.
-pub(crate) const HOSTILE: &str = "\x1b]0;pwned\x07\u{9b}2J\u{90}1000p\x7f\r\nhint: pwned\t\u{202e}\u{2066}";
+pub(crate) const HOSTILE: &str =
+    "\x1b]0;pwned\x07\u{9b}2J\u{90}1000p\x7f\r\nhint: pwned\t\u{202e}\u{2066}\u{200f}\u{2028}";
 
 /// How the server answers.
 #[derive(Clone, Copy, Debug)]

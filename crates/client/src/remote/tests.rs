@@ -348,7 +348,7 @@ fn r37_a_command_gets_the_whole_response_whatever_its_status() {
 }
 
 #[test]
-fn a_command_for_an_id_that_is_no_sessions_is_refused_without_a_request() {
+fn a_command_for_an_id_that_is_not_a_session_id_is_refused_without_a_request() {
     use bowline_proto::post::Response as CommandResponse;
 
     use crate::post::Deliver;
