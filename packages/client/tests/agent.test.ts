@@ -288,6 +288,24 @@ describe("a conversation", () => {
     reader.expectUpToDate(journal, "on the new network");
   });
 
+  test("a request goes on when the stream is opened, unless it began before the stream was lost", async () => {
+    const { world, journal, gateway, events, read } = open();
+    gateway.refuse = { kind: "failed" };
+    gateway.pageLatency = () => 8_000;
+    const reader = read();
+    await world.advance(3_000);
+    gateway.refuse = undefined;
+    events.retry();
+    await world.advance(3_000);
+    expect([events.state.name, gateway.requests.length]).toEqual(["open", 1]);
+    world.live[0]!.cut(CUT);
+    gateway.pageLatency = () => 5;
+    events.retry();
+    await world.advance(100);
+    expect(gateway.requests.map(({ signal }) => signal?.aborted)).toEqual([true, false]);
+    reader.expectUpToDate(journal, "on the new network");
+  });
+
   test("a device that goes offline is not a wake", async () => {
     const { world, gateway, read } = open();
     await world.advance(100);

@@ -60,6 +60,9 @@ export class AgentConnection {
   /** Whether the server has answered the watch on the current connection. */
   #answered = false;
   #wasOpen = false;
+  #isStreamOpen: boolean;
+  /** When the stream was last lost. */
+  #streamLostAt = -Infinity;
   /** Consecutive answers `snapshot`. A server that never resumes must not be asked again and again without a pause. */
   #snapshots = 0;
   /** The requests for the last page, for an older one, and for whether the session still exists. */
@@ -78,6 +81,7 @@ export class AgentConnection {
     this.#on = options.on;
     queueMicrotask(() => this.#beginReports());
     const { events, environment, session } = options;
+    this.#isStreamOpen = events.state.name === "open";
     const check = (exists: boolean) => {
       if (!exists) this.#check();
       else this.#checkHost();
@@ -229,7 +233,9 @@ export class AgentConnection {
   /** The stream was opened or lost. */
   #handleStream(open: boolean): void {
     // The network works, and so does the login.
-    if (open) this.retry();
+    if (open) for (const request of this.#requests) request?.handleStreamOpened(this.#streamLostAt);
+    else if (this.#isStreamOpen) this.#streamLostAt = this.#options.environment.timers.now();
+    this.#isStreamOpen = open;
     this.#answered = false;
     this.#show();
   }

@@ -54,8 +54,21 @@ export class PageRequest {
    * one of a dead network, which would fail only after minutes. So it is repeated, unless it has just begun.
    */
   retry(): void {
+    this.#retryUnless((begun) => this.#options.environment.timers.now() - begun <= PROBE_WITHIN);
+  }
+
+  /**
+   * The event stream was opened, so the network works. Tries at once, unless the server wants to wait. An attempt that began before
+   * the stream was lost is repeated; another one may only be slow, and goes on.
+   */
+  handleStreamOpened(lostAt: number): void {
+    this.#retryUnless((begun) => begun >= lostAt);
+  }
+
+  /** Tries at once, unless an attempt is under way that may go on, as `goesOn` says given when it began. */
+  #retryUnless(goesOn: (begun: number) => boolean): void {
+    if (this.#over || (this.#attempt && goesOn(this.#attempt.since))) return;
     const now = this.#options.environment.timers.now();
-    if (this.#over || (this.#attempt && now - this.#attempt.since <= PROBE_WITHIN)) return;
     this.#abort();
     this.#failures = 0;
     if (this.#notBefore > now) return this.#wait(this.#notBefore - now);
