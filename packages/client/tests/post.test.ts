@@ -368,6 +368,24 @@ describe("other tabs", () => {
     expect(first.browser.values.size).toBe(0);
   });
 
+  test("R37: what did not fit is taken over by the next send if the storage could not be read before", async () => {
+    const first = new Tab();
+    const second = new Tab(first);
+    first.gateway.faults = Array.from({ length: 2 }, () => "hangs" as const);
+    for (const tab of [first, second]) for (let n = 0; n < 40; n += 1) tab.prompt(`${n}`);
+    first.kill();
+    second.kill();
+    first.gateway.ran.length = 0;
+    const third = new Tab(first);
+    first.browser.broken = true;
+    await first.world.advance(2_000);
+    expect(first.gateway.texts).toHaveLength(64);
+    first.browser.broken = false;
+    expect(third.post.send(SESSION, prompt("new")).ok).toBe(true);
+    await first.world.advance(2_000);
+    expect([first.gateway.texts.length, first.gateway.texts.at(-1)]).toEqual([81, "new"]);
+  });
+
   test("a user who empties the storage loses nothing that the page still has", async () => {
     const tab = new Tab();
     tab.gateway.faults = ["lost"];

@@ -120,6 +120,8 @@ export class Post {
   /** Sends a command to the session with this id. It is stored when this returns. */
   send(session: SessionId, command: Command): SendResult {
     const id: string = newClientId();
+    // They may not have been readable when there was room for them.
+    if (!this.#disposed) this.#restoreLeftOut();
     const why = this.#disposed ? "invalid" : this.#queue.send(session, id, command, this.#now());
     this.#work();
     return why === undefined ? { ok: true, id } : { ok: false, why };
