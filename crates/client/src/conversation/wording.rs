@@ -25,10 +25,15 @@ fn by(source: Option<&CommandSource>) -> String {
     name.map_or_else(String::new, |name| format!(" by {}", short(name)))
 }
 
-/// The beginning of the first line of a text that has one.
+/// The beginning of the first line of a text that has one, and a sign if that is not all.
 pub(super) fn short(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().take(MAX_SHORT).collect()
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.next().unwrap_or_default();
+    let mut short: String = line.chars().take(MAX_SHORT).collect();
+    if short.len() < line.len() || lines.next().is_some() {
+        short.push_str(" …");
+    }
+    short
 }
 
 /// What is left of an approval once it is answered.

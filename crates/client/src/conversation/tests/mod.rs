@@ -196,7 +196,7 @@ fn tool_calls_are_one_line_each() {
     let error = json!([{"type": "content", "content": {"type": "text", "text": "\n no such file\nmore"}}]);
     assert_eq!(
         session.event(tool("u", json!({"name": "Read", "title": "", "status": "failed", "content": error}))),
-        ["✗ Read", "  no such file"]
+        ["✗ Read", "  no such file …"]
     );
     let long = "x".repeat(100);
     assert_eq!(
