@@ -14,7 +14,7 @@ use crate::{args, attach, new, print, prompts, send};
 
 pub(crate) fn run(verb: &args::Agent, host: &dyn Host, config: &Config) -> anyhow::Result<ExitCode> {
     let prompt = prompt(verb)?;
-    let started = host.start_agent(verb, prompt.clone(), config).map_err(explain)?;
+    let started = host.start_agent(verb, prompt.clone(), config).map_err(|error| explain(error, verb, host))?;
     match prompt {
         _ if verb.detach => new::report(&started, verb.json),
         _ if is_live(verb) => attach::attach_started(host, &started, config),
@@ -46,11 +46,17 @@ fn prompt(verb: &args::Agent) -> anyhow::Result<Option<FirstPrompt>> {
 }
 
 /// Adds a hint about agents to the error of a session that could not be started.
-fn explain(error: anyhow::Error) -> anyhow::Error {
-    let code = failure::start_code(&error);
-    if code == Some(problem::Code::NoProgram) {
-        let hint = "`bowline agents` lists the agents, and says what is missing";
-        return Failure::new(Code::CannotStart, format!("{error:#}"), hint).into();
+fn explain(error: anyhow::Error, verb: &args::Agent, host: &dyn Host) -> anyhow::Error {
+    match (failure::start_code(&error), &verb.name) {
+        (Some(problem::Code::NoProgram), _) => {
+            let hint = "`bowline agents` lists the agents, and says what is missing";
+            Failure::new(Code::CannotStart, format!("{error:#}"), hint).into()
+        }
+        (Some(problem::Code::NameTaken), Some(name)) => {
+            let attach = conversation::command(host, "attach", name.as_str());
+            let hint = format!("{attach} shows it; choose another --name for a new conversation");
+            Failure::new(Code::NameTaken, format!("{error:#}"), hint).into()
+        }
+        _ => error,
     }
-    error
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use bowline_proto::agent::approval::{
-    Answers, Approval, ApprovalId, ApprovalKind, ApprovalOption, OptionKind, Question,
+    Answers, Approval, ApprovalId, ApprovalKind, ApprovalOption, OptionKind, Outcome, Question,
 };
 use bowline_proto::agent::command::AgentCommand;
 use bowline_proto::problem;
@@ -42,7 +42,8 @@ pub(crate) fn approve(verb: &args::Approve, host: &dyn Host) -> anyhow::Result<E
 pub(crate) fn deny(verb: &args::Deny, host: &dyn Host) -> anyhow::Result<ExitCode> {
     let target = Target::find(host, &verb.approval)?;
     let command = AgentCommand::Deny { approval: target.id, reason: verb.reason.clone() };
-    target.send(&command, "denied", verb.reason.as_deref(), verb.json)
+    let reason = verb.reason.as_deref().filter(|reason| !reason.is_empty());
+    target.send(&command, "denied", reason, verb.json)
 }
 
 /// The approval that is answered.
@@ -154,10 +155,16 @@ impl<'a> Target<'a> {
     fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         let label = self.label();
         if let Some(answered) = failure::answered(&error) {
-            let outcome = json!(answered.outcome);
-            let outcome = outcome.as_str().unwrap_or("closed");
             let by = answered.by.as_ref().map(|by| format!(" by {}", one_line(by))).unwrap_or_default();
-            let message = format!("{label} was already answered: {outcome}{by}");
+            let message = match answered.outcome {
+                Outcome::Allowed => format!("{label} was already answered: allowed{by}"),
+                Outcome::Denied => format!("{label} was already answered: denied{by}"),
+                Outcome::Withdrawn => format!("{label} is closed: the agent took it back"),
+                Outcome::Aborted => format!("{label} is closed: its run was aborted, or the session ended"),
+                Outcome::Lost => format!("{label} is closed: the agent ended, or went on without an answer"),
+                Outcome::Expired => format!("{label} is closed: nobody answered in time"),
+                Outcome::Unknown => format!("{label} is closed"),
+            };
             return Failure::new(Code::Other, message, LIST_APPROVALS).into();
         }
         let message = match failure::problem_code(&error) {

@@ -50,8 +50,13 @@ pub(crate) fn full_id(sessions: &[Session], session: &SessionId, approval: Appro
 /// What an approval is about, in one line: its title, and the command if that says more.
 pub(crate) fn describe(approval: &Approval) -> String {
     let title = one_line(&approval.title);
-    let command = approval.detail.command.as_deref().filter(|command| *command != approval.title);
-    command.map_or_else(|| title.clone(), |command| format!("{title}: {}", one_line(command)))
+    // A title is one line, so it may be the command without its line breaks.
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    match approval.detail.command.as_deref() {
+        None => title,
+        Some(command) if words(command) == words(&approval.title) => one_line(command),
+        Some(command) => format!("{title}: {}", one_line(command)),
+    }
 }
 
 fn kind(kind: ApprovalKind) -> &'static str {

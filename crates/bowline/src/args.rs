@@ -36,11 +36,12 @@ Exit codes:
      or an ambiguous session name         6  the session process or the server does not answer
   3  no such session or token
   `attach`, and `new` without --detach, exit with the exit code of the program, with 128 + N if
-  signal N ended it, or with 1 if the session was lost.
+  signal N ended it, or with 1 if the session was lost. `agent` without --detach exits with 0 if the
+  agent reported a normal end of the run, and with 1 otherwise.
 
 Sessions:
   SESSION is a name or an id, or a unique prefix of one; of an id, at least four characters.
-  `bowline kill` takes full names and ids only.
+  `bowline kill`, `approve` and `deny` take full names and ids only.
 
 Files:
   sessions       $BOWLINE_STATE_DIR, or $XDG_STATE_HOME/bowline, or ~/.local/state/bowline

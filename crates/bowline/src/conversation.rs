@@ -170,9 +170,12 @@ impl<'a> View<'a> {
         }
         let Conversation { host, session, .. } = self.conversation;
         let with = |verb| command(*host, verb, session.label());
-        let needs_login = complete.error.as_ref().is_some_and(|error| error.code == "not_logged_in");
+        let has_code = |code: &str| complete.error.as_ref().is_some_and(|error| error.code == code);
         let hint = match complete {
-            _ if needs_login => "log in to the agent on its machine; docs/AGENTS.md says how".to_owned(),
+            _ if has_code("not_logged_in") => "log in to the agent on its machine; docs/AGENTS.md says how".to_owned(),
+            _ if has_code("mode_refused") => {
+                format!("{} ends the session; start another one with a mode that the agent has", with("kill"))
+            }
             Complete { interrupted: true, .. } => format!("{} starts the session again", with("restart")),
             Complete { started: false, .. } => {
                 format!("the agent did not get the prompt; send it again in {}", with("attach"))

@@ -120,6 +120,11 @@ fn r43_what_cannot_be_started_is_explained() {
         assert!(fail(&["fake", "--cwd", cwd, "--resume=-x", "hi"], 2).contains("a conversation's id must have"));
         assert!(fail(&["fake", "--cwd", cwd, "--model", "a b", "hi"], 2).contains("a model's name must have"));
         assert!(fail(&["fake", "--cwd", "/no/such/place", "hi"], 5).contains("/no/such/place"));
+        let name = ["fake", "--cwd", cwd, "--name", "dev", "--detach"];
+        client.ok(&[&["agent"], &name[..]].concat());
+        let taken = fail(&name, 4);
+        assert!(taken.contains("attach dev` shows it; choose another --name"), "{taken}");
+        client.ok(&["kill", "dev"]);
         let long = "x".repeat(100 << 10);
         let words = [long.as_str(), &long, &long];
         assert!(fail(&[&["fake", "--cwd", cwd], &words[..]].concat(), 1).contains("too long (limit 256 KiB"));
@@ -188,6 +193,16 @@ fn r36_what_waits_is_listed_and_answered() {
 
         let late = expect_failure(client.run(&["deny", "dev/a0"]), 1);
         assert!(late.contains("dev/a0 was already answered: allowed by l"), "{late}");
+        server.ok(&["send", "dev", "ask t2 echo ok\\nrm -r more"]);
+        server.wait_for_approval("dev");
+        let table = client.ok(&["approvals"]);
+        assert!(table.lines().nth(1).unwrap().ends_with(r"  echo ok\u000arm -r more"), "each line, and once: {table}");
+        server.ok(&["kill", "dev", "--keep"]);
+        server.ok(&["restart", "dev"]);
+        let closed = expect_failure(client.run(&["approve", "dev/a1"]), 1);
+        assert!(closed.contains("dev/a1 is closed: its run was aborted, or the session ended"), "{closed}");
+        let log = client.ok(&["log", "dev"]);
+        assert!(log.contains("echo ok …") && !log.contains("approval a1: echo ok\n"), "{log}");
         assert!(expect_failure(client.run(&["approve", "dev/a9"]), 3).contains("dev has no approval a9"));
         assert!(expect_failure(client.run(&["approve", "a9"]), 3).contains("no session has an open approval a9"));
         assert!(expect_failure(client.run(&["approve", "nonsense"]), 2).contains("is not the id of an approval"));

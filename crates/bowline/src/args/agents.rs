@@ -33,7 +33,7 @@ The agent runs on the server with --server; --cwd must then name a directory the
 pub(crate) struct Agent {
     /// Name of the agent; `bowline agents` lists them
     pub(crate) agent: String,
-    /// Directory of the project [default: the current one]
+    /// Directory of the project [default: the current one; with --server, it must be given]
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     /// Name of the session: letters, digits, and . _ -
@@ -54,7 +54,8 @@ pub(crate) struct Agent {
     /// Print each event as JSON or, with --detach, the session
     #[arg(long)]
     pub(crate) json: bool,
-    /// What the agent should do, or - for standard input; put -- before text that starts with a dash
+    /// What the agent should do, or - for standard input, which is also read without a prompt if it is not a terminal; put
+    /// -- before text that starts with a dash
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
 }
@@ -113,7 +114,8 @@ Examples:
   bowline approve dev/a7                          allow it this once
   bowline approve dev/a7 --option always          choose another option that allows it
   bowline approve a7                              if only one session has an open approval a7
-  bowline approve dev/a8 --answer colour=Blue     answer a question by its id, or by its number: --answer 1=Blue
+  bowline approve dev/a8 --answer colour=Blue     answer a question by its id
+  bowline approve dev/a8 --answer 1=Blue          answer a question by its number
 
 `bowline approvals` lists the ids. Without --option, there must be exactly one option that allows it once.")]
 pub(crate) struct Approve {

@@ -15,7 +15,7 @@ const PAGE: usize = 1000;
 
 pub(super) fn start(host: &RemoteHost, verb: &args::Agent, prompt: Option<FirstPrompt>) -> anyhow::Result<Session> {
     let Some(cwd) = verb.cwd.clone().filter(|cwd| cwd.is_absolute()) else {
-        let message = "with --server, --cwd must name a directory of the server, by its absolute path";
+        let message = "with --server, --cwd is required: a directory of the server, by its absolute path";
         return Err(Failure::new(Code::Usage, message, "use --cwd /home/me/project, for example").into());
     };
     let cwd = super::utf8(cwd.into_os_string())?;
