@@ -3,11 +3,10 @@
 use std::process::ExitCode;
 
 use bowline_client::conversation::{
-    ConversationEnd, ConversationOptions, ConversationSource, SourceError, attach_conversation,
+    ConversationEnd, ConversationOptions, ConversationSource, PageReader, SourceError, attach_conversation,
 };
 use bowline_client::post::Poster;
 use bowline_client::{Follower, Options, Outcome};
-use bowline_proto::api::EventPage;
 use bowline_proto::backoff::Backoff;
 use bowline_proto::message::Cursor;
 
@@ -47,8 +46,9 @@ struct Source<'a> {
 }
 
 impl ConversationSource for Source<'_> {
-    fn latest(&mut self) -> Result<EventPage, SourceError> {
-        Ok(self.host.history(self.session, HistoryRange { before: None, after: None })?)
+    fn latest(&self) -> PageReader {
+        let (host, session) = (self.host.share(), self.session.clone());
+        Box::new(move || Ok(host.history(&session, HistoryRange { before: None, after: None })?))
     }
 
     fn follow(&mut self, cursor: Cursor) -> Result<Follower, SourceError> {

@@ -41,6 +41,7 @@ const POLL_WATCHED: Duration = Duration::from_secs(1);
 const POLL_UNWATCHED: Duration = Duration::from_millis(100);
 
 /// This machine.
+#[derive(Clone)]
 pub(super) struct LocalHost {
     home: Home,
 }
@@ -62,6 +63,10 @@ impl From<Entry> for Session {
 }
 
 impl Host for LocalHost {
+    fn share(&self) -> Box<dyn Host> {
+        Box::new(self.clone())
+    }
+
     fn list(&self) -> anyhow::Result<Vec<Session>> {
         Ok(registry::list(&self.home)?.into_iter().map(Session::from).collect())
     }

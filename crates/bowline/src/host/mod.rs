@@ -43,7 +43,9 @@ impl Session {
 }
 
 /// A machine with sessions.
-pub(crate) trait Host: Sync {
+pub(crate) trait Host: Send + Sync {
+    /// Returns the same host, for a thread of its own.
+    fn share(&self) -> Box<dyn Host>;
     /// Lists all sessions, oldest first.
     fn list(&self) -> anyhow::Result<Vec<Session>>;
     /// Finds the session with exactly this id or name.

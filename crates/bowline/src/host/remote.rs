@@ -38,6 +38,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Another machine, reached through its gateway.
+#[derive(Clone)]
 pub(super) struct RemoteHost {
     gateway: Gateway,
 }
@@ -105,6 +106,10 @@ fn path(session: &Session, rest: &str) -> String {
 }
 
 impl Host for RemoteHost {
+    fn share(&self) -> Box<dyn Host> {
+        Box::new(self.clone())
+    }
+
     fn server(&self) -> Option<String> {
         Some(self.gateway.address().to_string())
     }

@@ -50,11 +50,14 @@ pub struct ConversationOptions {
 
 /// Where a conversation comes from.
 pub trait ConversationSource {
-    /// The latest page of the history. It ends where the journal does.
-    fn latest(&mut self) -> Result<EventPage, SourceError>;
+    /// Returns what reads the latest page of the history. The page ends where the journal does.
+    fn latest(&self) -> PageReader;
     /// Follows the session from this cursor on.
     fn follow(&mut self, cursor: Cursor) -> Result<Follower, SourceError>;
 }
+
+/// Reads a page of the history. It may block, and may be called on another thread.
+pub type PageReader = Box<dyn FnOnce() -> Result<EventPage, SourceError> + Send>;
 
 /// The history of a conversation cannot be read.
 pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
@@ -198,6 +201,7 @@ impl<'a> Conversation<'a> {
     fn apply(&mut self, followed: Followed) {
         match followed {
             Followed::Event(event) => self.apply_event(event),
+            Followed::Cut => self.view.handle_connection(Some("the history is being read again")),
             // What was shown since the cut stays in the terminal's history, with a line that says so.
             Followed::Page(page) => {
                 self.view.handle_connection(None);

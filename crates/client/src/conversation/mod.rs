@@ -1,6 +1,6 @@
 //! An agent's conversation on a terminal: finished lines, and a few live rows below them.
 //!
-//! Only [`mod@attach`] does IO. The other modules have neither a clock nor a terminal. In the order that a record walks:
+//! Only [`mod@attach`] and `page_load` do IO. The other modules have neither a clock nor a terminal. In the order that a record walks:
 //!
 //! - [`transcript`]: takes records, and gives out final lines and what is not final yet; `output`: blank lines between
 //!   them;
@@ -11,7 +11,8 @@
 //! - `view`: what the user sees and what keys do; `outgoing`: commands on their way to the session;
 //! - `key_reader`, `editor`, `answer_form`: keys, the prompt that is being typed, the answer to an approval;
 //! - `live_area`: paints the rows; `printer`: lines and rows on their way to the terminal;
-//! - `following`: the session's events, and its history; [`mod@attach`]: the loop that connects all this to the terminal.
+//! - `following`: the session's events, and its history, which `page_load` reads; [`mod@attach`]: the loop that connects
+//!   all this to the terminal.
 
 mod answer_form;
 pub mod attach;
@@ -24,6 +25,7 @@ mod live_area;
 mod markdown;
 mod outgoing;
 mod output;
+mod page_load;
 mod plan;
 mod printer;
 mod prompt;
@@ -39,7 +41,8 @@ mod wording;
 mod tests;
 
 pub use attach::{
-    ConversationEnd, ConversationError, ConversationOptions, ConversationSource, SourceError, attach_conversation,
+    ConversationEnd, ConversationError, ConversationOptions, ConversationSource, PageReader, SourceError,
+    attach_conversation,
 };
 pub use card::card;
 pub use text::Style;
