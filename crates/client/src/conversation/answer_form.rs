@@ -14,7 +14,7 @@ use super::key_reader::Key;
 use super::text::{Indent, Paint, Style, Text};
 use crate::escape::one_line;
 
-const WAS_CUT: &str = "! What it asks was cut, because it is too long. Enter again allows it nevertheless.";
+const WAS_CUT: &str = "! What it asks was cut, because it is too long. Enter again allows it anyway.";
 const HOW_TO_CHOOSE: &str = "Choose by number or with the arrow keys, then press Enter; Esc: later";
 
 /// An answer in the making.
@@ -138,8 +138,16 @@ impl AnswerForm {
         }
     }
 
+    fn selected_choice(&self) -> Option<&Choice> {
+        self.choices.get(self.selected?)
+    }
+
     fn is_denying(&self) -> bool {
-        self.selected.and_then(|at| self.choices.get(at)).is_some_and(|choice| matches!(choice, Choice::Deny { .. }))
+        matches!(self.selected_choice(), Some(Choice::Deny { .. }))
+    }
+
+    fn is_allowing(&self) -> bool {
+        matches!(self.selected_choice(), Some(Choice::Allow { .. }))
     }
 
     pub(crate) fn handle_key(&mut self, key: &Key) -> FormOutcome {
@@ -203,7 +211,7 @@ impl AnswerForm {
 
     fn confirm(&mut self) -> FormOutcome {
         let approval = self.approval.id;
-        match self.selected.and_then(|at| self.choices.get(at)).cloned() {
+        match self.selected_choice().cloned() {
             Some(Choice::Deny { .. }) => {
                 // Only the text of this page: an own answer that was typed before is not a reason.
                 let reason = self.current_question().is_none().then(|| self.typed.take());
@@ -292,10 +300,11 @@ impl AnswerForm {
             let indent = Indent::hanging(&format!("{arrow} {number}"), paint);
             rows.extend(self.choice_text(at, choice, paint).wrap(&indent, style));
         }
-        if self.warns {
-            // Below the choices, where a low window shows it, too.
+        if self.warns && self.is_allowing() {
             let warning = Text::new(WAS_CUT, Paint { bold: true, ..Paint::YELLOW });
             rows.extend(warning.wrap(&Indent::hanging("  ", Paint::PLAIN), style));
+            // On the last row, so that a low window shows the whole warning, whatever it leaves out above.
+            cursor = (rows.len() - 1, 0);
         }
         if self.takes_text() {
             let label = if self.is_denying() { "  reason (optional): " } else { "  or type an answer: " };

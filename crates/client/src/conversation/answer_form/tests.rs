@@ -56,15 +56,22 @@ fn r35_what_was_cut_is_allowed_only_after_a_warning() {
     press(&mut form, &typed("2"));
     assert_eq!(press(&mut form, &[Key::Enter]), FormOutcome::Warned);
     let narrow = Style { width: Some(40), color: false };
-    let rows = form.rows(narrow).rows;
-    assert!(
-        rows.ends_with(&[
-            "  ! What it asks was cut, because it is".into(),
-            "  too long. Enter again allows it".into(),
-            "  nevertheless.".into()
-        ]),
-        "{rows:?}"
+    let shown = form.rows(narrow);
+    assert_eq!(
+        shown.rows[2..],
+        [
+            "❯ 2. Yes",
+            "  3. No",
+            "  ! What it asks was cut, because it is",
+            "  too long. Enter again allows it",
+            "  anyway."
+        ]
     );
+    assert_eq!(shown.cursor, (6, 0), "a low window shows the row of the cursor, and what is above");
+    press(&mut form, &[Key::Down]);
+    assert!(!form.rows(narrow).rows.join("\n").contains("was cut"), "a denial needs no warning");
+    press(&mut form, &[Key::Up]);
+    assert!(form.rows(narrow).rows.join("\n").contains("was cut"));
     assert!(matches!(press(&mut form, &[Key::Enter]), FormOutcome::Answered(AgentCommand::Approve { .. })));
 }
 

@@ -166,6 +166,29 @@ fn r35_a_repeated_enter_does_not_answer_the_warning_that_it_caused() {
     assert_eq!(shown.sent(), [approve()]);
 }
 
+/// In a low window, the warning was below the last row, and a second Enter allowed what was not shown.
+#[test]
+fn r35_a_low_window_shows_the_warning_about_what_was_cut() {
+    let mut shown = Shown::new();
+    shown.run("r0", "c0");
+    let label = "Yes, and do not ask again for commands like this one ".repeat(20);
+    shown.event(json!({"type": "approval_requested", "approval": {"id": "a0", "run": "r0", "kind": "permission",
+        "tool": "execute", "title": "Clean", "detail": {"command": "rm -r"}, "truncated": true, "at": "",
+        "options": [{"id": "once", "kind": "allow_once", "label": label},
+            {"id": "no", "kind": "reject_once", "label": label}]}}));
+    shown.pause();
+    shown.type_text("1");
+    shown.press(Key::Enter);
+    shown.view.handle_style(Style { width: Some(30), color: false });
+    let live = shown.view.live_rows(6, shown.now, SystemTime::UNIX_EPOCH);
+    assert_eq!((live.rows.len(), live.cursor.0), (6, 5));
+    let words = live.rows[2..].iter().flat_map(|row| row.split_whitespace()).collect::<Vec<_>>().join(" ");
+    assert!(
+        words.ends_with("! What it asks was cut, because it is too long. Enter again allows it anyway."),
+        "{live:?}"
+    );
+}
+
 #[test]
 fn ctrl_d_does_not_leave_while_an_answer_is_typed() {
     let mut shown = Shown::new();
