@@ -9,6 +9,8 @@ use super::view::LiveRows;
 
 /// Bytes that wait for the terminal. When there are more, no events are taken from the session.
 const MAX_WAITING: usize = 256 << 10;
+/// What a line that waits takes besides its bytes: its place in the list, and its allocation.
+const LINE_OVERHEAD: usize = 32;
 /// An empty queue with a larger capacity than this is freed.
 const MAX_IDLE_QUEUE: usize = 64 << 10;
 
@@ -16,7 +18,7 @@ const MAX_IDLE_QUEUE: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Printer {
     area: LiveArea,
-    /// Final lines that are not in the queue yet, and their bytes.
+    /// Final lines that are not in the queue yet, and the bytes that they take.
     lines: Vec<String>,
     line_bytes: usize,
     /// Bytes that the terminal has not accepted yet.
@@ -26,7 +28,7 @@ pub(crate) struct Printer {
 impl Printer {
     /// Takes a final line. It is printed with the next painting.
     pub(crate) fn push_line(&mut self, line: String) {
-        self.line_bytes += line.len();
+        self.line_bytes += line.len() + LINE_OVERHEAD;
         self.lines.push(line);
     }
 
@@ -107,6 +109,19 @@ mod tests {
     }
 
     #[test]
+    fn empty_lines_that_wait_are_bounded() {
+        let mut printer = Printer::default();
+        let count = (0..MAX_WAITING).take_while(|_| {
+            printer.push_line(String::new());
+            !printer.is_full()
+        });
+        assert_eq!(count.count(), MAX_WAITING / LINE_OVERHEAD);
+        printer.paint(live("> "), 30);
+        printer.put(&[b' '; MAX_WAITING]);
+        assert!(printer.is_full(), "bytes in the queue count, too");
+    }
+
+    #[test]
     fn a_terminal_that_stalls_gets_everything_later_and_bounds_what_waits() {
         let (mut printer, mut shown) = (Printer::default(), Vec::new());
         printer.push_line("first".to_owned());
@@ -122,7 +137,7 @@ mod tests {
         printer.flush(accept(&mut shown, usize::MAX)).unwrap();
         assert!(!printer.is_waiting());
         printer.paint(live("> x"), 30);
-        assert!(printer.is_full(), "until the terminal has them");
+        assert!(printer.is_waiting(), "until the terminal has them");
         while printer.is_waiting() {
             printer.flush(accept(&mut shown, 1000)).unwrap();
         }
