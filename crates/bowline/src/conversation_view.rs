@@ -7,12 +7,14 @@ use bowline_client::conversation::{
 };
 use bowline_client::post::Poster;
 use bowline_client::{Follower, Options, Outcome};
+use bowline_host::registry::RegistryError;
 use bowline_proto::backoff::Backoff;
 use bowline_proto::message::Cursor;
+use bowline_proto::problem;
 
 use crate::attach;
 use crate::conversation;
-use crate::failure::{Code, Failure};
+use crate::failure::{Code, Failure, problem_code};
 use crate::host::{HistoryRange, Host, Session};
 use crate::print;
 
@@ -48,10 +50,57 @@ struct Source<'a> {
 impl ConversationSource for Source<'_> {
     fn latest(&self) -> PageReader {
         let (host, session) = (self.host.share(), self.session.clone());
-        Box::new(move || Ok(host.history(&session, HistoryRange { before: None, after: None })?))
+        Box::new(move || host.history(&session, HistoryRange { before: None, after: None }).map_err(into_source_error))
     }
 
     fn follow(&mut self, cursor: Cursor) -> Result<Follower, SourceError> {
-        Ok(Follower::new(self.host.dial(self.session)?, Some(cursor), self.backoff)?)
+        let dialer = self.host.dial(self.session).map_err(into_source_error)?;
+        Ok(Follower::new(dialer, Some(cursor), self.backoff)?)
+    }
+}
+
+/// Only what Bowline itself says about the session or the token is permanent: a proxy may be set up wrong for a while.
+fn into_source_error(error: anyhow::Error) -> SourceError {
+    let is_refused = matches!(
+        problem_code(&error),
+        Some(
+            problem::Code::NotAuthenticated
+                | problem::Code::NotAllowed
+                | problem::Code::UnknownSession
+                | problem::Code::SessionGone
+        )
+    );
+    let is_forgotten = matches!(error.downcast_ref(), Some(RegistryError::Unknown(_)));
+    // Keeps the type of the error, which decides about the exit code.
+    let cause = error.reallocate_into_boxed_dyn_error_without_backtrace();
+    if is_refused || is_forgotten { SourceError::Permanent(cause) } else { SourceError::Temporary(cause) }
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_client::conversation::ConversationError;
+    use bowline_client::remote::ApiError;
+
+    use super::*;
+    use crate::failure::{GET_TOKEN, LIST_SESSIONS};
+
+    fn refused(code: problem::Code) -> anyhow::Error {
+        ApiError::Refused { code, detail: "refused".to_owned(), oldest: None, answered: None }.into()
+    }
+
+    #[test]
+    fn r40_a_history_that_can_never_be_read_is_told_from_one_that_may_be_later() {
+        let proxy = ApiError::NotBowline { address: "http://h".to_owned(), status: 404 };
+        for error in [refused(problem::Code::TooMany), proxy.into(), anyhow::anyhow!("a disk error")] {
+            assert!(matches!(into_source_error(error), SourceError::Temporary(_)));
+        }
+        let revoked = into_source_error(refused(problem::Code::NotAuthenticated));
+        let unknown = into_source_error(refused(problem::Code::UnknownSession));
+        let forgotten = into_source_error(RegistryError::Unknown("dev".to_owned()).into());
+        for (error, hint) in [(revoked, GET_TOKEN), (unknown, LIST_SESSIONS), (forgotten, LIST_SESSIONS)] {
+            assert!(matches!(error, SourceError::Permanent(_)), "{error}");
+            let failure = Failure::from(anyhow::Error::from(ConversationError::Source(error)));
+            assert_eq!(failure.hint(), Some(hint), "{failure}");
+        }
     }
 }

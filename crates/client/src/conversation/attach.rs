@@ -23,6 +23,7 @@ use super::text::Style;
 use super::view::{Action, View, ViewOptions};
 use crate::attach::{AttachError, Outcome};
 use crate::clock::Clock;
+use crate::escape::one_line;
 use crate::follow::{FollowEvent, Follower};
 use crate::keys::DetachKey;
 use crate::poll::MAX_READ;
@@ -60,7 +61,23 @@ pub trait ConversationSource {
 pub type PageReader = Box<dyn FnOnce() -> Result<EventPage, SourceError> + Send>;
 
 /// The history of a conversation cannot be read.
-pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// It may be readable later.
+    #[error("{0}")]
+    Temporary(#[source] Cause),
+    /// No later try can succeed, for example because the session was forgotten or the token revoked.
+    #[error("{0}")]
+    Permanent(#[source] Cause),
+}
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+impl From<io::Error> for SourceError {
+    fn from(error: io::Error) -> SourceError {
+        SourceError::Temporary(error.into())
+    }
+}
 
 /// How the view of a conversation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +131,7 @@ struct Conversation<'a> {
     tty: Tty,
     signals: Signals,
     clock: Clock,
-    outcome: Option<Outcome>,
+    outcome: Option<Result<Outcome, ConversationError>>,
     /// The earliest time of the next painting; `None` if nothing changed.
     paint_at: Option<Duration>,
     painted_at: Duration,
@@ -171,7 +188,7 @@ impl<'a> Conversation<'a> {
             self.take_deliveries();
             self.act();
             if let Some(outcome) = self.outcome.take() {
-                return Ok(outcome);
+                return outcome;
             }
             if self.view.has_left() {
                 return Ok(Outcome::Detached { unsent: 0 });
@@ -201,14 +218,18 @@ impl<'a> Conversation<'a> {
     fn apply(&mut self, followed: Followed) {
         match followed {
             Followed::Event(event) => self.apply_event(event),
-            Followed::Cut => self.view.handle_connection(Some("the history is being read again")),
+            Followed::Cut => self.view.handle_connection(Some("the history is being read again".to_owned())),
             // What was shown since the cut stays in the terminal's history, with a line that says so.
             Followed::Page(page) => {
                 self.view.handle_connection(None);
                 self.view.handle_cut();
                 self.show_page(*page);
             }
-            Followed::Unreadable => self.view.handle_connection(Some("the history cannot be read: Ctrl-L tries again")),
+            Followed::Unreadable(why) => {
+                let why = format!("the history cannot be read, Ctrl-L tries again: {}", one_line(&why));
+                self.view.handle_connection(Some(why));
+            }
+            Followed::Failed(error) => self.outcome = Some(Err(ConversationError::Source(error))),
         }
     }
 
@@ -221,11 +242,11 @@ impl<'a> Conversation<'a> {
             FollowEvent::Attached(attached) => self.view.handle_permission(attached.you.write),
             FollowEvent::Message(_) | FollowEvent::Cut { .. } => {}
             FollowEvent::Status(status) => self.view.handle_connection(match status {
-                Status::Reconnecting { .. } => Some("connection lost, reconnecting"),
-                Status::Offline => Some("connection lost: Ctrl-L tries again"),
+                Status::Reconnecting { .. } => Some("connection lost, reconnecting".to_owned()),
+                Status::Offline => Some("connection lost: Ctrl-L tries again".to_owned()),
                 Status::Open | Status::Connecting | Status::Gone(_) | Status::NeedsLogin | Status::Ended => None,
             }),
-            FollowEvent::Ended(outcome) => self.outcome = Some(outcome),
+            FollowEvent::Ended(outcome) => self.outcome = Some(Ok(outcome)),
         }
     }
 
@@ -307,7 +328,7 @@ impl<'a> Conversation<'a> {
             self.read_keys()?;
         }
         if ready.get(3).is_some_and(|flags| flags.intersects(PollFlags::HUP | PollFlags::ERR)) {
-            self.outcome.get_or_insert(Outcome::Signalled(SIGHUP));
+            self.outcome.get_or_insert(Ok(Outcome::Signalled(SIGHUP)));
         }
         if !has_more && !is_full {
             self.following.handle_ready();
@@ -330,7 +351,7 @@ impl<'a> Conversation<'a> {
     fn handle_signals(&mut self) {
         self.signals.drain();
         if let Some(signal) = self.signals.ending() {
-            self.outcome = Some(Outcome::Signalled(signal));
+            self.outcome = Some(Ok(Outcome::Signalled(signal)));
         }
         if self.signals.take_continued() {
             // A shell may have changed the terminal's settings, and printed something, while this process was stopped.
@@ -348,7 +369,7 @@ impl<'a> Conversation<'a> {
         let mut bytes = [0; MAX_READ];
         let read = match rustix::io::read(self.tty.input(), &mut bytes) {
             Ok(0) | Err(rustix::io::Errno::IO) => {
-                self.outcome = Some(Outcome::Signalled(SIGHUP));
+                self.outcome = Some(Ok(Outcome::Signalled(SIGHUP)));
                 return Ok(());
             }
             Ok(read) => read,

@@ -27,8 +27,10 @@ pub(super) enum Followed {
     Cut,
     /// What was shown since the cut is void, and this is shown instead.
     Page(Box<EventPage>),
-    /// The page that is needed cannot be read now. It is tried again.
-    Unreadable,
+    /// The page that is needed cannot be read now, with this reason. It is tried again.
+    Unreadable(String),
+    /// The page that is needed can never be read. Nothing follows.
+    Failed(SourceError),
 }
 
 /// One conversation, across cuts of its journal.
@@ -96,9 +98,13 @@ impl<'a> Following<'a> {
                 self.reload = None;
                 Some(Followed::Page(Box::new(page)))
             }
-            Err(_) => {
+            Err(SourceError::Temporary(why)) => {
                 self.reload = Some(Reload { step: Step::At(now + wait), wait: (wait * 2).min(MAX_RETRY) });
-                Some(Followed::Unreadable)
+                Some(Followed::Unreadable(why.to_string()))
+            }
+            Err(error @ SourceError::Permanent(_)) => {
+                self.reload = None;
+                Some(Followed::Failed(error))
             }
         }
     }
@@ -149,8 +155,8 @@ impl<'a> Following<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
     use std::sync::atomic::Ordering::SeqCst;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
     use std::sync::{Arc, Mutex};
 
     use bowline_proto::backoff::Backoff;
@@ -188,15 +194,20 @@ mod tests {
         failures: Arc<AtomicUsize>,
         /// A request gets no answer while this is locked.
         stalled: Arc<Mutex<()>>,
+        is_forgotten: Arc<AtomicBool>,
     }
 
     impl ConversationSource for Gateway {
         fn latest(&self) -> PageReader {
             let (failures, stalled) = (Arc::clone(&self.failures), Arc::clone(&self.stalled));
+            let is_forgotten = Arc::clone(&self.is_forgotten);
             Box::new(move || {
                 drop(stalled.lock());
                 if failures.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
-                    return Err("no answer".into());
+                    return Err(SourceError::Temporary("no answer".into()));
+                }
+                if is_forgotten.load(SeqCst) {
+                    return Err(SourceError::Permanent("no such session".into()));
                 }
                 let page = json!({"epoch": "01234567", "start": 0, "next": 7, "events": [], "more": false});
                 Ok(serde_json::from_value(page).unwrap())
@@ -227,10 +238,12 @@ mod tests {
         failures.store(2, SeqCst);
         let second = Duration::from_secs(1);
         following.handle_cut(second);
-        assert!(matches!(following.read_page(second), Some(Followed::Unreadable)));
+        assert!(matches!(following.read_page(second), Some(Followed::Unreadable(why)) if why == "no answer"));
         assert!(following.poll(second).is_none() && following.fd().is_none());
         assert_eq!(following.poll_timeout(second), Some(FIRST_RETRY));
-        assert!(matches!(following.read_page(second + FIRST_RETRY), Some(Followed::Unreadable)));
+        assert!(
+            matches!(following.read_page(second + FIRST_RETRY), Some(Followed::Unreadable(why)) if why == "no answer")
+        );
         assert_eq!(following.poll_timeout(second + FIRST_RETRY), Some(FIRST_RETRY * 2));
         following.retry(second + FIRST_RETRY);
         assert!(
@@ -238,6 +251,21 @@ mod tests {
             "the user did not want to wait"
         );
         assert!(following.reload.is_none() && following.follower.is_some());
+    }
+
+    #[test]
+    fn r40_a_page_that_can_never_be_read_ends_the_view() {
+        let mut gateway = Gateway::default();
+        let is_forgotten = Arc::clone(&gateway.is_forgotten);
+        let (mut following, _) = Following::start(&mut gateway).unwrap();
+        following.handle_cut(Duration::ZERO);
+        is_forgotten.store(true, SeqCst);
+        let failed = following.read_page(Duration::ZERO);
+        assert!(
+            matches!(&failed, Some(Followed::Failed(error)) if error.to_string() == "no such session"),
+            "{failed:?}"
+        );
+        assert!(following.poll(MAX_RETRY).is_none() && following.poll_timeout(MAX_RETRY).is_none());
     }
 
     /// A gateway that accepted the request and never answered froze the view, with the terminal in raw mode.
@@ -264,7 +292,7 @@ mod tests {
         let failed_at = REPLACE_AFTER * 10;
         let (fd, flags) = following.fd().unwrap();
         poll(&mut [PollFd::from_borrowed_fd(fd, flags)], None).unwrap();
-        assert!(matches!(following.poll(failed_at), Some(Followed::Unreadable)));
+        assert!(matches!(following.poll(failed_at), Some(Followed::Unreadable(why)) if why == "no answer"));
         assert!(following.poll(failed_at).is_none());
         assert_eq!(following.poll_timeout(failed_at), Some(FIRST_RETRY), "counted from the failure");
     }

@@ -39,7 +39,7 @@ impl PageLoad {
         match self.result.try_recv() {
             Ok(result) => Some(result),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err("reading failed".into())),
+            Err(TryRecvError::Disconnected) => Some(Err(SourceError::Temporary("its reader failed".into()))),
         }
     }
 }

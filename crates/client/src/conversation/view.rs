@@ -59,7 +59,7 @@ pub(crate) struct View {
     outgoing: Outgoing,
     actions: VecDeque<Action>,
     /// Why there is no connection, if there is none.
-    disconnected: Option<&'static str>,
+    disconnected: Option<String>,
     /// A short message for the user, and until when it is shown.
     hint: Option<(String, Duration)>,
     interrupted_at: Option<Duration>,
@@ -272,7 +272,7 @@ impl View {
     }
 
     /// The connection was lost, with this reason, or is open.
-    pub(crate) fn handle_connection(&mut self, disconnected: Option<&'static str>) {
+    pub(crate) fn handle_connection(&mut self, disconnected: Option<String>) {
         self.disconnected = disconnected;
     }
 

@@ -54,7 +54,7 @@ impl View {
     /// One line: what the agent does, and what the user can do.
     fn status(&self, wall_clock: SystemTime) -> Text {
         let mut parts = Vec::new();
-        parts.extend(self.disconnected.map(str::to_owned));
+        parts.extend(self.disconnected.clone());
         // Beside a form, it would look like what the form is about.
         if let Some(activity) = self.fold.activity().filter(|_| self.form.is_none()) {
             parts.push(activity.text.lines().next().unwrap_or_default().to_owned());
