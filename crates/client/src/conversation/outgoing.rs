@@ -20,8 +20,17 @@ struct Posted {
     id: String,
     command: AgentCommand,
     state: State,
-    /// The run of this prompt is to be stopped, once it is known.
-    is_unwanted: bool,
+    stop: StopRequest,
+}
+
+/// Whether the user wants the run of a prompt to be stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StopRequest {
+    None,
+    /// It is to be stopped, once it is known.
+    Pending,
+    /// It is known, and the session is told.
+    Made,
 }
 
 /// When the run of a prompt can be stopped.
@@ -93,23 +102,23 @@ impl Posted {
 
 impl Outgoing {
     pub(crate) fn handle_posted(&mut self, id: String, command: AgentCommand) {
-        self.commands.push(Posted { id, command, state: State::Sending { tries: 0 }, is_unwanted: false });
+        self.commands.push(Posted { id, command, state: State::Sending { tries: 0 }, stop: StopRequest::None });
     }
 
     /// The event of this command has arrived. Returns whether it is a prompt whose run is to be stopped.
     pub(crate) fn handle_recorded(&mut self, id: &str) -> bool {
         let recorded = self.commands.extract_if(.., |posted| posted.id == id);
-        recorded.into_iter().any(|posted| posted.is_unwanted)
+        recorded.into_iter().any(|posted| posted.stop == StopRequest::Pending)
     }
 
-    /// The run of the oldest prompt that is on its way is to be stopped. `None` if there is no such prompt.
-    pub(crate) fn stop_oldest_prompt(&mut self) -> Option<Stop> {
-        let posted = self.commands.iter_mut().find(|posted| posted.is_coming_prompt())?;
-        if let Some(run) = posted.run() {
-            return Some(Stop::Now(run));
-        }
-        posted.is_unwanted = true;
-        Some(Stop::Later)
+    /// The run of the oldest prompt that is on its way, and is not to be stopped yet, is to be stopped. `None` if there is no
+    /// such prompt.
+    pub(crate) fn stop_next_prompt(&mut self) -> Option<Stop> {
+        let can_stop = |posted: &&mut Posted| posted.is_coming_prompt() && posted.stop == StopRequest::None;
+        let posted = self.commands.iter_mut().find(can_stop)?;
+        let run = posted.run();
+        posted.stop = if run.is_some() { StopRequest::Made } else { StopRequest::Pending };
+        Some(run.map_or(Stop::Later, Stop::Now))
     }
 
     /// The history was read again: what was accepted before is in it.
@@ -126,8 +135,8 @@ impl Outgoing {
             // The event of an accepted command removes it. Its sender decides about a prompt that failed.
             State::Waiting { .. } | State::Sending { .. } | State::Retrying { .. } => None,
             State::Delivered(Delivery::Accepted { .. }) => {
-                let run = posted.run().filter(|_| posted.is_unwanted)?;
-                posted.is_unwanted = false;
+                let run = posted.run().filter(|_| posted.stop == StopRequest::Pending)?;
+                posted.stop = StopRequest::Made;
                 Some(Settled::Unwanted(run))
             }
             State::Failed(_) if posted.is_failed_prompt() => None,
@@ -163,7 +172,7 @@ impl Outgoing {
     /// The prompt is sent again.
     pub(crate) fn handle_sent_again(&mut self, id: &str) {
         if let Some(posted) = self.commands.iter_mut().find(|posted| posted.id == id) {
-            (posted.state, posted.is_unwanted) = (State::Sending { tries: 0 }, false);
+            (posted.state, posted.stop) = (State::Sending { tries: 0 }, StopRequest::None);
         }
     }
 
@@ -208,7 +217,7 @@ impl Outgoing {
                     )
                     .with(&format!(" · {title}"), Paint::DIM)
                 }
-                _ if posted.is_unwanted => Text::new(&format!("> {title} (will be stopped)"), Paint::DIM),
+                _ if posted.stop != StopRequest::None => Text::new(&format!("> {title} (will be stopped)"), Paint::DIM),
                 State::Sending { tries: 0 } | State::Delivered(_) | State::Waiting { why: WaitReason::Turn } => {
                     Text::new(&format!("> {title}"), Paint::DIM)
                 }

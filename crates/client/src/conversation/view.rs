@@ -392,7 +392,7 @@ impl View {
             self.stop(activity.run, now);
         } else if unsent.and_then(|at| self.actions.remove(at)).is_some() {
             self.set_leave_hint("not sent: Up gets it back · Ctrl-C again leaves", now);
-        } else if let Some(stop) = self.outgoing.stop_oldest_prompt() {
+        } else if let Some(stop) = self.outgoing.stop_next_prompt() {
             match stop {
                 Stop::Now(run) => self.stop(run, now),
                 Stop::Later => {

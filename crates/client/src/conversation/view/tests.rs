@@ -242,6 +242,29 @@ fn r33_ctrl_c_stops_the_run_of_a_prompt_that_is_on_its_way() {
     assert!(leaving.view.has_left());
 }
 
+/// Only the oldest of several prompts could be stopped before it arrived.
+#[test]
+fn r33_ctrl_c_stops_one_prompt_after_the_other_that_is_on_its_way() {
+    let mut shown = unwanted_prompt();
+    shown.view.handle_posted("c1".to_owned(), prompt("second"));
+    shown.view.handle_posted("c2".to_owned(), prompt("third"));
+    let accepted = |run: &str| State::Delivered(Delivery::Accepted { seq: 0, run: Some(run.to_owned()) });
+    let abort = |run| AgentCommand::Abort { run: RunId(run), queue: false };
+    shown.now += LEAVE_WITHIN * 2;
+    shown.press(Key::Ctrl('c'));
+    assert!(shown.shows("> second (will be stopped)") && !shown.shows("> third (will"));
+    shown.view.handle_state("c0", accepted("r0"));
+    shown.view.handle_state("c1", accepted("r1"));
+    assert_eq!(shown.sent(), [abort(0), abort(1)]);
+    shown.view.handle_state("c2", accepted("r2"));
+    for expected in [vec![abort(2)], vec![]] {
+        shown.now += LEAVE_WITHIN * 2;
+        shown.press(Key::Ctrl('c'));
+        assert_eq!(shown.sent(), expected, "each is stopped once");
+    }
+    assert!(!shown.view.has_left());
+}
+
 #[test]
 fn r33_ctrl_c_takes_back_a_prompt_that_is_not_handed_over_yet() {
     let mut shown = Shown::new();
