@@ -342,6 +342,23 @@ fn a_small_window_shows_the_prompt_and_what_is_typed() {
 }
 
 #[test]
+fn a_paste_whose_end_was_lost_is_shown_with_a_hint() {
+    let world = World::with_agents();
+    world.converse("dev", "say hello");
+    let mut terminal = Terminal::attach(&world, "dev");
+    terminal.wait_for(IDLE);
+    terminal.press(b"\x1b[200~say pasted");
+    terminal.wait_for("the end of the paste is missing");
+    terminal.wait_for("> say pasted");
+    terminal.wait_gone("the end of the paste is missing");
+    terminal.press(ENTER);
+    wait_until("it is sent", || prompts(&world, "dev").contains(&"say pasted".to_owned()));
+    world.wait_for_end("dev", "r1");
+    terminal.wait_for(IDLE);
+    terminal.leave();
+}
+
+#[test]
 fn what_was_typed_or_answered_in_vain_is_reported_at_the_end() {
     let server = World::with_agents();
     let mut gateway = Gateway::start(&server);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use signal_hook::consts::SIGHUP;
 
 use super::following::{Followed, Following};
-use super::key_reader::KeyReader;
+use super::key_reader::{Key, KeyReader};
 use super::printer::Printer;
 use super::text::Style;
 use super::view::{Action, View, ViewOptions};
@@ -340,8 +340,7 @@ impl<'a> Conversation<'a> {
     fn handle_time(&mut self) {
         let now = self.clock.now();
         if let Some(key) = self.keys.handle_timeout(now) {
-            self.view.handle_key(&key, now);
-            self.paint_now();
+            self.type_keys(&[key], now);
         }
         if self.view.poll_timeout(self.painted_at).is_some_and(|at| at <= now) {
             self.paint_now();
@@ -377,11 +376,19 @@ impl<'a> Conversation<'a> {
             Err(error) => return Err(error.into()),
         };
         let now = self.clock.now();
-        for key in self.keys.handle_input(&bytes[..read], now) {
-            self.view.handle_key(&key, now);
+        let keys = self.keys.handle_input(&bytes[..read], now);
+        self.type_keys(&keys, now);
+        Ok(())
+    }
+
+    fn type_keys(&mut self, keys: &[Key], now: Duration) {
+        for key in keys {
+            self.view.handle_key(key, now);
+        }
+        if self.keys.is_paste_incomplete() {
+            self.view.handle_incomplete_paste(now);
         }
         self.paint_now();
-        Ok(())
     }
 
     /// Something changed that no key caused: painted soon, and not more often than a person can see.

@@ -10,7 +10,7 @@ use crate::keys::MAX_KEY;
 /// How long the rest of a key may take that begins with Escape.
 const ESCAPE_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long the rest of a paste may take. A connection may have lost its end, and keys must work again. What follows may
-/// still be the rest, until no key came for this long.
+/// still be the rest, until nothing came for this long, and then one key alone.
 const PASTE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest paste in bytes; the rest of a longer one is dropped. More than the editor accepts, so that it can say so.
 const MAX_PASTE: usize = 1 << 20;
@@ -52,22 +52,16 @@ pub(crate) struct KeyReader {
     due: Option<Duration>,
     /// The text of the paste that is arriving, with as much of its end as has arrived.
     paste: Option<Vec<u8>>,
-    /// A paste was ended without its end: Enter does not send what may be a part of it.
-    rest: Option<Rest>,
-}
-
-/// What may be the rest of a paste.
-#[derive(Clone, Copy, Debug)]
-struct Rest {
-    /// When some of it has arrived.
-    last: Option<Duration>,
+    /// Set while a paste was ended without its end: when that was, or when what may be a part of it arrived last. Enter does
+    /// not send it.
+    rest: Option<Duration>,
 }
 
 impl KeyReader {
     /// Takes bytes from the terminal, and returns the keys that are complete.
     pub(crate) fn handle_input(&mut self, input: &[u8], now: Duration) -> Vec<Key> {
         let mut keys = Vec::new();
-        self.rest.take_if(|rest| rest.last.is_some_and(|last| now >= last + PASTE_TIMEOUT));
+        self.rest.take_if(|last| now >= *last + PASTE_TIMEOUT && is_one_key(input));
         for &byte in input {
             let before = keys.len();
             self.step(byte, &mut keys);
@@ -75,15 +69,18 @@ impl KeyReader {
                 keys[before..].iter_mut().filter(|key| **key == Key::Enter).for_each(|key| *key = Key::NewLine);
             }
         }
-        if let Some(rest) = &mut self.rest {
-            rest.last = Some(now);
-        }
+        self.rest = self.rest.map(|_| now);
         self.due = match (&self.paste, self.held.first()) {
             (Some(_), _) => Some(now + PASTE_TIMEOUT),
             (None, Some(0x1b)) => Some(now + ESCAPE_TIMEOUT),
             (None, _) => None,
         };
         keys
+    }
+
+    /// Whether the end of a paste is missing, so that Enter sends nothing until there was a pause.
+    pub(crate) fn is_paste_incomplete(&self) -> bool {
+        self.rest.is_some()
     }
 
     /// When to call [`handle_timeout`](KeyReader::handle_timeout).
@@ -95,7 +92,7 @@ impl KeyReader {
     pub(crate) fn handle_timeout(&mut self, now: Duration) -> Option<Key> {
         self.due.take_if(|at| *at <= now)?;
         if let Some(paste) = self.paste.take() {
-            self.rest = Some(Rest { last: None });
+            self.rest = Some(now);
             return Some(Key::Paste(pasted_text(&paste)));
         }
         let is_escape = self.held == [0x1b];
@@ -152,6 +149,11 @@ impl KeyReader {
             }
         }
     }
+}
+
+/// Whether a read has a single key, as a person types it. What is pasted comes in larger parts, without escape sequences.
+fn is_one_key(input: &[u8]) -> bool {
+    input.starts_with(b"\x1b") || std::str::from_utf8(input).is_ok_and(|text| text.chars().count() == 1)
 }
 
 /// Terminals send a pasted line break as a carriage return.
@@ -334,9 +336,21 @@ mod tests {
             [Key::NewLine, Key::Char('3'), Key::Enter],
             "its end has come"
         );
+        assert!(!reader.is_paste_incomplete());
         let mut reader = stalled();
-        assert_eq!(reader.handle_input(b"\r", later), [Key::NewLine]);
-        assert_eq!(reader.handle_input(b"\r", later + PASTE_TIMEOUT), [Key::Enter], "its end was lost");
+        assert!(reader.is_paste_incomplete());
+        assert_eq!(reader.handle_input(b"\r", PASTE_TIMEOUT * 3 / 2), [Key::NewLine]);
+        assert_eq!(reader.handle_input(b"\r", PASTE_TIMEOUT * 5 / 2), [Key::Enter], "its end was lost");
+        assert!(!reader.is_paste_incomplete());
+    }
+
+    /// Enter did nothing but add a line, however long the user had waited.
+    #[test]
+    fn after_a_pause_the_first_enter_sends_a_paste_whose_end_was_lost() {
+        let mut reader = KeyReader::default();
+        reader.handle_input(b"\x1b[200~one", Duration::ZERO);
+        assert_eq!(reader.handle_timeout(PASTE_TIMEOUT), Some(Key::Paste("one".to_owned())));
+        assert_eq!(reader.handle_input(b"\r", PASTE_TIMEOUT * 2), [Key::Enter]);
     }
 
     #[test]

@@ -338,6 +338,13 @@ impl View {
         }
     }
 
+    /// The end of a paste is missing, and Enter sends nothing until there was a pause.
+    pub(crate) fn handle_incomplete_paste(&mut self, now: Duration) {
+        if !self.options.observe {
+            self.set_hint("the end of the paste is missing: Enter sends it after a pause of 2 s", now);
+        }
+    }
+
     fn handle_form_outcome(&mut self, outcome: FormOutcome, now: Duration) {
         match outcome {
             FormOutcome::Pending => {}
