@@ -91,8 +91,9 @@ test("R54: after an upgrade the next load is the new app, and the old one is rem
   const own = stopAfterTest(await TestServer.start());
   const proxy = stopAfterTest(await PrefixProxy.to(own.url, ""));
   const app = await open({ server: own, base: proxy.url, networkErrors: true });
-  const otherTab = await open({ server: own, base: proxy.url, networkErrors: true, sharing: app });
   await waitForCache(app);
+  // Later, because a worker that becomes active does not control a page that is being loaded just then.
+  const otherTab = await open({ server: own, base: proxy.url, networkErrors: true, sharing: app });
   await waitForCache(otherTab);
   const before = await scriptOf(app);
   expect(await cachedScripts(app)).toEqual([before]);
