@@ -162,7 +162,7 @@ impl<'a> Target<'a> {
                 Outcome::Withdrawn => format!("{label} is closed: the agent took it back"),
                 Outcome::Aborted => format!("{label} is closed: its run was aborted, or the session ended"),
                 Outcome::Lost => format!("{label} is closed: the agent ended, or went on without an answer"),
-                Outcome::Expired => format!("{label} is closed: nobody answered in time"),
+                Outcome::Expired => format!("{label} is closed: it was not answered in time"),
                 Outcome::Unknown => format!("{label} is closed"),
             };
             return Failure::new(Code::Other, message, LIST_APPROVALS).into();

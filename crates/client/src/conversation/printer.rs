@@ -37,7 +37,8 @@ impl Printer {
         self.line_bytes + self.queue.len() > MAX_WAITING
     }
 
-    /// Whether the terminal has not accepted everything. Then nothing is painted: rows that nobody sees would only wait.
+    /// Whether output still waits for the terminal. Until it is written, nothing is painted, since newer rows would only
+    /// wait behind it.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.queue.is_empty()
     }

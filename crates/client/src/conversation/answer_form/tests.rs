@@ -164,7 +164,7 @@ fn r35_a_question_that_is_asked_again_has_no_selection() {
     assert!(matches!(press(&mut form, &[Key::Enter]), FormOutcome::Refused(_)));
     assert_eq!((form.question, form.selected), (0, None));
     let outcome = press(&mut form, &[Key::Enter]);
-    assert!(!matches!(outcome, FormOutcome::Answered(_)), "nobody chose to decline: {outcome:?}");
+    assert!(!matches!(outcome, FormOutcome::Answered(_)), "the user did not choose to decline: {outcome:?}");
 }
 
 #[test]
