@@ -1,34 +1,15 @@
 /** A conversation over one event stream and HTTP: nothing lost, nothing repeated, nothing left behind. */
 import { describe, expect, test } from "vitest";
-import { ApiError, EventsConnection, isNewer } from "../src/index.js";
+import { ApiError } from "../src/index.js";
 import { CUT } from "./sim/attached.js";
-import { description, Gateway } from "./sim/gateway.js";
-import { Journal, piece } from "./sim/journal.js";
-import { Reader } from "./sim/reader.js";
-import { type FakeSocket, World } from "./sim/world.js";
-
-const A = "aaaaaaaaaaaa";
-const B = "bbbbbbbbbbbb";
-
-function open(...ids: string[]) {
-  const world = new World();
-  const journals = (ids.length ? ids : [A]).map((id) => new Journal(id));
-  for (const journal of journals) for (let i = 0; i < 9; i++) journal.append(piece(String(i)));
-  const gateway = new Gateway(world, ...journals);
-  const stream = () =>
-    new EventsConnection({
-      environment: world.environment,
-      target: () => ({ url: "ws://test/", protocols: [] }),
-      on: {},
-    });
-  const events = stream();
-  const read = (session = A, more = {}) => new Reader(world, gateway, events, session, more);
-  return { world, journal: journals[0]!, journals, gateway, events, read, stream };
-}
+import { A, B, openJournals } from "./sim/conversations.js";
+import { description } from "./sim/gateway.js";
+import { piece } from "./sim/journal.js";
+import type { Reader } from "./sim/reader.js";
 
 describe("a conversation", () => {
   test("R40: begins with the last page, continues with what follows, and pages back on demand", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     const reader = read(A, { limit: 4 });
     await world.advance(100);
     expect(reader.stateNames).toEqual(["open"]);
@@ -54,7 +35,7 @@ describe("a conversation", () => {
   });
 
   test("R40: a cut resumes at the event after the last one, without reading history again", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     const reader = read();
     await world.advance(100);
     world.live[0]!.cut(CUT);
@@ -70,7 +51,7 @@ describe("a conversation", () => {
   });
 
   test("goes on when the session starts again, over the same watch", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     const reader = read();
     await world.advance(100);
     journal.append({ type: "exit", code: 0, signal: null });
@@ -89,7 +70,7 @@ describe("a conversation", () => {
   });
 
   test("R40: a repair that uses numbers again resets what is shown", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     const reader = read();
     await world.advance(100);
     journal.repair(4);
@@ -102,7 +83,7 @@ describe("a conversation", () => {
 
   test("the message of a gap or a repeat never reaches the caller: the connection is replaced, and resumes", async () => {
     for (const seq of [8, 9, 11]) {
-      const { world, journal, gateway, read } = open();
+      const { world, journal, gateway, read } = openJournals();
       const reader = read();
       await world.advance(100);
       gateway.send({ type: "event", session: A, seq, at: "", event: piece("wrong") });
@@ -114,7 +95,7 @@ describe("a conversation", () => {
   });
 
   test("a page of older events that arrives after a reset is dropped", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     const reader = read(A, { limit: 4 });
     await world.advance(100);
     gateway.pageLatency = () => 500;
@@ -135,7 +116,7 @@ describe("a conversation", () => {
   });
 
   test("the callback of an older page may ask for the next one", async () => {
-    const { world, journal, read } = open();
+    const { world, journal, read } = openJournals();
     const starts: (number | undefined)[] = [];
     const reader: Reader = read(A, {
       limit: 4,
@@ -153,7 +134,7 @@ describe("a conversation", () => {
   });
 
   test("nothing older is read while what is shown is about to be replaced", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     const reader = read(A, { limit: 4 });
     await world.advance(100);
     gateway.pageLatency = () => 100;
@@ -167,7 +148,7 @@ describe("a conversation", () => {
   });
 
   test("a page of older events of another epoch waits until the epoch has arrived", async () => {
-    const { world, journal, read } = open();
+    const { world, journal, read } = openJournals();
     const reader = read(A, { limit: 4 });
     await world.advance(100);
     world.live[0]!.cut(CUT);
@@ -183,7 +164,7 @@ describe("a conversation", () => {
 
   test("an older page that cannot be read changes no state, is given up, and can be asked for again", async () => {
     for (const status of [503, 401]) {
-      const { world, journal, gateway, read } = open();
+      const { world, journal, gateway, read } = openJournals();
       const reader = read(A, { limit: 4 });
       await world.advance(100);
       gateway.failure = new ApiError(status, "refused", "not now", { fromGateway: true });
@@ -203,7 +184,7 @@ describe("a conversation", () => {
   });
 
   test("a check that fails changes no state, and is repeated", async () => {
-    const { world, gateway, read } = open();
+    const { world, gateway, read } = openJournals();
     const reader = read();
     await world.advance(100);
     gateway.failure = new ApiError(503, "unreachable", "not now", { fromGateway: true });
@@ -217,7 +198,7 @@ describe("a conversation", () => {
   });
 
   test("R40: events that arrive while an older page is read are neither lost nor repeated", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     const reader = read(A, { limit: 4 });
     await world.advance(100);
     gateway.pageLatency = () => 50;
@@ -231,7 +212,7 @@ describe("a conversation", () => {
   });
 
   test("history is tried again with backoff, at once on a wake, and gives up after a while", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     gateway.failure = new ApiError(503, "unreachable", "not now", { fromGateway: true });
     await world.advance(100);
     const reader = read();
@@ -247,7 +228,7 @@ describe("a conversation", () => {
   });
 
   test("R37: a wait that the server demanded holds on a wake", async () => {
-    const { world, gateway, read } = open();
+    const { world, gateway, read } = openJournals();
     gateway.failure = new ApiError(429, "too_many", "slow down", { fromGateway: true, retryAfter: 60_000 });
     read();
     await world.advance(100);
@@ -259,7 +240,7 @@ describe("a conversation", () => {
   });
 
   test("R37: a wait that the server demanded with its last refusal holds on a wake, too", async () => {
-    const { world, gateway, read } = open();
+    const { world, gateway, read } = openJournals();
     await world.advance(100);
     gateway.failure = new ApiError(429, "too_many", "slow down", { fromGateway: true, retryAfter: 60_000 });
     const reader = read(A, { backoff: { base: 500, cap: 10_000, tries: 0 } });
@@ -273,7 +254,7 @@ describe("a conversation", () => {
   });
 
   test.each(["wake", "retry"])("a request that hangs is repeated by a %s, unless it has just begun", async (how) => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     gateway.pageLatency = () => 300_000;
     const reader = read();
     const again = () => (how === "wake" ? world.signal("visible") : reader.connection.retry());
@@ -289,7 +270,7 @@ describe("a conversation", () => {
   });
 
   test("a request goes on when the stream is opened, unless it began before the stream was lost", async () => {
-    const { world, journal, gateway, events, read } = open();
+    const { world, journal, gateway, events, read } = openJournals();
     gateway.refuse = { kind: "failed" };
     gateway.pageLatency = () => 8_000;
     const reader = read();
@@ -307,7 +288,7 @@ describe("a conversation", () => {
   });
 
   test("a device that goes offline is not a wake", async () => {
-    const { world, gateway, read } = open();
+    const { world, gateway, read } = openJournals();
     await world.advance(100);
     gateway.failure = new ApiError(0, "unreachable", "no network");
     const reader = read();
@@ -320,7 +301,7 @@ describe("a conversation", () => {
   });
 
   test("says that an attempt is under way, and no longer why the last one failed", async () => {
-    const { world, gateway, read } = open();
+    const { world, gateway, read } = openJournals();
     await world.advance(100);
     gateway.failure = new ApiError(401, "not_authenticated", "log in", { fromGateway: true });
     const reader = read();
@@ -336,7 +317,7 @@ describe("a conversation", () => {
   });
 
   test("needs a login, and continues after it", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     await world.advance(100);
     gateway.failure = new ApiError(401, "not_authenticated", "log in", { fromGateway: true });
     const reader = read();
@@ -356,7 +337,7 @@ describe("a conversation", () => {
     [new ApiError(403, "not_allowed", "no", { fromGateway: true }), "not_allowed"],
     [new ApiError(400, "bad_request", "a terminal has no events", { fromGateway: true }), "protocol"],
   ])("a permanent failure ends it, and says why: %s", async (failure, why) => {
-    const { world, gateway, read } = open();
+    const { world, gateway, read } = openJournals();
     gateway.failure = failure;
     const reader = read();
     await world.advance(100);
@@ -367,7 +348,7 @@ describe("a conversation", () => {
   });
 
   test("a 404 of a proxy is not the end", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     gateway.failure = new ApiError(404, "http", "HTTP status 404");
     const reader = read();
     await world.advance(100);
@@ -378,7 +359,7 @@ describe("a conversation", () => {
 
   test("a session that is forgotten is gone, also if that was while the line was cut", async () => {
     for (const cut of [false, true]) {
-      const { world, gateway, read } = open(A, B);
+      const { world, gateway, read } = openJournals(A, B);
       const [reader, other] = [read(A), read(B)];
       await world.advance(100);
       if (cut) world.live[0]!.cut(CUT);
@@ -392,7 +373,7 @@ describe("a conversation", () => {
 
   test("a session that is forgotten while a page of it is on its way is gone", async () => {
     for (const during of ["the load", "a check"]) {
-      const { world, gateway, read } = open();
+      const { world, gateway, read } = openJournals();
       await world.advance(100);
       gateway.pageLatency = () => 500;
       const reader = read();
@@ -412,7 +393,7 @@ describe("a conversation", () => {
   test.each(["a later board", "an earlier board", "a change"])(
     "a session of another machine is gone, and the reason says where it is: known from %s",
     async (source) => {
-      const { world, journal, gateway, read } = open(A, B);
+      const { world, journal, gateway, read } = openJournals(A, B);
       const other = read(B);
       if (source !== "a change") journal.host = "attic";
       if (source !== "a later board") await world.advance(100);
@@ -433,7 +414,7 @@ describe("a conversation", () => {
   );
 
   test("a server that never resumes is not asked without a pause", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     journal.verdict = () => ({ verdict: "snapshot", reason: "epoch", seq: journal.end });
     read();
     await world.advance(10_000);
@@ -441,7 +422,7 @@ describe("a conversation", () => {
   });
 
   test("a page that does not have all its events is requested again", async () => {
-    const { world, journal, gateway, read } = open();
+    const { world, journal, gateway, read } = openJournals();
     const { history } = gateway;
     gateway.history = async (...args) => {
       const page = await history.apply(gateway, args);
@@ -451,292 +432,5 @@ describe("a conversation", () => {
     await world.advance(2_000);
     expect(reader.errors.map(({ message }) => message)).toEqual(["event 9 of the page: events are missing"]);
     reader.expectUpToDate(journal, "the second page");
-  });
-});
-
-describe("many conversations on one stream", () => {
-  test("R46: each has its own events, over one socket", async () => {
-    const { world, journals, gateway, read } = open(A, B);
-    const readers = [read(A), read(B)];
-    await world.advance(100);
-    journals[0]!.append(piece("for A"));
-    journals[1]!.append(piece("for B"), piece("again"));
-    gateway.pump();
-    await world.advance(100);
-    readers.forEach((reader, i) => reader.expectUpToDate(journals[i]!, `reader ${i}`));
-    expect(world.sockets).toHaveLength(1);
-    world.live[0]!.cut(CUT);
-    await world.advance(2_000);
-    expect(gateway.messages.at(-1).sessions).toHaveLength(2);
-  });
-
-  test("the 65th has an error to show, and the others go on", async () => {
-    const ids = Array.from({ length: 65 }, (_, n) => String(n).padStart(12, "0"));
-    const { world, journals, gateway, read } = open(...ids);
-    const readers = ids.map((id) => read(id));
-    await world.advance(200);
-    const full = readers.filter((reader) => reader.connection.state.name === "gone");
-    expect(full).toHaveLength(1);
-    expect(full[0]!.connection.state).toMatchObject({ why: "other", reason: expect.stringMatching(/at most 64/) });
-    expect(gateway.watched).toHaveLength(64);
-    readers[0]!.connection.dispose();
-    const again = read(ids[64]);
-    await world.advance(200);
-    again.expectUpToDate(journals[64]!, "in the free place");
-  });
-
-  test("what was unwatched stays unwatched, also when the line drops in between", async () => {
-    const { world, gateway, read } = open(A, B);
-    const [a] = [read(A), read(B)];
-    await world.advance(100);
-    world.live[0]!.zombie = true;
-    a.connection.dispose();
-    await world.advance(100);
-    expect(gateway.messages.map(({ type }) => type)).not.toContain("unwatch");
-    world.live[0]!.cut(CUT);
-    await world.advance(2_000);
-    expect(gateway.watched).toEqual([B]);
-    expect(gateway.messages.at(-1)).toMatchObject({ type: "watch", sessions: [{ id: B }] });
-  });
-
-  test("a session that was unwatched just before a cut is watched again at once on the next connection", async () => {
-    const { world, journal, gateway, read } = open();
-    const reader = read();
-    await world.advance(100);
-    reader.connection.dispose();
-    await world.advance(15);
-    expect(gateway.watched, "the pong is on its way").toEqual([]);
-    world.live[0]!.cut(CUT);
-    const again = read();
-    await world.advance(2_000);
-    again.expectUpToDate(journal, "on the next connection");
-  });
-
-  test("a late event of a session that was unwatched is ignored", async () => {
-    const { world, journal, gateway, read, events } = open();
-    const reader = read();
-    await world.advance(100);
-    journal.append(piece("late"));
-    gateway.pump();
-    reader.connection.dispose();
-    const { calls } = reader;
-    await world.advance(100);
-    expect([reader.calls, events.state.name]).toEqual([calls, "open"]);
-  });
-
-  test("watched again at once: messages of the earlier watch do not count", async () => {
-    const { world, journal, gateway, read, events } = open();
-    read().connection.dispose();
-    const first = read();
-    await world.advance(30);
-    // The answer to the first watch and these events are on their way.
-    journal.append(piece("x"), piece("y"));
-    gateway.pump();
-    first.connection.dispose();
-    const second = read();
-    journal.append(piece("z"));
-    gateway.pump();
-    await world.advance(200);
-    second.expectUpToDate(journal, "the second watch");
-    expect([second.resets, world.sockets.length, events.state.name]).toEqual([1, 1, "open"]);
-    expect(gateway.messages.map(({ type }) => type)).toEqual(["watch", "unwatch", "watch"]);
-  });
-});
-
-describe("real bugs of streams", () => {
-  test("a stale close handler does not remove the new stream", async () => {
-    const { world, journal, gateway, read } = open();
-    const reader = read();
-    await world.advance(100);
-    const old: FakeSocket = world.live[0]!;
-    const { closed } = old.events;
-    old.cut(CUT);
-    await world.advance(2_000);
-    expect(reader.connection.state.name).toBe("open");
-    closed({ kind: "code", code: 4404, reason: "", done: false });
-    journal.append(piece("x"));
-    gateway.pump();
-    await world.advance(100);
-    reader.expectUpToDate(journal, "on the new stream");
-    expect(gateway.watched).toEqual([A]);
-  });
-
-  test("a stale dispose does not remove the new conversation of the same session", async () => {
-    const { world, journal, gateway, read } = open();
-    const first = read();
-    await world.advance(100);
-    const second = read();
-    await world.advance(100);
-    expect(first.connection.state).toEqual({ name: "ended", reason: "the session was opened again" });
-    first.connection.dispose();
-    journal.append(piece("x"));
-    gateway.pump();
-    await world.advance(100);
-    second.expectUpToDate(journal, "after the first was disposed of");
-    expect(gateway.watched).toEqual([A]);
-  });
-
-  test("R15: observers do not leak: conversations leave no watch, listener, timer or request", async () => {
-    const { world, gateway, events, read } = open(A, B);
-    await world.advance(100);
-    const before = [world.listeners.size, world.timers.size];
-    for (let i = 0; i < 50; i++) {
-      const readers = [read(A), read(B, { limit: 4 }), read(A)];
-      await world.advance(i % 7);
-      if (i % 3 === 0) gateway.failure = new ApiError(503, "unreachable", "", { fromGateway: true });
-      void readers[1]!.connection.older();
-      await world.advance(i % 40);
-      gateway.failure = undefined;
-      const calls = readers.map((reader) => {
-        reader.connection.dispose();
-        return reader.calls;
-      });
-      expect(gateway.requests.filter(({ signal, settled }) => !settled && !signal?.aborted)).toEqual([]);
-      await world.advance(i % 30);
-      expect(readers.map((reader) => reader.calls)).toEqual(calls);
-    }
-    const { length } = gateway.requests;
-    await world.advance(100);
-    expect([world.listeners.size, world.timers.size, gateway.watched]).toEqual([...before, []]);
-    await world.advance(100_000);
-    events.dispose();
-    await world.advance(100_000);
-    expect([world.listeners.size, world.timers.size, world.live.length]).toEqual([0, 0, 0]);
-    expect(gateway.requests).toHaveLength(length);
-  });
-
-  test("R15: nothing is called after a dispose in a callback", async () => {
-    const { world, journal, gateway, read } = open();
-    const calls: string[] = [];
-    for (const name of ["state", "reset", "events", "conversation"] as const) {
-      const reader: Reader = read(A, {
-        on: {
-          ...Object.fromEntries(
-            ["state", "reset", "events", "conversation"].map((other) => [other, () => calls.push(other)]),
-          ),
-          [name]: () => {
-            calls.push(`${name}!`);
-            reader.connection.dispose();
-          },
-        },
-      });
-      await world.advance(100);
-      journal.append({ type: "title", title: name });
-      gateway.pump();
-      await world.advance(100);
-      expect(calls.at(-1), "the one that disposed was the last").toBe(`${name}!`);
-    }
-    expect(calls.join(" ")).toBe(
-      "reset conversation state! reset! reset conversation state events! reset conversation!",
-    );
-  });
-
-  test("R15: the first state is reported when the caller has the connection, and not after a dispose", async () => {
-    const { world, events, read } = open();
-    events.dispose();
-    const seen: string[] = [];
-    const reader: Reader = read(A, { on: { state: () => seen.push(reader.connection.state.name) } });
-    expect([reader.connection.state.name, seen]).toEqual(["ended", []]);
-    read(A, { on: { state: () => seen.push("disposed of") } }).connection.dispose();
-    await world.advance(100);
-    expect(seen).toEqual(["ended"]);
-  });
-
-  test("dispose aborts the request that is under way", async () => {
-    const { gateway, read } = open();
-    read().connection.dispose();
-    await Promise.resolve();
-    expect(gateway.requests.map(({ signal }) => signal?.aborted)).toEqual([true]);
-  });
-
-  test("R38: a duplicated tab does not evict the first: both follow the conversation", async () => {
-    const { world, journal, gateway, read, stream } = open();
-    const first = read();
-    const second = new Reader(world, gateway, stream(), A);
-    await world.advance(100);
-    journal.append(piece("x"));
-    gateway.pump();
-    await world.advance(100);
-    for (const reader of [first, second]) reader.expectUpToDate(journal, "both tabs");
-    expect(gateway.watched).toEqual([A, A]);
-  });
-});
-
-describe("R35: a description that is behind", () => {
-  test("a late idle does not hide a newer run", async () => {
-    const { world, journal, gateway, read } = open();
-    const reader = read();
-    await world.advance(100);
-    const idle = description(journal);
-    journal.append({ type: "prompt", run: "r0", command: "c", digest: "d", by: "local", text: "hi" });
-    gateway.pump();
-    await world.advance(100);
-    expect(reader.conversation?.activity?.run).toBe("r0");
-    expect(reader.connection.isNewer(idle)).toBe(false);
-    expect(reader.connection.isNewer(description(journal)), "of the same event").toBe(false);
-    journal.append(piece("x"));
-    expect(reader.connection.isNewer(description(journal)), "of an event that has not arrived").toBe(true);
-  });
-
-  test("a late idle of the life before does not hide a run, although the page does not reach back to it", async () => {
-    const { world, journal, read } = open();
-    const idle = description(journal);
-    journal.restart();
-    journal.append({ type: "prompt", run: "r0", command: "c", digest: "d", by: "local", text: "hi" });
-    const reader = read(A, { limit: 1 });
-    await world.advance(100);
-    expect(reader.conversation?.activity?.run).toBe("r0");
-    expect(reader.connection.isNewer(idle)).toBe(false);
-  });
-
-  test("of a life whose events have not arrived is newer, and older once they have", async () => {
-    const { world, journal, gateway, read } = open();
-    const reader = read(A, { limit: 4 });
-    await world.advance(100);
-    journal.restart();
-    const next = description(journal);
-    expect(reader.connection.isNewer(next)).toBe(true);
-    gateway.pump();
-    await world.advance(100);
-    expect(reader.connection.isNewer(next)).toBe(false);
-  });
-
-  test("a life that begins in an unknown shape is a life: pages and descriptions of it are known", async () => {
-    const { world, journal, gateway, read } = open();
-    const reader = read(A, { limit: 4 });
-    await world.advance(100);
-    const before = { ...description(journal), offset: 1_000 };
-    journal.restart();
-    journal.events[journal.end - 1].pid = "many";
-    gateway.pump();
-    await world.advance(100);
-    expect(reader.records.at(-1)?.event.type).toBe("unknown");
-    expect(reader.connection.isNewer(before)).toBe(false);
-    void reader.connection.older();
-    await world.advance(100);
-    expect([reader.start, reader.errors]).toEqual([2, []]);
-  });
-
-  test("of an epoch that ended with a repair is older, although it counted further", async () => {
-    const { world, journal, gateway, read } = open();
-    const reader = read(A, { limit: 4 });
-    await world.advance(100);
-    const lost = description(journal);
-    journal.repair(4);
-    const repaired = description(journal);
-    expect(repaired.offset).toBeLessThan(lost.offset);
-    gateway.pump();
-    await world.advance(100);
-    expect([lost, repaired].map((info) => reader.connection.isNewer(info))).toEqual([false, false]);
-    // A page that begins with the first life is enough, too.
-    const whole = read();
-    await world.advance(100);
-    expect(whole.connection.isNewer(lost)).toBe(false);
-  });
-
-  test("before anything was read, every description is news", () => {
-    const { read, journal } = open();
-    expect(read().connection.isNewer(description(journal))).toBe(true);
-    expect(isNewer({ epoch: "00000001", offset: 3 }, { epoch: "00000001", offset: 2 }, [])).toBe(true);
   });
 });
