@@ -412,19 +412,24 @@ pub(crate) struct Restart {
 
 /// Forget ended sessions that are old or take too much space (remove their files).
 ///
-/// This also happens whenever a session starts, and every hour while `bowline serve` runs. Lost sessions are kept until
-/// you kill or restart them.
+/// This also happens whenever a session starts, and every hour while `bowline serve` runs. Lost terminals are kept until
+/// you kill or restart them. Conversations with agents are kept unless `retention.conversations` is configured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bowline prune                  forget sessions past the configured limits
-  bowline prune --older 0s       forget every ended terminal session
+  bowline prune --older 0s       forget every exited terminal
+  bowline prune --older 90d --conversations
+                                 also conversations that had no event for 90 days and do not run
   bowline prune --dry-run        only print what would be forgotten")]
 pub(crate) struct Prune {
-    /// Forget sessions that ended longer ago than this, such as 12h or 7d [default: 7d]
+    /// Forget terminals that exited longer ago than this, such as 12h or 7d [default: 7d]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     pub(crate) older: Option<Duration>,
-    /// Forget the oldest while ended sessions take more than this in total [default: 1G]
+    /// With --older, also forget conversations whose last event is older and that do not run
+    #[arg(long, requires = "older")]
+    pub(crate) conversations: bool,
+    /// Forget the oldest while exited terminals take more than this in total [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
     pub(crate) total_size: Option<u64>,
     /// Only print what would be forgotten

@@ -164,6 +164,25 @@ pub(crate) mod time_text {
     }
 }
 
+/// Durations in the configuration that may be "never", which is `None`.
+pub(crate) mod time_or_never {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+        let text = String::deserialize(from)?;
+        if text.trim() == "never" {
+            return Ok(None);
+        }
+        super::parse_duration(&text).map(Some).map_err(|why| de::Error::custom(format!("{why}, or \"never\"")))
+    }
+
+    pub(crate) fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&time.map_or_else(|| "never".to_owned(), super::format_duration_exact))
+    }
+}
+
 /// Formats a number of bytes for people, rounded.
 pub(crate) fn format_bytes(n: u64) -> String {
     match n {

@@ -68,7 +68,7 @@ fn r55_every_failure_has_a_remedy() {
 /// A session that ended 400 days ago.
 fn start_old(world: &World) {
     let id = world.start("old", "true");
-    let ended = || !world.ok(&["prune", "--dry-run", "--older", "0s", "--json"]).contains("\"sessions\":[]");
+    let ended = || !world.ok(&["prune", "--dry-run", "--older", "0s", "--json"]).contains("\"pruned\":[]");
     wait_until("the session has ended", ended);
     let events = std::fs::File::options().append(true).open(world.path().join(format!("s/sessions/{id}/events.jsonl")));
     events.unwrap().set_modified(SystemTime::now() - Duration::from_secs(400 * 24 * 3600)).unwrap();

@@ -1,7 +1,6 @@
 //! A gateway without sockets, for unit tests.
 
 use std::path::Path;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -24,7 +23,7 @@ pub(crate) fn home(temp: &Path) -> Home {
 
 /// A gateway's state, after `change` has adjusted the settings. It cannot start sessions.
 pub(crate) fn app(temp: &Path, change: impl FnOnce(&mut Settings)) -> App {
-    let retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
+    let retention = Retention::KEEP_ALL;
     let sessions = SessionDefaults { shell: None, log_size: 1 << 20, scrollback: 0, retention };
     let mut settings = Settings::new(([127, 0, 0, 1], 7433).into(), sessions, Launcher::new("/nonexistent"));
     change(&mut settings);

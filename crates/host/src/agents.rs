@@ -8,6 +8,8 @@ use std::path::Path;
 use bowline_proto::ids::SessionName;
 use serde::{Deserialize, Serialize};
 
+use crate::spec::MAX_TTL;
+
 /// Modes in which an agent acts without requesting approvals, as the agents name them: Gemini and Qwen, Claude (two),
 /// Codex and its adapter (three), others. Case, `-` and `_` do not count, because agents spell the same mode differently.
 const MODES_WITHOUT_APPROVALS: &[&str] = &[
@@ -20,6 +22,13 @@ const MODES_WITHOUT_APPROVALS: &[&str] = &[
     "auto-approve",
     "approve-all",
 ];
+
+/// The length of a transcript unless configured, in bytes.
+pub const DEFAULT_TRANSCRIPT_SIZE: u64 = 256 << 20;
+/// The smallest limit of a transcript that can be configured.
+pub const MIN_TRANSCRIPT_SIZE: u64 = 1 << 20;
+/// The largest one. The index of a longer transcript would not fit into its checkpoint.
+pub const MAX_TRANSCRIPT_SIZE: u64 = 4 << 30;
 
 /// What an agent program speaks on its standard input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +78,22 @@ impl ModePolicy {
     }
 }
 
+/// The limits of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConversationLimits {
+    /// Bytes of the transcript. A longer one accepts no more prompts.
+    pub transcript_size: u64,
+    /// Seconds after which an approval that was not answered is denied; `None` for never.
+    pub approval_deadline: Option<u64>,
+}
+
+impl Default for ConversationLimits {
+    fn default() -> ConversationLimits {
+        ConversationLimits { transcript_size: DEFAULT_TRANSCRIPT_SIZE, approval_deadline: None }
+    }
+}
+
 /// How to run an agent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AgentProgram {
@@ -81,6 +106,7 @@ pub struct AgentProgram {
     /// Variables to add to the environment. Their values may be secrets.
     pub env: BTreeMap<String, String>,
     pub mode_policy: ModePolicy,
+    pub limits: ConversationLimits,
     /// A command that installs the program.
     pub install: Option<String>,
 }
@@ -131,7 +157,7 @@ pub struct AgentConfig {
     pub env: Option<BTreeMap<String, String>>,
 }
 
-/// An entry of the configuration that cannot be used. The message names the key and says what to write.
+/// A setting of the configuration about agents that cannot be used. The message names the key and says what to write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAgent {
     #[error(
@@ -148,6 +174,11 @@ pub enum InvalidAgent {
     Nul { agent: String, key: &'static str },
     #[error("agents.{agent}.env has the name {variable:?}: a name must not be empty or contain `=`")]
     Variable { agent: String, variable: String },
+    #[error("transcript_size must be {min} MiB to {max} GiB, not {0} bytes",
+        min = MIN_TRANSCRIPT_SIZE >> 20, max = MAX_TRANSCRIPT_SIZE >> 30)]
+    TranscriptSize(u64),
+    #[error("approval_deadline must be one second to ten years, or \"never\"")]
+    ApprovalDeadline,
 }
 
 impl AgentConfig {
@@ -196,6 +227,7 @@ impl AgentTable {
                 command: command.iter().map(|&part| part.to_owned()).collect(),
                 env: BTreeMap::new(),
                 mode_policy: ModePolicy::default(),
+                limits: ConversationLimits::default(),
                 install: package.map(|package| format!("npm install -g {package}")),
             };
             (name.to_owned(), program)
@@ -229,6 +261,7 @@ impl AgentTable {
                         command: command.ok_or_else(|| missing("command", "command = [\"my-agent\", \"--acp\"]"))?,
                         env: BTreeMap::new(),
                         mode_policy: ModePolicy::default(),
+                        limits: ConversationLimits::default(),
                         install: None,
                     };
                     program.merge(config);
@@ -236,6 +269,18 @@ impl AgentTable {
                 }
             }
         }
+        Ok(self)
+    }
+
+    /// Sets the limits of the conversations with all agents.
+    pub fn with_limits(mut self, limits: ConversationLimits) -> Result<AgentTable, InvalidAgent> {
+        if !(MIN_TRANSCRIPT_SIZE..=MAX_TRANSCRIPT_SIZE).contains(&limits.transcript_size) {
+            return Err(InvalidAgent::TranscriptSize(limits.transcript_size));
+        }
+        if limits.approval_deadline.is_some_and(|seconds| !(1..=MAX_TTL).contains(&seconds)) {
+            return Err(InvalidAgent::ApprovalDeadline);
+        }
+        self.0.values_mut().for_each(|program| program.limits = limits);
         Ok(self)
     }
 
@@ -257,13 +302,14 @@ impl AgentTable {
 /// Without the values of `env`, which may be secrets.
 impl fmt::Debug for AgentProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AgentProgram { label, protocol, command, env, mode_policy, install } = self;
+        let AgentProgram { label, protocol, command, env, mode_policy, limits, install } = self;
         f.debug_struct("AgentProgram")
             .field("label", label)
             .field("protocol", protocol)
             .field("command", command)
             .field("env", &env.keys())
             .field("mode_policy", mode_policy)
+            .field("limits", limits)
             .field("install", install)
             .finish()
     }

@@ -10,7 +10,7 @@ use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agents::{AgentProgram, ModePolicy, Protocol};
+use crate::agents::{AgentProgram, ConversationLimits, ModePolicy, Protocol};
 use crate::files::{self, damage, write_synced};
 use crate::home::Home;
 use crate::lock::Lock;
@@ -109,14 +109,17 @@ pub struct AgentMeta {
     pub model: Option<String>,
     #[serde(default)]
     pub mode_policy: ModePolicy,
+    #[serde(default)]
+    pub limits: ConversationLimits,
 }
 
 impl AgentMeta {
-    /// Takes over the command, the variables and the modes that the table has now.
+    /// Takes over the command, the variables, the modes and the limits that the table has now.
     pub fn refresh(&mut self, program: &AgentProgram) {
         self.protocol = program.protocol;
         self.command = program.command.iter().map(|argument| argument.as_str().into()).collect();
         self.mode_policy = program.mode_policy.clone();
+        self.limits = program.limits;
         let variables = program.env.iter();
         self.table_env = variables.map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
     }

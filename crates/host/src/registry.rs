@@ -11,7 +11,7 @@ use bowline_proto::ids::{Epoch, SessionId, SessionName};
 use bowline_proto::session::{AgentInfo, Kind, SessionInfo, State, TerminalInfo};
 use rustix::process::Pid;
 
-use crate::agents::{ModePolicy, Protocol};
+use crate::agents::{ConversationLimits, ModePolicy, Protocol};
 use crate::alive::is_alive;
 use crate::archive;
 use crate::control::{self, Control, STATUS_TIMEOUT};
@@ -215,6 +215,7 @@ fn meta_of_running(info: &SessionInfo) -> Meta {
         mode: None,
         model: None,
         mode_policy: ModePolicy::default(),
+        limits: ConversationLimits::default(),
     });
     Meta {
         id: info.id.clone(),

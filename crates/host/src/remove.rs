@@ -198,15 +198,22 @@ fn remove_dir(dir: &SessionDir) -> io::Result<()> {
 /// How long, and up to which total size, ended sessions are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
-    /// Sessions that ended longer ago than this are removed.
+    /// Terminals that exited longer ago than this are removed.
     pub max_age: Duration,
-    /// While all ended sessions take more bytes than this, the oldest is removed.
+    /// While all exited terminals take more bytes than this, the oldest is removed.
     pub max_bytes: u64,
+    /// Conversations that do not run, and whose last event is older than this, are removed; `None` to keep them.
+    pub conversation_age: Option<Duration>,
+}
+
+impl Retention {
+    /// Nothing is removed.
+    pub const KEEP_ALL: Retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX, conversation_age: None };
 }
 
 impl Default for Retention {
     fn default() -> Retention {
-        Retention { max_age: Duration::from_secs(7 * 24 * 3600), max_bytes: 1 << 30 }
+        Retention { max_age: Duration::from_secs(7 * 24 * 3600), max_bytes: 1 << 30, conversation_age: None }
     }
 }
 
@@ -223,33 +230,24 @@ pub struct PruneReport {
     pub failed: Vec<EndError>,
 }
 
-/// Removes exited terminals of this machine that exceed the retention; with `dry_run`, only reports them. Lost
-/// sessions are kept, because the user has not seen their end. A session that cannot be removed does not stop the
-/// others' removal.
+/// Removes sessions of this machine that exceed the retention; with `dry_run`, only reports them. Lost terminals are
+/// kept, because the user has not seen their end. A session that cannot be removed does not stop the others' removal.
 pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<PruneReport, RegistryError> {
     sweep(home);
-    let readable = registry::list_files(home)?
-        .into_iter()
-        .filter(|entry| entry.is_local && entry.info.state == State::Exited && !is_alive(&entry.dir))
-        // Only the version that supports another kind can judge how long to keep it.
-        .filter(|entry| entry.meta.kind == Kind::Terminal)
-        .map(|entry| (entry.dir.clone(), Some(entry)));
-    // Only terminals have a log. Conversations are kept, damaged or not.
-    let has_exited =
-        |dir: &SessionDir| dir.log().exists() && Summary::read(dir).is_ok_and(|summary| summary.exit.is_some());
-    let damaged = registry::damaged(home)?.into_iter().filter(has_exited).map(|dir| (dir, None));
-    let mut ended: Vec<(Duration, u64, SessionDir, Option<Entry>)> =
-        readable.chain(damaged).map(|(dir, entry)| (age(&dir), disk_usage(&dir), dir, entry)).collect();
-    ended.sort_by_key(|(age, ..)| std::cmp::Reverse(*age));
-    let mut total: u64 = ended.iter().map(|(_, bytes, ..)| bytes).sum();
+    let entries = registry::list_files(home)?.into_iter().filter(|entry| entry.is_local && !is_alive(&entry.dir));
+    // Only the version that supports another kind can judge how long to keep it.
+    let (terminals, others): (Vec<Entry>, Vec<Entry>) = entries.partition(|entry| entry.meta.kind == Kind::Terminal);
+    let mut doomed = doomed_terminals(home, terminals, retention)?;
+    if let Some(max_age) = retention.conversation_age {
+        let is_conversation = |entry: &Entry| entry.meta.kind == Kind::Agent && entry.info.state != State::Running;
+        let conversations =
+            others.into_iter().filter(is_conversation).map(|entry| Ended::new(entry.dir.clone(), Some(entry)));
+        doomed.extend(conversations.filter(|ended| ended.age > max_age));
+    }
     let mut pruned = PruneReport::default();
-    for (age, bytes, dir, entry) in ended {
-        if age <= retention.max_age && total <= retention.max_bytes {
-            continue;
-        }
-        // Even if this one cannot be removed, do not remove more of the others in its place.
-        total -= bytes;
-        match if dry_run { Ok(()) } else { forget_files(&dir, entry.is_none()) } {
+    for Ended { dir, entry, bytes, .. } in doomed {
+        let may_be_agent = entry.as_ref().is_none_or(|entry| entry.meta.kind != Kind::Terminal);
+        match if dry_run { Ok(()) } else { forget_files(&dir, may_be_agent) } {
             Ok(()) => {}
             Err(EndError::Restarted) => continue, // restarted since it was listed
             Err(error) => {
@@ -264,6 +262,41 @@ pub fn prune(home: &Home, retention: &Retention, dry_run: bool) -> Result<PruneR
         }
     }
     Ok(pruned)
+}
+
+/// A session that may be removed.
+struct Ended {
+    dir: SessionDir,
+    /// `None` if its `meta.json` is damaged.
+    entry: Option<Entry>,
+    age: Duration,
+    bytes: u64,
+}
+
+impl Ended {
+    fn new(dir: SessionDir, entry: Option<Entry>) -> Ended {
+        Ended { age: age(&dir), bytes: disk_usage(&dir), dir, entry }
+    }
+}
+
+/// The exited terminals that are too old, or the oldest ones if all of them are too large.
+fn doomed_terminals(home: &Home, terminals: Vec<Entry>, retention: &Retention) -> Result<Vec<Ended>, RegistryError> {
+    let exited = terminals.into_iter().filter(|entry| entry.info.state == State::Exited);
+    let readable = exited.map(|entry| Ended::new(entry.dir.clone(), Some(entry)));
+    // Only terminals have a log. Damaged conversations are kept.
+    let has_exited =
+        |dir: &SessionDir| dir.log().exists() && Summary::read(dir).is_ok_and(|summary| summary.exit.is_some());
+    let damaged = registry::damaged(home)?.into_iter().filter(has_exited).map(|dir| Ended::new(dir, None));
+    let mut ended: Vec<Ended> = readable.chain(damaged).collect();
+    ended.sort_by_key(|ended| std::cmp::Reverse(ended.age));
+    let mut total: u64 = ended.iter().map(|ended| ended.bytes).sum();
+    ended.retain(|ended| {
+        let is_doomed = ended.age > retention.max_age || total > retention.max_bytes;
+        // Even if this one cannot be removed, do not remove more of the others in its place.
+        total -= if is_doomed { ended.bytes } else { 0 };
+        is_doomed
+    });
+    Ok(ended)
 }
 
 /// Removes directories left by an interrupted [`forget`], and those that never became a session.
@@ -377,7 +410,7 @@ mod tests {
         dir
     }
 
-    const EVERYTHING: Retention = Retention { max_age: Duration::ZERO, max_bytes: u64::MAX };
+    const EVERYTHING: Retention = Retention { max_age: Duration::ZERO, ..Retention::KEEP_ALL };
 
     #[test]
     fn r31_a_session_that_cannot_be_removed_does_not_stop_the_others() {
@@ -386,7 +419,7 @@ mod tests {
         let [stuck, old, young] = [(1, 9), (2, 8), (3, 7)].map(|(n, hours)| create(&home, n, Some(hours)));
         // The name that its directory is to be renamed to is taken.
         fs::write(stuck.path().with_file_name(format!("gone.{}", stuck.id())), "").unwrap();
-        let keep_one = Retention { max_age: Duration::MAX, max_bytes: disk_usage(&young) };
+        let keep_one = Retention { max_bytes: disk_usage(&young), ..Retention::KEEP_ALL };
         let pruned = prune(&home, &keep_one, false).unwrap();
         assert_eq!((pruned.sessions.len(), pruned.failed.len()), (1, 1), "the young one is not removed in its place");
         let pruned = prune(&home, &EVERYTHING, false).unwrap();
@@ -436,7 +469,7 @@ mod tests {
         }
         let grown = disk_usage(&dir) - before;
         assert!((128 << 10..512 << 10).contains(&grown), "{grown} bytes");
-        let keep = Retention { max_age: Duration::MAX, max_bytes: before + (64 << 10) };
+        let keep = Retention { max_bytes: before + (64 << 10), ..Retention::KEEP_ALL };
         let pruned = prune(&home, &keep, false).unwrap();
         assert_eq!((pruned.sessions.len(), pruned.bytes), (1, before + grown));
         assert!(!dir.path().exists());

@@ -76,7 +76,7 @@ mod tests {
     use bowline_proto::ids::SessionId;
 
     use super::*;
-    use crate::agents::{ModePolicy, Protocol};
+    use crate::agents::{ConversationLimits, ModePolicy, Protocol};
     use crate::alive::take_lock;
     use crate::machine::this_host;
     use crate::meta::{AgentMeta, Makers};
@@ -104,6 +104,7 @@ mod tests {
             mode: None,
             model: None,
             mode_policy: ModePolicy::default(),
+            limits: ConversationLimits::default(),
         };
         let meta = Meta {
             id: dir.id().clone(),

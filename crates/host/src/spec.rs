@@ -167,8 +167,8 @@ fn terminal_meta(spec: TerminalSpec) -> TerminalMeta {
 fn agent_meta(spec: AgentSpec) -> AgentMeta {
     let AgentSpec { agent, program, env, resume, mode, model, prompt: _ } = spec;
     let (protocol, env, mode_policy) = (program.protocol, env_meta(env), ModePolicy::default());
-    let (command, table_env) = (Vec::new(), Vec::new());
-    let mut meta = AgentMeta { agent, protocol, command, env, table_env, resume, mode, model, mode_policy };
+    let (command, table_env, limits) = (Vec::new(), Vec::new(), program.limits);
+    let mut meta = AgentMeta { agent, protocol, command, env, table_env, resume, mode, model, mode_policy, limits };
     meta.refresh(&program);
     meta
 }

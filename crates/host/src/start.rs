@@ -392,7 +392,8 @@ mod tests {
         record(Event::Exit { code: Some(0), signal: None, offset: 0 });
         let spec = Spec { id: Some(dir.id().clone()), ..spec(&["true"], "/") };
         meta(spec).unwrap().write(&dir.meta()).unwrap();
-        let entry = read_then_prune(&home, &dir, &Retention { max_age: Duration::ZERO, max_bytes: 0 }).unwrap();
+        let entry =
+            read_then_prune(&home, &dir, &Retention { max_age: Duration::ZERO, ..Retention::KEEP_ALL }).unwrap();
         assert_eq!(
             (&entry.info.id, dir.path().exists()),
             (dir.id(), false),

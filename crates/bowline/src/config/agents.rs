@@ -1,10 +1,11 @@
 //! The sections `[agents.NAME]` of the configuration: the agents that sessions may run.
 
-use bowline_host::agents::{AgentConfig, AgentProgram, AgentTable, InvalidAgent};
+use bowline_host::agents::{AgentConfig, AgentProgram, AgentTable, ConversationLimits, InvalidAgent};
 use toml::{Table, Value};
 
 use super::Config;
 use super::layers::Source;
+use crate::units;
 
 /// What `bowline config show` prints instead of the value of a variable, which is often a secret.
 const HIDDEN: &str = "(hidden)";
@@ -55,7 +56,9 @@ pub(super) struct AgentValue {
 impl Config {
     /// The built-in agents, with those of the configuration.
     pub(crate) fn agent_table(&self) -> Result<AgentTable, InvalidAgent> {
-        AgentTable::builtin().merge(&self.agents)
+        let approval_deadline = self.approval_deadline.map(units::round_up_to_seconds);
+        let limits = ConversationLimits { transcript_size: self.transcript_size, approval_deadline };
+        AgentTable::builtin().merge(&self.agents)?.with_limits(limits)
     }
 
     /// The values of all agents that are set.

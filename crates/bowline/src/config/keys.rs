@@ -55,12 +55,27 @@ pub(crate) const KEYS: &[Key] = &[
         "lines that a session keeps above its screen, at most 100000; beyond it the oldest are dropped",
     ),
     key(
+        "transcript_size",
+        "",
+        "size of a conversation's transcript, 1M to 4G; beyond it prompts get 507 `no_space`. A running session uses the value that it was started with",
+    ),
+    key(
+        "approval_deadline",
+        "",
+        "time after which an approval that was not answered is denied, such as `\"8h\"`; a running session uses the value that it was started with",
+    ),
+    key(
         "reconnect_tries",
         "",
         "failed connection attempts after which `attach` waits for Enter, or for Ctrl-L in a conversation, before it tries again; `\"never\"` to keep trying",
     ),
-    key("retention.exited_days", "", "days after which an exited session is forgotten"),
-    key("retention.total_size", "", "disk space that exited sessions may take; beyond it the oldest are forgotten"),
+    key("retention.exited_days", "", "days after which an exited terminal is forgotten"),
+    key("retention.total_size", "", "disk space that exited terminals may take; beyond it the oldest are forgotten"),
+    key(
+        "retention.conversations",
+        "",
+        "time after its last event after which a conversation that does not run is forgotten, such as `\"90d\"`",
+    ),
     key("gateway.listen", "serve --listen", "address and port to listen on; port 0 picks a free one"),
     key(
         "gateway.public_url",

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bowline_client::keys::DetachKey;
-use bowline_host::agents::AgentConfig;
+use bowline_host::agents::{AgentConfig, DEFAULT_TRANSCRIPT_SIZE};
 use bowline_host::remove::Retention;
 use bowline_host::{log, spec};
 use bowline_proto::backoff::Backoff;
@@ -37,6 +37,12 @@ pub(crate) struct Config {
     pub(crate) log_size: u64,
     /// Lines that a session keeps above its screen.
     pub(crate) scrollback: u32,
+    /// Bytes of a conversation's transcript, past which it accepts no more prompts.
+    #[serde(with = "units::size_text")]
+    transcript_size: u64,
+    /// How long an approval waits until it is denied. `None` for forever.
+    #[serde(with = "units::time_or_never")]
+    approval_deadline: Option<Duration>,
     /// Failed connection attempts after which an attach gives up and waits for a key.
     reconnect_tries: Tries,
     pub(crate) retention: RetentionConfig,
@@ -63,11 +69,14 @@ enum Never {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RetentionConfig {
-    /// Days after which an ended session is forgotten.
+    /// Days after which an exited terminal is forgotten.
     pub(crate) exited_days: u32,
-    /// Bytes on disk of all ended sessions, past which the oldest are forgotten.
+    /// Bytes on disk of all exited terminals, past which the oldest are forgotten.
     #[serde(with = "units::size_text")]
     pub(crate) total_size: u64,
+    /// How long a conversation that does not run is kept after its last event. `None` for ever.
+    #[serde(with = "units::time_or_never")]
+    conversations: Option<Duration>,
 }
 
 impl Default for Config {
@@ -77,6 +86,8 @@ impl Default for Config {
             shell: None,
             log_size: log::DEFAULT_SIZE,
             scrollback: spec::DEFAULT_SCROLLBACK,
+            transcript_size: DEFAULT_TRANSCRIPT_SIZE,
+            approval_deadline: None,
             reconnect_tries: Backoff::NATIVE.tries.map_or(Tries::Unlimited(Never::Never), Tries::Limited),
             retention: RetentionConfig::default(),
             gateway: GatewayConfig::default(),
@@ -87,7 +98,7 @@ impl Default for Config {
 
 impl Default for RetentionConfig {
     fn default() -> RetentionConfig {
-        RetentionConfig { exited_days: 7, total_size: Retention::default().max_bytes }
+        RetentionConfig { exited_days: 7, total_size: Retention::default().max_bytes, conversations: None }
     }
 }
 
@@ -115,8 +126,9 @@ impl Config {
     }
 
     pub(crate) fn retention(&self) -> Retention {
-        let max_age = Duration::from_secs(u64::from(self.retention.exited_days) * 24 * 3600);
-        Retention { max_age, max_bytes: self.retention.total_size }
+        let RetentionConfig { exited_days, total_size, conversations } = self.retention;
+        let max_age = Duration::from_secs(u64::from(exited_days) * 24 * 3600);
+        Retention { max_age, max_bytes: total_size, conversation_age: conversations }
     }
 }
 
@@ -149,6 +161,18 @@ mod tests {
         assert_eq!((config.log_size, config.detach_key), (1 << 20, None));
         assert_eq!(config.retention().max_age, Duration::from_secs(86_400));
         assert!(toml::from_str::<Config>("detach_key = \"d\"").is_err());
+        let kept = |text: &str| toml::from_str::<Config>(text).map(|config| config.retention().conversation_age);
+        assert_eq!(kept("").unwrap(), None, "conversations are kept");
+        assert_eq!(kept("[retention]\nconversations = \"90d\"").unwrap(), Some(Duration::from_secs(90 * 86_400)));
+        assert!(kept("[retention]\nconversations = \"often\"").unwrap_err().to_string().contains("or \"never\""));
+        for (bad, why) in [
+            ("transcript_size = \"1K\"", "transcript_size must be 1 MiB to 4 GiB"),
+            ("approval_deadline = \"0s\"", "approval_deadline must be one second to ten years"),
+            ("approval_deadline = \"4000d\"", "approval_deadline must be one second to ten years"),
+        ] {
+            let error = toml::from_str::<Config>(bad).unwrap().agent_table().unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
         let tries = |text| toml::from_str::<Config>(text).map(|config| config.backoff().tries);
         assert_eq!(tries("reconnect_tries = 2").unwrap(), Some(2));
         assert_eq!(tries("reconnect_tries = \"never\"").unwrap(), None);

@@ -21,9 +21,6 @@ use crate::config::Config;
 /// When the token expires if the doctor is killed and cannot revoke it.
 const TOKEN_TTL: Duration = Duration::from_secs(300);
 
-/// The temporary gateway forgets no sessions: the doctor must not change anything, and the configuration may be unreadable.
-const KEEP_ALL: Retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
-
 /// A token that is revoked when dropped.
 pub(super) struct Token {
     auth: Auth,
@@ -70,7 +67,8 @@ pub(super) fn check(report: &mut Report, home: &Home, config: &Config) {
 /// Starts a gateway on a free port, without registering it in `gateway.json`.
 async fn serve(home: &Home, config: &Config) -> anyhow::Result<(SocketAddr, tokio_util::sync::CancellationToken)> {
     let configured = config.settings(Launcher::this_program())?;
-    let sessions = SessionDefaults { retention: KEEP_ALL, ..configured.sessions };
+    // The doctor must not change anything, and the configuration may be unreadable.
+    let sessions = SessionDefaults { retention: Retention::KEEP_ALL, ..configured.sessions };
     let settings = Settings {
         hosts: configured.hosts,
         open_metrics: configured.open_metrics,

@@ -185,6 +185,7 @@ impl Host for LocalHost {
         let retention = Retention {
             max_age: verb.older.unwrap_or(configured.max_age),
             max_bytes: verb.total_size.unwrap_or(configured.max_bytes),
+            conversation_age: if verb.conversations { verb.older } else { configured.conversation_age },
         };
         let pruned = remove::prune(&self.home, &retention, verb.dry_run)?;
         Ok(PruneOutcome {

@@ -40,7 +40,7 @@ impl World {
         let temp = tempfile::tempdir().unwrap();
         let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
         let auth = Auth::open(&home).unwrap();
-        let retention = Retention { max_age: Duration::MAX, max_bytes: u64::MAX };
+        let retention = Retention::KEEP_ALL;
         let sessions = SessionDefaults { shell: None, log_size: 1 << 20, scrollback: 0, retention };
         let mut settings = Settings::new(([127, 0, 0, 1], 0).into(), sessions, Launcher::new("/nonexistent"));
         change(&mut settings.limits);

@@ -34,8 +34,8 @@ use crate::journal::{Journal, Position};
 
 /// The longest line in bytes. An event that would take more is recorded as a notice of its size.
 pub const MAX_LINE: usize = 512 << 10;
-/// A longer transcript accepts no more prompts.
-pub const MAX_TRANSCRIPT: u64 = 256 << 20;
+/// The most bytes of a damaged end that are kept beside the transcript.
+const MAX_DAMAGED: u64 = 256 << 20;
 /// A line is put into the index after this many bytes.
 const INDEX_EVERY: u64 = 64 << 10;
 /// The most bytes read of `head`. A longer file is ignored.
@@ -210,7 +210,7 @@ fn shorter(event: AgentEvent, bytes: usize) -> AgentEvent {
 
 /// Copies the damaged end of a transcript to a file beside it, unless it is only an incomplete line.
 fn keep_damaged(file: &File, from: u64, to: u64, path: &std::path::Path) -> io::Result<()> {
-    let mut rest = vec![0; (to - from).min(MAX_TRANSCRIPT) as usize];
+    let mut rest = vec![0; (to - from).min(MAX_DAMAGED) as usize];
     file.read_exact_at(&mut rest, from)?;
     if !rest.contains(&b'\n') {
         return Ok(());

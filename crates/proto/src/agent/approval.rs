@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -94,6 +95,11 @@ pub struct Approval {
     /// When it was requested, RFC 3339 UTC.
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub at: String,
+    /// When it is denied unless it is answered, RFC 3339 UTC; absent if it waits forever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
+    pub expires_at: Option<String>,
 }
 
 impl Approval {
@@ -294,8 +300,16 @@ pub enum ApprovalOutput {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Approvals {
     next: ApprovalId,
-    open: Vec<(RequestKey, Approval)>,
+    open: Vec<OpenApproval>,
     outputs: VecDeque<ApprovalOutput>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct OpenApproval {
+    request: RequestKey,
+    approval: Approval,
+    /// When it expires; `None` if it waits forever.
+    deadline: Option<Duration>,
 }
 
 impl Approvals {
@@ -304,28 +318,30 @@ impl Approvals {
         Approvals { next, open: Vec::new(), outputs: VecDeque::new() }
     }
 
-    /// The agent asks. The id of `approval` is set here.
-    pub fn handle_request(&mut self, request: RequestKey, mut approval: Approval) {
+    /// The agent asks. The id of `approval` is set here. It is denied when the time is `deadline`, if there is one.
+    pub fn handle_request(&mut self, request: RequestKey, mut approval: Approval, deadline: Option<Duration>) {
         if self.open.len() >= MAX_OPEN {
             return self.deny(request, &format!("{MAX_OPEN} approvals wait already"), &approval.title);
         }
         // All of them are in the session's description, which must fit into one message.
         let size = |approval: &Approval| serde_json::to_vec(approval).map_or(0, |json| json.len());
-        if self.open.iter().map(|(_, open)| size(open)).sum::<usize>() + size(&approval) > MAX_SIZE {
+        let taken: usize = self.open.iter().map(|open| size(&open.approval)).sum();
+        if taken + size(&approval) > MAX_SIZE {
             approval.truncate(SMALL_TEXT);
         }
-        if self.open.iter().map(|(_, open)| size(open)).sum::<usize>() + size(&approval) > MAX_SIZE {
+        if taken + size(&approval) > MAX_SIZE {
             return self.deny(request, "the approvals that wait already are too large", &approval.title);
         }
         approval.id = self.next;
         self.next.0 += 1;
         self.append(AgentEvent::ApprovalRequested { approval: approval.clone() });
-        self.open.push((request, approval));
+        self.open.push(OpenApproval { request, approval, deadline });
     }
 
     /// Checks a client's decision. Returns what is recorded: the outcome and the option.
     pub fn check(&self, id: ApprovalId, decision: &Decision) -> Result<(Outcome, Option<String>), BadAnswer> {
-        let (_, approval) = self.open.iter().find(|(_, open)| open.id == id).ok_or(BadAnswer::NotOpen)?;
+        let open = self.open.iter().find(|open| open.approval.id == id).ok_or(BadAnswer::NotOpen)?;
+        let approval = &open.approval;
         match decision {
             Decision::Approve { option } => Ok((Outcome::Allowed, Some(allowed_option(approval, option.as_deref())?))),
             Decision::Deny { .. } => Ok((Outcome::Denied, None)),
@@ -335,8 +351,8 @@ impl Approvals {
 
     /// A decision was checked and recorded.
     pub fn handle_decided(&mut self, id: ApprovalId, decision: Decision) {
-        let Some(at) = self.open.iter().position(|(_, open)| open.id == id) else { return };
-        let (request, approval) = self.open.remove(at);
+        let Some(at) = self.open.iter().position(|open| open.approval.id == id) else { return };
+        let OpenApproval { request, approval, .. } = self.open.remove(at);
         let answer = match decision {
             Decision::Approve { option } => match allowed_option(&approval, option.as_deref()) {
                 Ok(option) => Answer::Chosen(option),
@@ -350,33 +366,45 @@ impl Approvals {
 
     /// The agent took a request back.
     pub fn handle_withdrawn(&mut self, request: RequestKey) {
-        self.close(Outcome::Withdrawn, None, |key, _| key == request);
+        self.close(Outcome::Withdrawn, None, |open| open.request == request);
     }
 
     /// The run is being aborted.
     pub fn handle_abort(&mut self, run: RunId) {
-        self.close(Outcome::Aborted, Some(&Answer::Cancelled), |_, approval| approval.run == Some(run));
+        self.close(Outcome::Aborted, Some(&Answer::Cancelled), |open| open.approval.run == Some(run));
     }
 
     /// The session is being ended.
     pub fn handle_ending(&mut self) {
-        self.close(Outcome::Aborted, Some(&Answer::Cancelled), |_, _| true);
+        self.close(Outcome::Aborted, Some(&Answer::Cancelled), |_| true);
     }
 
     /// The run has ended, and its `complete` follows. Approvals whose answer the agent still `awaits` stay open, without
     /// a run.
     pub fn handle_run_end(&mut self, run: RunId, awaits: impl Fn(RequestKey) -> bool) {
         // Every request gets an answer, even if the agent went on without.
-        let is_over = |request, approval: &Approval| approval.run == Some(run) && !awaits(request);
+        let is_over = |open: &OpenApproval| open.approval.run == Some(run) && !awaits(open.request);
         self.close(Outcome::Lost, Some(&Answer::Cancelled), is_over);
-        for (_, approval) in self.open.iter_mut().filter(|(_, approval)| approval.run == Some(run)) {
-            approval.run = None;
+        for open in self.open.iter_mut().filter(|open| open.approval.run == Some(run)) {
+            open.approval.run = None;
         }
     }
 
     /// The agent's program has exited.
     pub fn handle_exit(&mut self) {
-        self.close(Outcome::Lost, None, |_, _| true);
+        self.close(Outcome::Lost, None, |_| true);
+    }
+
+    /// Time has passed. Denies the approvals whose deadline is over.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        let reason = "it was not answered in time".to_owned();
+        let is_over = |open: &OpenApproval| open.deadline.is_some_and(|deadline| now >= deadline);
+        self.close(Outcome::Expired, Some(&Answer::Denied { reason: Some(reason) }), is_over);
+    }
+
+    /// When to call [`Approvals::handle_timeout`].
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        self.open.iter().filter_map(|open| open.deadline).min()
     }
 
     /// What to do next, oldest first.
@@ -384,13 +412,9 @@ impl Approvals {
         self.outputs.pop_front()
     }
 
-    fn close(&mut self, outcome: Outcome, answer: Option<&Answer>, is_meant: impl Fn(RequestKey, &Approval) -> bool) {
-        let open = std::mem::take(&mut self.open);
-        for (request, approval) in open {
-            if !is_meant(request, &approval) {
-                self.open.push((request, approval));
-                continue;
-            }
+    fn close(&mut self, outcome: Outcome, answer: Option<&Answer>, is_meant: impl Fn(&OpenApproval) -> bool) {
+        let closed: Vec<OpenApproval> = self.open.extract_if(.., |open| is_meant(open)).collect();
+        for OpenApproval { request, approval, .. } in closed {
             self.append(resolved(approval.id, outcome));
             if let Some(answer) = answer {
                 self.answer(request, answer.clone());

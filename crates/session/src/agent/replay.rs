@@ -194,7 +194,7 @@ impl Session {
                     self.begin_own_turn(own);
                 }
                 AdapterEvent::Requested { request, approval } => {
-                    self.approvals.handle_request(request, *approval.clone());
+                    self.approvals.handle_request(request, *approval.clone(), None);
                     let open = self.approvals_appended();
                     self.open.extend(open.map(|approval| (request, approval)));
                     if self.runs.is_cancelling() {

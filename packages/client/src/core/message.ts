@@ -143,6 +143,7 @@ export const approval = object<Approval>({
     ),
   ),
   at: text,
+  expires_at: optional(text),
 });
 
 export const context = object<Context>({ used: count, size: count });

@@ -158,6 +158,8 @@ export type Approval = {
   questions?: Array<Question>,
   /** When it was requested, RFC 3339 UTC. */
   at: string,
+  /** When it is denied unless it is answered, RFC 3339 UTC; absent if it waits forever. */
+  expires_at?: string,
 };
 
 /** What kind of answer is wanted. */

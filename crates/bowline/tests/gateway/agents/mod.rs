@@ -9,6 +9,7 @@ mod conversation;
 mod full_disk;
 mod history;
 mod hostile;
+mod limits;
 mod lives;
 mod settings;
 mod stream;
@@ -29,6 +30,11 @@ use super::http::Response;
 
 /// A gateway that knows the fake agent as `fake`, with these variables in its environment.
 fn world_with(variables: &[(&str, &str)]) -> World {
+    configured_world("", variables)
+}
+
+/// The same, with these settings.
+fn configured_world(settings: &str, variables: &[(&str, &str)]) -> World {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/fake-agent/agent.mjs");
     let script = script.canonicalize().unwrap();
     // By its whole path: a login shell may have another PATH than this test.
@@ -36,7 +42,7 @@ fn world_with(variables: &[(&str, &str)]) -> World {
     let node = std::env::split_paths(&paths).map(|path| path.join("node")).find(|node| node.is_file()).expect("node");
     let variables: Vec<String> = variables.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
     let config = format!(
-        "[agents.fake]\nprotocol = \"acp\"\ncommand = [{node:?}, {script:?}]\nenv = {{ {} }}\n\
+        "{settings}\n[agents.fake]\nprotocol = \"acp\"\ncommand = [{node:?}, {script:?}]\nenv = {{ {} }}\n\
          [agents.missing]\nprotocol = \"acp\"\ncommand = [\"no-such-agent\"]\n\
          [gateway.limits]\nrequest_rate = 10000\nattach_rate = 10000\n",
         variables.join(", ")

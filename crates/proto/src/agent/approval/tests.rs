@@ -11,6 +11,7 @@ use crate::journal::Record;
 
 const DEPTH: usize = 10;
 const MOST: usize = 3;
+const DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
@@ -27,9 +28,11 @@ enum Input {
     EndFirstRunAwaiting,
     Exit,
     EndSession,
+    /// The oldest deadline passes. Only the approvals of the second run have one.
+    PassDeadline,
 }
 
-const INPUTS: [Input; 11] = [
+const INPUTS: [Input; 12] = [
     Input::RequestOfFirstRun,
     Input::RequestOfSecondRun,
     Input::ApproveFirst,
@@ -41,6 +44,7 @@ const INPUTS: [Input; 11] = [
     Input::EndFirstRunAwaiting,
     Input::Exit,
     Input::EndSession,
+    Input::PassDeadline,
 ];
 
 fn approval(run: u64) -> Approval {
@@ -86,8 +90,10 @@ impl World {
     }
 
     fn key(&self) -> String {
-        let first = self.approvals.open.first().map_or(0, |(_, open)| open.id.0);
-        let open: Vec<_> = self.approvals.open.iter().map(|(_, open)| (open.id.0 - first, open.run)).collect();
+        let first = self.approvals.open.first().map_or(0, |open| open.approval.id.0);
+        let open =
+            self.approvals.open.iter().map(|open| (open.approval.id.0 - first, open.approval.run, open.deadline));
+        let open: Vec<_> = open.collect();
         format!("{open:?} {}", self.requests > 0)
     }
 
@@ -102,18 +108,20 @@ impl World {
 
     fn apply(&mut self, input: Input) {
         self.path.push(input);
-        let first = self.approvals.open.first().map(|(_, open)| open.id);
-        let last = self.approvals.open.last().map(|(request, open)| (*request, open.id));
+        let first = self.approvals.open.first().map(|open| open.approval.id);
+        let last = self.approvals.open.last().map(|open| (open.request, open.approval.id));
         match input {
             Input::RequestOfFirstRun | Input::RequestOfSecondRun => {
                 let request = RequestKey(self.requests);
                 self.requests += 1;
-                self.approvals.handle_request(request, approval(u64::from(input == Input::RequestOfSecondRun)));
+                let is_second = input == Input::RequestOfSecondRun;
+                let deadline = is_second.then_some(DEADLINE);
+                self.approvals.handle_request(request, approval(u64::from(is_second)), deadline);
             }
             Input::ApproveFirst => self.decide(first.unwrap(), Decision::Approve { option: None }),
             Input::DenyLast => self.decide(last.unwrap().1, Decision::Deny { reason: None }),
             Input::AnswerAgain => {
-                let open = |id: &ApprovalId| self.approvals.open.iter().any(|(_, open)| open.id == *id);
+                let open = |id: &ApprovalId| self.approvals.open.iter().any(|open| open.approval.id == *id);
                 let closed = (0..self.approvals.next.0).map(ApprovalId).find(|id| !open(id));
                 if let Some(id) = closed {
                     let again = self.approvals.check(id, &Decision::Deny { reason: None });
@@ -127,6 +135,7 @@ impl World {
             Input::EndFirstRunAwaiting => self.approvals.handle_run_end(RunId(0), |_| true),
             Input::Exit => self.approvals.handle_exit(),
             Input::EndSession => self.approvals.handle_ending(),
+            Input::PassDeadline => self.pass_deadline(),
         }
         while let Some(output) = self.approvals.poll_output() {
             match output {
@@ -134,6 +143,16 @@ impl World {
                 ApprovalOutput::Answer { request, .. } => *self.answers.entry(request).or_default() += 1,
             }
         }
+    }
+
+    fn pass_deadline(&mut self) {
+        let count = |world: &World| world.approvals.open.len();
+        let before = count(self);
+        self.approvals.handle_timeout(DEADLINE - Duration::from_nanos(1));
+        assert_eq!(count(self), before, "expired too early: {:?}", self.path);
+        self.approvals.handle_timeout(DEADLINE);
+        assert!(self.approvals.open.iter().all(|open| open.deadline.is_none()), "not expired: {:?}", self.path);
+        assert_eq!(self.approvals.poll_timeout(), None);
     }
 
     fn decide(&mut self, id: ApprovalId, decision: Decision) {
@@ -206,7 +225,7 @@ fn r36_every_order_of_inputs_gives_each_approval_one_outcome() {
 #[test]
 fn r36_an_option_is_chosen_by_its_id_and_only_if_it_allows() {
     let mut approvals = Approvals::new(ApprovalId(7));
-    approvals.handle_request(RequestKey(0), approval(0));
+    approvals.handle_request(RequestKey(0), approval(0), None);
     let check = |approvals: &Approvals, option: Option<&str>| {
         let decision = Decision::Approve { option: option.map(ToOwned::to_owned) };
         approvals.check(ApprovalId(7), &decision).map(|(_, option)| option.unwrap())
@@ -220,14 +239,14 @@ fn r36_an_option_is_chosen_by_its_id_and_only_if_it_allows() {
     let mut two = approval(0);
     two.options.push(second);
     let mut approvals = Approvals::new(ApprovalId(7));
-    approvals.handle_request(RequestKey(0), two);
+    approvals.handle_request(RequestKey(0), two, None);
     assert!(
         check(&approvals, None).is_err_and(|why| why.to_string().contains("once, twice")),
         "never choose by kind alone"
     );
     let unknown = Approval { kind: ApprovalKind::Unknown, ..approval(0) };
     let mut approvals = Approvals::new(ApprovalId(7));
-    approvals.handle_request(RequestKey(0), unknown);
+    approvals.handle_request(RequestKey(0), unknown, None);
     assert!(check(&approvals, Some("once")).is_err(), "what is not understood can only be denied");
     assert!(approvals.check(ApprovalId(7), &Decision::Deny { reason: None }).is_ok());
     assert_eq!(approvals.check(ApprovalId(6), &Decision::Deny { reason: None }), Err(BadAnswer::NotOpen));
@@ -236,7 +255,7 @@ fn r36_an_option_is_chosen_by_its_id_and_only_if_it_allows() {
 #[test]
 fn r36_answers_are_checked_against_the_questions() {
     let mut approvals = Approvals::new(ApprovalId(0));
-    approvals.handle_request(RequestKey(0), question());
+    approvals.handle_request(RequestKey(0), question(), None);
     let check = |answers: serde_json::Value| {
         let answers = serde_json::from_value(answers).unwrap();
         approvals.check(ApprovalId(0), &Decision::Answer { answers }).is_ok()
@@ -264,22 +283,45 @@ fn r52_large_approvals_are_cut_and_then_denied() {
         approval.options[3].id = "y".repeat(ids);
         approval
     };
-    approvals.handle_request(RequestKey(0), long(MAX_SIZE - 2000, 3));
-    approvals.handle_request(RequestKey(1), long(9000, 3));
-    assert!(!approvals.open[0].1.truncated && approvals.open[1].1.truncated);
-    approvals.handle_request(RequestKey(2), long(0, 9000));
+    approvals.handle_request(RequestKey(0), long(MAX_SIZE - 2000, 3), None);
+    approvals.handle_request(RequestKey(1), long(9000, 3), None);
+    assert!(!approvals.open[0].approval.truncated && approvals.open[1].approval.truncated);
+    approvals.handle_request(RequestKey(2), long(0, 9000), None);
     assert_eq!(approvals.open.len(), 2, "what cannot be cut is denied");
-    let all: usize = approvals.open.iter().map(|(_, open)| serde_json::to_vec(open).unwrap().len()).sum();
+    let all: usize = approvals.open.iter().map(|open| serde_json::to_vec(&open.approval).unwrap().len()).sum();
     assert!(all <= MAX_SIZE);
 }
 
 #[test]
 fn r52_more_requests_than_may_wait_are_denied_at_once() {
     let mut approvals = Approvals::new(ApprovalId(0));
-    (0..=MAX_OPEN as u64).for_each(|n| approvals.handle_request(RequestKey(n), approval(0)));
+    (0..=MAX_OPEN as u64).for_each(|n| approvals.handle_request(RequestKey(n), approval(0), None));
     let outputs: Vec<ApprovalOutput> = std::iter::from_fn(|| approvals.poll_output()).collect();
     assert_eq!(approvals.open.len(), MAX_OPEN);
     let Some(ApprovalOutput::Answer { request: RequestKey(64), answer: Answer::Denied { .. } }) = outputs.last() else {
         panic!("{:?}", outputs.last())
     };
+}
+
+#[test]
+fn r36_an_approval_that_is_not_answered_in_time_is_denied_and_never_allowed() {
+    let mut approvals = Approvals::new(ApprovalId(0));
+    approvals.handle_request(RequestKey(0), approval(0), None);
+    approvals.handle_request(RequestKey(1), approval(0), Some(DEADLINE * 2));
+    approvals.handle_request(RequestKey(2), approval(0), Some(DEADLINE));
+    while approvals.poll_output().is_some() {}
+    assert_eq!(approvals.poll_timeout(), Some(DEADLINE));
+    approvals.handle_timeout(DEADLINE);
+    let outputs: Vec<ApprovalOutput> = std::iter::from_fn(|| approvals.poll_output()).collect();
+    let [ApprovalOutput::Append(event), ApprovalOutput::Answer { request, answer }] = outputs.as_slice() else {
+        panic!("{outputs:?}")
+    };
+    assert_eq!(*event, resolved(ApprovalId(2), Outcome::Expired));
+    assert_eq!(*request, RequestKey(2));
+    assert!(matches!(answer, Answer::Denied { reason: Some(_) }), "{answer:?}");
+    let late = approvals.check(ApprovalId(2), &Decision::Approve { option: None });
+    assert_eq!(late, Err(BadAnswer::NotOpen));
+    assert_eq!(approvals.poll_timeout(), Some(DEADLINE * 2));
+    approvals.handle_timeout(DEADLINE * 1000);
+    assert!(approvals.check(ApprovalId(0), &Decision::Approve { option: None }).is_ok(), "it has no deadline");
 }

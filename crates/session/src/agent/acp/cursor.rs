@@ -156,5 +156,6 @@ fn empty(run: Option<RunId>, call: Option<String>) -> Approval {
         options: Vec::new(),
         questions: None,
         at: String::new(),
+        expires_at: None,
     }
 }

@@ -118,6 +118,7 @@ pub(super) fn approval(run: Option<RunId>, permission: &Permission, changes: Opt
         truncated: cut.was_cut || usable.len() < options.len(),
         questions: None,
         at: String::new(),
+        expires_at: None,
     }
 }
 
@@ -137,6 +138,7 @@ pub(super) fn question(run: Option<RunId>, elicitation: &Elicitation) -> Approva
         options: Vec::new(),
         questions: Some(questions),
         at: String::new(),
+        expires_at: None,
     }
 }
 

@@ -138,6 +138,7 @@ pub(super) fn open(
         truncated: cut.was_cut || questions.as_ref().is_some_and(|questions| questions.left_out),
         questions: questions.as_ref().map(Questions::shown),
         at: String::new(),
+        expires_at: None,
     };
     let open = OpenRequest {
         id,

@@ -96,6 +96,7 @@ fn approval(run: Option<RunId>, subject: Subject<'_>, choices: &[DecisionOption]
         truncated: cut.was_cut,
         questions: None,
         at: String::new(),
+        expires_at: None,
     }
 }
 

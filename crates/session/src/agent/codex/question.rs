@@ -36,6 +36,7 @@ pub(super) fn approval(run: Option<RunId>, request: &UserInput) -> Approval {
         options: Vec::new(),
         questions: Some(questions),
         at: String::new(),
+        expires_at: None,
     }
 }
 

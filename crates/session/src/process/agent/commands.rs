@@ -2,7 +2,7 @@
 
 use bowline_host::agents::ModePolicy;
 use bowline_host::files;
-use bowline_host::transcript::{MAX_TRANSCRIPT, command_digest};
+use bowline_host::transcript::command_digest;
 use bowline_proto::agent::approval::{Answered, ApprovalId, BadAnswer, Decision};
 use bowline_proto::agent::command::{AgentCommand, MAX_COMMAND, check_model};
 use bowline_proto::agent::config::{OptionValue, Settings};
@@ -109,7 +109,9 @@ impl Agent {
         }
         let command = AgentCommand::deserialize(command)
             .map_err(|why| Refusal::new(Code::BadRequest, format!("not a command of an agent session: {why}")))?;
-        // What the agent did before comes first.
+        // What happened before comes first: an answer that comes too late is refused, even if this process was stopped
+        // when the deadline passed.
+        self.approvals.handle_timeout(core.now());
         self.work_all(core);
         if self.is_stuck() {
             let (code, why) = self.write_error.clone().unwrap_or((Code::Unreachable, String::new()));
@@ -150,7 +152,7 @@ impl Agent {
         if text.trim().is_empty() {
             return Err(Refusal::new(Code::BadRequest, "the text is empty"));
         }
-        self.check_transcript()?;
+        self.check_transcript(core)?;
         self.runs.check_steer(run)?;
         if !self.adapter.as_ref().is_some_and(|adapter| adapter.can_steer()) {
             let message = "this agent takes no instructions during a run; send a prompt, which waits for its end";
@@ -259,7 +261,7 @@ impl Agent {
         if text.trim().is_empty() && attachments.is_empty() {
             return Err(Refusal::new(Code::BadRequest, "the prompt is empty"));
         }
-        self.check_transcript()?;
+        self.check_transcript(core)?;
         let run = self.runs.check_prompt()?;
         let prompt = Prompt { text: text.clone(), attachments: attachments.clone() };
         let seq = self.record_command(core, AgentEvent::Prompt { run, source, text, attachments })?;
@@ -268,11 +270,16 @@ impl Agent {
         Ok(Recorded { seq, run: Some(run), duplicate: false })
     }
 
-    fn check_transcript(&self) -> Result<(), Refusal> {
-        if self.transcript.end().byte <= MAX_TRANSCRIPT {
+    fn check_transcript(&self, core: &Core) -> Result<(), Refusal> {
+        let most = core.meta.agent.as_ref().map(|agent| agent.limits).unwrap_or_default().transcript_size;
+        if self.transcript.end().byte <= most {
             return Ok(());
         }
-        let message = format!("the conversation has more than {} MiB; start a new session", MAX_TRANSCRIPT >> 20);
+        let message = format!(
+            "the transcript has more than {} MiB; start a new session, or raise `transcript_size` in the configuration \
+             and restart this one",
+            most >> 20
+        );
         Err(Refusal::new(Code::NoSpace, message))
     }
 

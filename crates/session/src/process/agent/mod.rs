@@ -21,12 +21,13 @@ mod unwritten;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bowline_host::blobs;
 use bowline_host::files;
 use bowline_host::registry::agent_info;
-use bowline_host::timestamp::timestamp;
+use bowline_host::spec::MAX_TTL;
+use bowline_host::timestamp::{timestamp, timestamp_of};
 use bowline_host::transcript::{self, Put, ReadPosition, Transcript};
 use bowline_proto::agent::approval::{Answer, Approval, ApprovalOutput, Approvals, RequestKey};
 use bowline_proto::agent::config::Settings;
@@ -181,18 +182,21 @@ impl Agent {
 
     pub(super) fn poll_timeout(&self, core: &Core) -> Option<Instant> {
         let runs = self.runs.poll_timeout().map(|at| core.instant(at));
+        let approvals = self.approvals.poll_timeout().map(|at| core.instant(at));
         let follow = self.follow.poll_timeout().map(|at| core.instant(at));
         let sweep = self.sweep.as_ref().filter(|_| !self.is_stuck()).map(|sweep| sweep.next);
         let tools = self.aborted_tools.as_ref().map(|(at, _)| *at);
         // The rest of many blobs waits only for the others' turn.
         let retry = self.retry_at.or_else(|| self.is_stuck().then(Instant::now));
-        let times = [runs, follow, sweep, tools, retry, self.checkpoint_due, self.error_notices.poll_timeout()];
+        let times =
+            [runs, approvals, follow, sweep, tools, retry, self.checkpoint_due, self.error_notices.poll_timeout()];
         times.into_iter().flatten().min()
     }
 
     pub(super) fn handle_time(&mut self, core: &mut Core, now: Instant) {
         self.follow.handle_timeout(core.now());
         self.runs.handle_timeout(core.now());
+        self.approvals.handle_timeout(core.now());
         self.kill_aborted_tools(now);
         if self.retry_at.is_some_and(|at| now >= at) {
             self.retry_at = None;
@@ -325,11 +329,7 @@ impl Agent {
                 }
                 AdapterEvent::UnknownConversation => self.handle_unknown_conversation(core),
                 AdapterEvent::Requested { request, approval } => {
-                    self.approvals.handle_request(request, Approval { at: timestamp(), ..*approval });
-                    // It comes too late: nothing that its run asks for may happen any more.
-                    if self.is_ending || self.runs.is_cancelling() {
-                        self.approvals.handle_ending();
-                    }
+                    self.handle_approval(core, request, *approval);
                 }
                 AdapterEvent::Noise(line) => {
                     let notice = self.error_notices.handle_line(&line, Instant::now());
@@ -339,6 +339,19 @@ impl Agent {
                 AdapterEvent::Event(_) => {}
             }
             self.collect_steps();
+        }
+    }
+
+    /// The agent asks for an approval.
+    fn handle_approval(&mut self, core: &Core, request: RequestKey, approval: Approval) {
+        let limits = core.meta.agent.as_ref().map(|agent| agent.limits).unwrap_or_default();
+        let wait = limits.approval_deadline.map(|seconds| Duration::from_secs(seconds.min(MAX_TTL)));
+        let expires_at = wait.map(|wait| timestamp_of(SystemTime::now() + wait));
+        let approval = Approval { at: timestamp(), expires_at, ..approval };
+        self.approvals.handle_request(request, approval, wait.map(|wait| core.now() + wait));
+        // It comes too late: nothing that its run asks for may happen any more.
+        if self.is_ending || self.runs.is_cancelling() {
+            self.approvals.handle_ending();
         }
     }
 
