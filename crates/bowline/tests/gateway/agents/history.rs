@@ -17,7 +17,7 @@ impl World {
 
     /// The whole history, read from its end in pages.
     #[track_caller]
-    fn history(&self, session: &str, limit: usize) -> Vec<Value> {
+    pub(super) fn history(&self, session: &str, limit: usize) -> Vec<Value> {
         let mut page = self.page(session, &format!("limit={limit}"));
         let mut events = page["events"].as_array().unwrap().clone();
         while page["more"] == true {

@@ -11,6 +11,7 @@ mod history;
 mod hostile;
 mod limits;
 mod lives;
+mod older;
 mod settings;
 mod stream;
 mod stream_bugs;
