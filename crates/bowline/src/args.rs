@@ -12,7 +12,7 @@ use bowline_proto::ids::SessionName;
 use bowline_proto::size::Size;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::agents::{Agent, Agents, Approvals, Approve, Deny};
+pub(crate) use self::agents::{Agent, Agents, Approvals, Approve, Deny, Stop};
 use crate::keys::Key;
 use crate::units;
 
@@ -41,7 +41,7 @@ Exit codes:
 
 Sessions:
   SESSION is a name or an id, or a unique prefix of one; of an id, at least four characters.
-  `bowline kill`, `approve` and `deny` take full names and ids only.
+  `bowline kill`, `stop`, `approve` and `deny` take full names and ids only.
 
 Files:
   sessions       $BOWLINE_STATE_DIR, or $XDG_STATE_HOME/bowline, or ~/.local/state/bowline
@@ -100,6 +100,7 @@ pub(crate) enum Verb {
     Approvals(Approvals),
     Approve(Approve),
     Deny(Deny),
+    Stop(Stop),
     Ls(Ls),
     Kill(Kill),
     Send(Send),

@@ -36,6 +36,7 @@ mod screen;
 mod send;
 mod serve;
 mod service;
+mod stop;
 mod table;
 mod token;
 mod units;
@@ -117,6 +118,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(Verb::Approvals(verb)) => approvals::run(&verb, &*host()?),
         Some(Verb::Approve(verb)) => answer::approve(&verb, &*host()?),
         Some(Verb::Deny(verb)) => answer::deny(&verb, &*host()?),
+        Some(Verb::Stop(verb)) => stop::run(&verb, &*host()?),
         Some(Verb::Ls(verb)) => ls::run(&verb, &*host()?),
         Some(Verb::Kill(verb)) => kill::run(&verb, &*host()?),
         Some(Verb::Send(verb)) => send::run(&verb, &*host()?),

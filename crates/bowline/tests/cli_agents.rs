@@ -396,3 +396,29 @@ fn r52_hostile_texts_are_escaped_everywhere() {
         }
     });
 }
+
+#[test]
+fn r42_a_run_is_stopped_from_a_script_and_the_conversation_goes_on() {
+    here_and_there(|server, client| {
+        server.converse("dev", "say hi");
+        client.wait_for_end("dev", "r0");
+        assert_eq!(client.ok(&["stop", "dev"]), "dev is idle\n");
+        assert_eq!(client.ok(&["stop", "dev", "--json"]), "null\n");
+        client.ok(&["send", "dev", "ask t1 deploy"]);
+        client.wait_for_approval("dev");
+        for queued in ["say queued", "say last"] {
+            client.ok(&["send", "dev", queued]);
+        }
+        let stopped = client.ok(&["stop", "dev", "--queue"]);
+        assert!(stopped.starts_with("stopping r1 of dev and what waits behind it: "), "{stopped}");
+        ["r1", "r2", "r3"].into_iter().for_each(|run| client.wait_for_end("dev", run));
+        let aborted = client.journal("dev").into_iter().filter(|record| record["event"]["aborted"] == true);
+        assert_eq!(aborted.count(), 3);
+        client.ok(&["send", "dev", "say goes on"]);
+        client.wait_for_end("dev", "r4");
+        client.ok(&["new", "--detach", "--name", "shell", "--", "cat"]);
+        let refused = expect_failure(client.run(&["stop", "shell"]), 2);
+        assert!(refused.contains("not a conversation") && refused.contains("send --key C-c"), "{refused}");
+        assert!(expect_failure(client.run(&["stop", "de"]), 3).contains("dev"), "no prefixes");
+    });
+}

@@ -132,6 +132,28 @@ pub(crate) struct Approve {
     pub(crate) json: bool,
 }
 
+/// Stop what an agent is doing. The conversation goes on with the next prompt.
+///
+/// The agent gets two seconds to stop by itself, then its processes are ended. Prompts that wait behind the run are run
+/// next, unless --queue is given.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bowline stop dev
+  bowline stop dev --queue    also discard the prompts that wait
+
+`bowline kill` ends the whole session.")]
+pub(crate) struct Stop {
+    /// Full name or id of the session
+    pub(crate) session: String,
+    /// Also discard the prompts that wait
+    #[arg(long)]
+    pub(crate) queue: bool,
+    /// Print JSON; null if the agent is idle
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Refuse what an agent waits for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

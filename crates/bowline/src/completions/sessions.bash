@@ -19,7 +19,7 @@ _bowline_sessions() {
     [[ $i -gt ${#words[@]} || $2 == -* ]] && return 1
     case $verb in
         kill) ;;
-        attach|send|screen|log|rename|restart) [[ $sessions -eq 0 ]] || return 1 ;;
+        attach|send|stop|screen|log|rename|restart) [[ $sessions -eq 0 ]] || return 1 ;;
         *) return 1 ;;
     esac
     [[ $server ]] && local -x BOWLINE_SERVER=$server

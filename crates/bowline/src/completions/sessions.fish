@@ -7,4 +7,4 @@ function __fish_bowline_sessions
     end
     bowline ls --complete (commandline -ct) 2>/dev/null
 end
-complete -c bowline -n '__fish_seen_subcommand_from attach kill send screen log rename restart' -f -a '(__fish_bowline_sessions)'
+complete -c bowline -n '__fish_seen_subcommand_from attach kill send stop screen log rename restart' -f -a '(__fish_bowline_sessions)'
