@@ -44,30 +44,39 @@ fn r36_an_approval_that_nobody_answers_is_denied_at_its_deadline() {
 fn r36_a_session_that_was_stopped_at_the_deadline_refuses_a_late_answer() {
     let world = configured_world("approval_deadline = \"2s\"", &[]);
     let id = world.agent();
+    let mut socket = UnixStream::connect(world.session_dir(&id).join("sock")).unwrap();
+    send(&mut socket, &Request::Status { follow: false });
+    read_reply(&mut socket); // now the process has accepted the connection
     let run = world.prompt(&id, "a", &["ask t1 deploy"]);
     let approval = world.approvals(&id, 1).remove(0);
     let pid = world.session_pid(&id);
     signal(pid, Signal::STOP);
     let expires_at = approval["expires_at"].as_str().unwrap();
     until("the deadline has passed", || timestamp().as_str() > expires_at);
-    let mut socket = UnixStream::connect(world.session_dir(&id).join("sock")).unwrap();
     let command = json!({"type": "approve", "approval": approval["id"]});
-    let request = Request::Command { id: "late".into(), command, by: Some("phone".into()) };
-    socket.write_all(&encode_request(&request).unwrap()).unwrap();
+    send(&mut socket, &Request::Command { id: "late".into(), command, by: Some("phone".into()) });
     signal(pid, Signal::CONT);
+    let reply = read_reply(&mut socket);
+    assert!(parse_reply(&reply).is_err() && reply.contains("expired"), "{reply}");
+    world.complete(&id, &run);
+    assert_eq!(world.said(&id, &run), "t1: reject\n");
+}
+
+fn send(socket: &mut UnixStream, request: &Request) {
+    socket.write_all(&encode_request(request).unwrap()).unwrap();
+}
+
+fn read_reply(socket: &mut UnixStream) -> String {
     let mut received = Vec::new();
-    let reply = loop {
+    loop {
         if let Some(text) = take_text(&mut received).unwrap() {
-            break text;
+            return text;
         }
         let mut chunk = [0; 4096];
         let read = socket.read(&mut chunk).unwrap();
         assert_ne!(read, 0, "the session process closed the connection");
         received.extend_from_slice(&chunk[..read]);
-    };
-    assert!(parse_reply(&reply).is_err() && reply.contains("expired"), "{reply}");
-    world.complete(&id, &run);
-    assert_eq!(world.said(&id, &run), "t1: reject\n");
+    }
 }
 
 #[test]
