@@ -38,7 +38,8 @@ pub use self::attachment::Attachment;
 pub use self::line_reader::{LineReader, MAX_LINE, ReadLine};
 pub use self::news::{AdapterEvent, News};
 pub use self::output::BlobText;
-pub(crate) use self::text::{merge_deltas, plain_text, shown_text};
+pub use self::text::merge_deltas;
+pub(crate) use self::text::{plain_text, shown_text};
 
 /// What an adapter needs to know to begin.
 #[derive(Clone, Debug)]

@@ -3,6 +3,8 @@
 //! `fixtures/agents/PROGRAM/CASE.io.jsonl` has what the captured client (`in`) and the agent (`out`) wrote.
 //! `CASE.events.jsonl` beside it has what the adapter makes of it: the events that are recorded, and the lines that it
 //! writes. `BOWLINE_BLESS=1 cargo test -p bowline-session --lib captured` writes these files anew; read the difference.
+//!
+//! `crates/session/tests/hostile_agent/` includes this file, too, and changes the streams.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -66,6 +68,8 @@ pub(super) struct Session {
     /// The journal and the lines, in order.
     story: Vec<Value>,
     unmerged: Vec<AgentEvent>,
+    /// How often the program had to be started.
+    pub(super) starts: usize,
 }
 
 const NOW: Duration = Duration::ZERO;
@@ -81,6 +85,7 @@ impl Session {
             written: Vec::new(),
             story: Vec::new(),
             unmerged: Vec::new(),
+            starts: 0,
         };
         session.runs.handle_opened(NOW);
         session.work();
@@ -92,8 +97,9 @@ impl Session {
         self.work();
     }
 
+    /// Prompts the agent, unless too many prompts wait.
     pub(super) fn prompt(&mut self, text: &str) {
-        let run = self.runs.check_prompt().unwrap();
+        let Ok(run) = self.runs.check_prompt() else { return };
         let (text, attachments) = (text.to_owned(), Vec::new());
         self.append(AgentEvent::Prompt { run, source: source(), text: text.clone(), attachments: Vec::new() });
         self.runs.handle_prompt(Prompt { text, attachments }, NOW);
@@ -110,11 +116,11 @@ impl Session {
         self.work();
     }
 
-    /// Answers the open approval for which `is_meant` holds.
+    /// Answers the open approval for which `is_meant` holds, if that answer is possible.
     pub(super) fn decide(&mut self, is_meant: impl Fn(&Approval) -> bool, decision: Decision) {
         let Some((_, approval)) = self.open.iter().find(|(_, approval)| is_meant(approval)) else { return };
         let id = approval.id;
-        let (outcome, option) = self.approvals.check(id, &decision).unwrap();
+        let Ok((outcome, option)) = self.approvals.check(id, &decision) else { return };
         let source = Some(source());
         self.append(AgentEvent::ApprovalResolved { approval: id, outcome, option, reason: None, source });
         self.approvals.handle_decided(id, decision);
@@ -131,6 +137,12 @@ impl Session {
     pub(super) fn set(&mut self, settings: &Settings) {
         self.append(AgentEvent::Set { settings: settings.clone(), source: source() });
         self.adapter.set(settings);
+        self.work();
+    }
+
+    /// The program was started again.
+    pub(super) fn restart(&mut self, adapter: Box<dyn Adapter>) {
+        self.adapter = adapter;
         self.work();
     }
 
@@ -152,6 +164,7 @@ impl Session {
     fn work(&mut self) {
         loop {
             while let Some(line) = self.adapter.poll_write() {
+                assert!(!line.contains('\n'), "an adapter writes one line at a time");
                 let line: Value = serde_json::from_str(&line).expect("an adapter writes JSON");
                 self.story.push(json!({"write": line}));
                 self.written.push(line);
@@ -266,7 +279,8 @@ impl Session {
                 Output::Send { run, prompt } => self.adapter.prompt(run, &prompt, &[]),
                 Output::Cancel => self.adapter.cancel(),
                 Output::Terminate => self.story.push(json!("terminate")),
-                Output::Start | Output::Kill => {}
+                Output::Start => self.starts += 1,
+                Output::Kill => {}
             }
         }
         any
@@ -279,7 +293,8 @@ fn source() -> CommandSource {
 
 /// The captured streams of a program.
 pub(super) fn cases(program: &str) -> Vec<Case> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/agents").join(program);
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find(|path| path.join("fixtures/agents").is_dir());
+    let directory = repository.expect("it is in the repository").join("fixtures/agents").join(program);
     let mut paths: Vec<PathBuf> = fs::read_dir(&directory)
         .unwrap_or_else(|error| panic!("{}: {error}", directory.display()))
         .map(|entry| entry.unwrap().path())

@@ -7,7 +7,7 @@ const MAX_DELTA: usize = 16 << 10;
 
 /// Merges adjacent deltas of one block, and splits long ones. For the events that one read of the agent's output gave:
 /// each event costs every viewer a message.
-pub(crate) fn merge_deltas(events: Vec<AgentEvent>) -> Vec<AgentEvent> {
+pub fn merge_deltas(events: Vec<AgentEvent>) -> Vec<AgentEvent> {
     let mut merged: Vec<AgentEvent> = Vec::with_capacity(events.len());
     for event in events {
         match (merged.last_mut(), event) {
