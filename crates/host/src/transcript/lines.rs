@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use bowline_proto::agent::event::AgentEvent;
 use bowline_proto::frame;
 use bowline_proto::journal::Record;
-use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use super::MAX_LINE;
 
@@ -47,8 +47,10 @@ impl Line<'_> {
 
     /// The record; `None` if the line is damaged. An event of a shape that this version does not know is `unknown`.
     pub fn parse(&self) -> Option<Record<AgentEvent>> {
-        serde_json::from_slice(self.text).ok().or_else(|| {
-            let Record { seq, from, at, event: IgnoredAny } = serde_json::from_slice(self.text).ok()?;
+        // What is skipped is not checked for valid characters, but every line is sent as text.
+        let text = std::str::from_utf8(self.text).ok()?;
+        serde_json::from_str(text).ok().or_else(|| {
+            let Record::<Value> { seq, from, at, .. } = serde_json::from_str(text).ok()?;
             Some(Record { seq, from, at, event: AgentEvent::Unknown })
         })
     }

@@ -209,6 +209,26 @@ fn events_of_a_newer_version_count_and_are_served() {
     assert!(!Transcript::open(&dir).unwrap().was_cut);
 }
 
+/// A bit of a text flips, and it is not UTF-8 any more. Such a line counted as an event of a newer version, which no viewer
+/// could be sent, so that none got past it.
+#[test]
+fn r40_a_text_with_damaged_characters_is_not_an_event_of_a_newer_version() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    for event in [started(1), text(5), prompt(0)] {
+        transcript.append(event).unwrap();
+    }
+    let mut bytes = fs::read(dir.events()).unwrap();
+    let at = bytes.windows(5).position(|part| part == b"xxxxx").unwrap();
+    bytes[at] ^= 0x80;
+    fs::write(dir.events(), &bytes).unwrap();
+    assert_eq!(read_state(&dir).unwrap().fold.next_seq, 1);
+    let Opened { transcript, was_cut } = Transcript::open(&dir).unwrap();
+    assert!(was_cut && transcript.end().seq == 1);
+    assert_eq!(send_from(&transcript, 0, 1000).len(), 1);
+}
+
 /// Sends everything from a number on, as a viewer with little room gets it.
 fn send_from(transcript: &Transcript, from: u64, enough: usize) -> Vec<Record<AgentEvent>> {
     let (mut position, mut next, mut sent) = (ReadPosition::default(), from, Vec::new());
