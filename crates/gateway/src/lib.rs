@@ -85,6 +85,8 @@ pub use crate::assets::WebApp;
 use crate::auth::Auth;
 pub use crate::context::is_url_path;
 pub use crate::environment::login_environment;
+#[doc(hidden)]
+pub use crate::events::sse_cursor;
 use crate::settings::Settings;
 use crate::tls::Tls;
 pub use crate::tls::TlsError;

@@ -30,6 +30,8 @@ use crate::refusals::Source;
 use crate::ws::{self, Upgrade};
 use follow::{FollowContext, Update};
 use follows::{Follows, TooManyWatched};
+#[doc(hidden)]
+pub use request::sse_cursor;
 use request::{StreamRequest, WatchCursors};
 
 /// Streams all sessions and their changes, as Server-Sent Events or, on upgrade, over a WebSocket.

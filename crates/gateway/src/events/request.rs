@@ -66,6 +66,20 @@ impl StreamRequest {
     }
 }
 
+/// For fuzzing: the number of sessions that an SSE request watches, and the `id:` that its stream begins with, without the
+/// sessions that are watched by name. `None` if the request is refused.
+#[doc(hidden)]
+pub fn sse_cursor(query: &str, last_event: Option<&[u8]>) -> Option<(usize, String)> {
+    let mut request = http::Request::get(format!("/v1/events?{query}"));
+    if let Some(id) = last_event {
+        request = request.header("last-event-id", id);
+    }
+    let watch = StreamRequest::for_sse(&request.body(()).ok()?.into_parts().0).ok()?.watch.0;
+    let count = watch.len();
+    let cursors = watch.into_iter().filter_map(|(key, position)| Some((as_id(&key)?, position)));
+    Some((count, WatchCursors(cursors.collect()).to_string()))
+}
+
 pub(super) fn too_many_watched() -> Problem {
     let detail = format!("a stream can watch at most {} sessions", follows::MAX_WATCHED);
     Problem::new(Code::BadRequest, detail)
