@@ -1,0 +1,8 @@
+//! Splits what an agent prints into lines: `cargo fuzz run --sanitizer none agent_lines`.
+#![no_main]
+#![allow(dead_code, reason = "the other targets use the rest of the module")]
+
+#[path = "../../crates/session/tests/hostile_agent/mod.rs"]
+mod hostile_agent;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile_agent::read_lines(data));
