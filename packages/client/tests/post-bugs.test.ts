@@ -1,5 +1,5 @@
 /** Bugs of other clients that send prompts. Each test is named after one, and shows that it cannot happen here. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { postStorage } from "../src/browser/index.js";
 import { EventsConnection, Post, type PostEntry } from "../src/index.js";
 import { CUT } from "./sim/attached.js";
@@ -195,6 +195,34 @@ test("storage that throws at module load: a page without storage, or without a w
   expect(post.send(SESSION, prompt("no window")).ok).toBe(true);
   await world.advance(100);
   expect(gateway.texts).toEqual(["hi", "no window"]);
+});
+
+test("storage that throws at module load: the package is loaded in a page that forbids storage, and sends", async () => {
+  let tries = 0;
+  const forbidden = {
+    get(): Storage {
+      tries += 1;
+      throw new DOMException("The operation is insecure.", "SecurityError");
+    },
+  };
+  const page = Object.defineProperties(new EventTarget(), { localStorage: forbidden, sessionStorage: forbidden });
+  vi.stubGlobal("window", page);
+  vi.stubGlobal("document", { baseURI: "http://host/" });
+  vi.resetModules();
+  try {
+    const [browser, client] = [await import("../src/browser/index.js"), await import("../src/index.js")];
+    expect(tries).toBe(0);
+    const { world, gateway } = new Tab();
+    const wallClock = () => BEGIN + world.now;
+    const storage = browser.postStorage();
+    const post = new client.Post({ api: gateway.api(), environment: world.environment, storage, wallClock });
+    expect(post.send(SESSION, prompt("hi")).ok).toBe(true);
+    await world.advance(100);
+    expect(gateway.texts).toEqual(["hi"]);
+    expect(tries).toBeGreaterThan(0);
+  } finally {
+    vi.unstubAllGlobals();
+  }
 });
 
 test("a duplicated tab shares the id: both tabs send the prompt, it is run once, and neither evicts the other", async () => {
