@@ -4,6 +4,7 @@ mod aborts;
 mod approvals;
 mod available;
 mod blobs;
+mod chaos;
 mod commands;
 mod conversation;
 mod full_disk;

@@ -132,6 +132,10 @@ pub(super) fn read_until(
 pub(super) struct Socket(Ws);
 
 impl Socket {
+    pub(super) fn new(socket: Ws) -> Socket {
+        Socket(socket)
+    }
+
     pub(super) fn open(world: &World, path: &str) -> Socket {
         let bearer = world.bearer();
         Socket(ws::open(world.address, path, &[("Authorization", &bearer)]).unwrap().open())
