@@ -1,6 +1,11 @@
 //! A bounded, seeded version of the fuzz target `journal`, run with all other tests: of a damaged journal, the events
 //! before the damage are read, and no others.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub, reason = "the fuzz target includes the same module")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    unreachable_pub,
+    reason = "the fuzz target includes the same module"
+)]
 
 mod hostile_journal;
 

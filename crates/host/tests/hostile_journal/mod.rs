@@ -91,7 +91,8 @@ impl Reference {
         let mut reference = Reference { lines: Vec::new(), next: 0, len: 0, all_parse: true };
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let Some(text) = line.strip_suffix(b"\n") else { break };
-            let Some((first, seq)) = numbers(text).filter(|(first, seq)| *first == reference.next && seq >= first) else {
+            let Some((first, seq)) = numbers(text).filter(|(first, seq)| *first == reference.next && seq >= first)
+            else {
                 break;
             };
             let Some(event) = record(text) else {

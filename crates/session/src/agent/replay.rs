@@ -293,7 +293,8 @@ fn source() -> CommandSource {
 
 /// The captured streams of a program.
 pub(super) fn cases(program: &str) -> Vec<Case> {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find(|path| path.join("fixtures/agents").is_dir());
+    let repository =
+        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find(|path| path.join("fixtures/agents").is_dir());
     let directory = repository.expect("it is in the repository").join("fixtures/agents").join(program);
     let mut paths: Vec<PathBuf> = fs::read_dir(&directory)
         .unwrap_or_else(|error| panic!("{}: {error}", directory.display()))

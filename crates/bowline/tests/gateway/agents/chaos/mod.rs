@@ -14,12 +14,12 @@ use bowline_client::post::{Change, Poster};
 use bowline_client::remote::{Gateway, RemoteDialer};
 use bowline_host::home::Home;
 use bowline_proto::backoff::Backoff;
-use bowline_proto::post::{Delivery, State};
-use rustix::event::{PollFd, PollFlags, poll};
+use bowline_proto::post::{Delivery, State, WaitReason};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use super::super::faults::Random;
-use super::super::gateway::{World, wait_until};
+use super::super::gateway::{PATIENCE, World, wait_until};
 use super::{
     assert_contiguous, assert_each_approval_has_one_outcome, assert_each_run_ends_once, assert_same_events, world_with,
 };
@@ -187,12 +187,16 @@ fn next_settled(poster: &Poster) -> (String, Option<Delivery>) {
             Some(Change::Shown(entry)) => {
                 return match entry.state {
                     State::Delivered(delivery) => (entry.id, Some(delivery)),
-                    State::Failed(failure) => panic!("{}: {failure:?}", entry.id),
+                    State::Failed(_) | State::Waiting { why: WaitReason::Login } => panic!("{entry:?}"),
                     State::Waiting { .. } | State::Sending { .. } | State::Retrying { .. } => (entry.id, None),
                 };
             }
             Some(Change::Hidden(_)) => {}
-            None => _ = poll(&mut [PollFd::from_borrowed_fd(poster.fd(), PollFlags::IN)], None),
+            None => {
+                let within = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+                let changed = poll(&mut [PollFd::from_borrowed_fd(poster.fd(), PollFlags::IN)], Some(&within));
+                assert_ne!(changed, Ok(0), "no entry changes");
+            }
         }
     }
 }
