@@ -1,7 +1,9 @@
 //! Reads the numbers of a session's `event` message, and adds the session's id to it without parsing the event.
 
 use bowline_proto::ids::{Epoch, SessionId};
+use bowline_proto::journal::Record;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::board::EncodedMessage;
 
@@ -27,16 +29,34 @@ impl<'a> EventText<'a> {
         text.starts_with(TYPE)
     }
 
-    /// `None` if the fields are not in the order in which sessions write them.
+    /// `None` if it is malformed.
     pub(super) fn parse(text: &'a str) -> Option<EventText<'a>> {
         let fields = text.strip_prefix(TYPE).filter(|fields| fields.ends_with('}'))?;
+        EventText::scan(fields).or_else(|| EventText::read(text, fields))
+    }
+
+    /// `None` if the fields are not exactly those that this version writes, in its order.
+    fn scan(fields: &'a str) -> Option<EventText<'a>> {
         let (seq, rest) = number(fields.strip_prefix(r#""seq":"#)?)?;
         let (first, rest) = match rest.strip_prefix(r#","from":"#) {
             Some(rest) => number(rest)?,
             None => (seq, rest),
         };
-        let (_, event) = rest.strip_prefix(r#","at":""#)?.split_once(r#"","event":"#)?;
-        Some(EventText { first, seq, epoch: epoch_begun(event), fields })
+        let (_, rest) = rest.strip_prefix(r#","at":""#)?.split_once('"')?;
+        let event = rest.strip_prefix(r#","event":"#)?;
+        let epoch = match EPOCH_EVENTS.iter().any(|start| event.starts_with(start)) {
+            true => Some(epoch_begun(event)?),
+            false => None,
+        };
+        Some(EventText { first, seq, epoch, fields })
+    }
+
+    /// Parses all of it: a newer session process may write more fields.
+    fn read(text: &str, fields: &'a str) -> Option<EventText<'a>> {
+        let Record { seq, from, at: _, event } = serde_json::from_str::<Record<Value>>(text).ok()?;
+        let begins = matches!(event.get("type").and_then(Value::as_str), Some("started" | "repaired"));
+        let epoch = event.get("epoch").and_then(Value::as_str).filter(|_| begins).and_then(|epoch| epoch.parse().ok());
+        Some(EventText { first: from.unwrap_or(seq), seq, epoch, fields })
     }
 
     /// The message for clients that watch the session.
@@ -57,14 +77,12 @@ fn epoch_begun(event: &str) -> Option<Epoch> {
     struct Begun {
         epoch: Epoch,
     }
-    let begins = EPOCH_EVENTS.iter().any(|start| event.starts_with(start));
-    let event = event.strip_suffix('}').filter(|_| begins)?;
-    serde_json::from_str::<Begun>(event).ok().map(|begun| begun.epoch)
+    serde_json::from_str::<Begun>(event.strip_suffix('}')?).ok().map(|begun| begun.epoch)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -105,12 +123,32 @@ mod tests {
         }
     }
 
+    /// A field beside those that this version knows costs neither the event nor the epoch that begins with it.
+    #[test]
+    fn r20_fields_of_a_newer_session_process_are_passed_on() {
+        let session = SessionId::from_random([0; 12]);
+        let event = r#"{"type":"started","epoch":"9f3c61d2","event":{"x":"\",\"event\":"}}"#;
+        for fields in [
+            format!(r#""seq":9,"from":4,"at":"t","event":{event},"lane":2"#),
+            format!(r#""seq":9,"from":4,"at":"t","lane":2,"event":{event}"#),
+            format!(r#""seq":9,"from":4,"at":"t","lane":{{"event":"x"}},"event":{event}"#),
+            format!(r#""seq":9,"lane":"l","from":4,"at":"t","event":{event}"#),
+            format!(r#""lane":[],"seq":9,"from":4,"at":"\u0074","event":{event}"#),
+            format!(r#""at":"t","seq":9,"event":{event},"from":4"#),
+        ] {
+            let text = format!(r#"{{"type":"event",{fields}}}"#);
+            let parsed = EventText::parse(&text).unwrap_or_else(|| panic!("refused: {text}"));
+            assert_eq!((parsed.first, parsed.seq, parsed.epoch.as_ref().map(Epoch::as_str)), (4, 9, Some("9f3c61d2")));
+            assert_eq!(parsed.encode(&session).json(), format!(r#"{{"type":"event","session":"{session}",{fields}}}"#));
+        }
+    }
+
     #[test]
     fn a_message_in_another_form_is_refused() {
         for bad in [
             "",
             r#"{"type":"exit"}"#,
-            r#"{"type":"event","at":"","seq":1,"event":{}}"#,
+            r#"{"type":"event","at":"","event":{}}"#,
             r#"{"type":"event","seq":,"at":"","event":{}}"#,
             r#"{"type":"event","seq":-1,"at":"","event":{}}"#,
             r#"{"type":"event","seq":99999999999999999999,"at":"","event":{}}"#,
