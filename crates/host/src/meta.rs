@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bowline_proto::ids::{SessionId, SessionName};
 use bowline_proto::session::Kind;
 use bowline_proto::size::Size;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::agents::{AgentProgram, ConversationLimits, ModePolicy, Protocol};
@@ -88,6 +88,8 @@ pub struct TerminalMeta {
 pub struct AgentMeta {
     /// The agent's name in the table of agents.
     pub agent: String,
+    /// Replaced by the table's before each start, so that it does not matter what it is if a newer version added it.
+    #[serde(deserialize_with = "known_protocol")]
     pub protocol: Protocol,
     /// Program and arguments.
     pub command: Vec<OsText>,
@@ -111,6 +113,12 @@ pub struct AgentMeta {
     pub mode_policy: ModePolicy,
     #[serde(default)]
     pub limits: ConversationLimits,
+}
+
+/// Reads a protocol. A session whose protocol a newer version added must not count as damaged.
+fn known_protocol<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Protocol, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    Ok(Protocol::deserialize(Value::String(name)).unwrap_or(Protocol::Acp))
 }
 
 impl AgentMeta {
@@ -199,5 +207,31 @@ impl TerminalMeta {
     /// The arguments as text, for display.
     pub fn argv_lossy(&self) -> Vec<String> {
         self.argv.iter().map(OsText::lossy).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A session that a newer version started is listed, renamed and ended like any other, whatever its file has.
+    #[test]
+    fn r20_the_file_of_a_newer_version_is_readable_and_a_rename_keeps_what_it_added() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("meta.json");
+        let mut meta = json!({
+            "id": "k3v9x0q2m7aa", "name": "build", "kind": "agent", "created": "t", "host": "h", "boot": "b",
+            "agent": "mine", "protocol": "telepathy", "command": ["mine"], "agent_env": [["A", "b"]],
+            "mode_policy": {"modes": null, "allow_bypass": false, "mood": "calm"},
+            "limits": {"transcript_size": 1 << 20, "patience": 7}, "version": 2, "aura": {"colour": "green"},
+        });
+        write_synced(&path, meta.to_string().as_bytes()).unwrap();
+        let read = Meta::read(&path).unwrap();
+        assert_eq!((read.kind, &*read.agent.unwrap().agent), (Kind::Agent, "mine"));
+        Meta::rename(&path, &"other".parse().unwrap()).unwrap();
+        meta["name"] = "other".into();
+        assert_eq!(serde_json::from_slice::<Value>(&files::read(&path, MAX_FILE).unwrap()).unwrap(), meta);
     }
 }
