@@ -4,17 +4,34 @@
 //! the first event. Any process may write it at any time: a reader only uses one that belongs to the journal it finds.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::alive::is_alive;
 use crate::digest::fnv1a;
 use crate::files::{self, write_shared};
+use crate::home::SessionDir;
 use crate::journal::{self, Position};
 
+/// Whether a reader of this version may replace the checkpoint. One of a newer version is left to its session process:
+/// that would write it again and again, and neither could use what the other wrote.
+pub(crate) fn may_replace(dir: &SessionDir, version: u32) -> bool {
+    found_version(&dir.head()).is_none_or(|found| found <= version) || !is_alive(dir)
+}
+
+/// The version in the file, which every version writes first. The rest may be of any form or length.
+fn found_version(head: &Path) -> Option<u32> {
+    let mut start = String::new();
+    files::open(head).ok()?.take(32).read_to_string(&mut start).ok()?;
+    let rest = start.strip_prefix(r#"{"version":"#)?;
+    rest.split_once(|char: char| !char.is_ascii_digit())?.0.parse().ok()
+}
+
 /// The content of the file.
+// `version` stays the first field: see `found_version`.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Checkpoint<S> {
     version: u32,

@@ -13,7 +13,7 @@ use bowline_proto::session::{Call, CallKind, ExitStatus};
 use bowline_proto::size::Size;
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, may_replace};
 use crate::events::Event;
 use crate::files;
 use crate::home::SessionDir;
@@ -61,7 +61,7 @@ impl Summary {
     /// Reads the summary of a session. Writes a checkpoint if that saves the next reader enough.
     pub fn read_and_checkpoint(dir: &SessionDir) -> io::Result<Summary> {
         let (summary, file, from, end) = Summary::read_from_head(dir)?;
-        if end.byte - from.byte >= CHECKPOINT_EVERY {
+        if end.byte - from.byte >= CHECKPOINT_EVERY && may_replace(dir, HEAD_VERSION) {
             // If it cannot be written, the next reader only has to read as much again.
             let _ = summary.checkpoint(&file, end, &dir.head());
         }

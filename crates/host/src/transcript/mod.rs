@@ -26,7 +26,7 @@ pub use self::archive::{Put, ReadPosition, TranscriptArchive, put};
 pub use self::lines::{Line, Lines};
 pub use self::page::{DEFAULT_EVENTS, MAX_EVENTS, PageQuery, read_page};
 use crate::blobs::Blobs;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, may_replace};
 use crate::digest::fnv1a;
 use crate::files;
 use crate::home::SessionDir;
@@ -228,7 +228,7 @@ pub fn read_state(dir: &SessionDir) -> io::Result<TranscriptState> {
 pub fn read_state_and_checkpoint(dir: &SessionDir) -> io::Result<TranscriptState> {
     let file = files::open(&dir.events())?;
     let (state, from, end) = read_from_head(dir, &file)?;
-    if end.byte - from.byte >= CHECKPOINT_EVERY {
+    if end.byte - from.byte >= CHECKPOINT_EVERY && may_replace(dir, HEAD_VERSION) {
         let _ = Checkpoint::write(&dir.head(), &file, HEAD_VERSION, end, state.clone());
     }
     Ok(state)

@@ -227,6 +227,70 @@ fn r40_a_text_with_damaged_characters_is_not_an_event_of_a_newer_version() {
     let Opened { transcript, was_cut } = Transcript::open(&dir).unwrap();
     assert!(was_cut && transcript.end().seq == 1);
     assert_eq!(send_from(&transcript, 0, 1000).len(), 1);
+/// A restart by this version neither changes nor drops what a newer one recorded.
+#[test]
+fn r20_events_of_a_newer_version_survive_a_restart_and_are_passed_on_unchanged() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let newer = [
+        r#"{"seq":0,"at":"t","event":{"type":"started","epoch":"00000001","pid":7,"version":"9","mood":{}},"lane":2}"#,
+        r#"{"seq":1,"at":"t","event":{"type":"hologram","beams":[1.0e2],"text":"\u0041"}}"#,
+        r#"{"seq":2,"at":"t","lane":1,"event":{"type":"notice","level":"fatal","text":"x"}}"#,
+        r#"{"seq":5,"from":3,"at":"t","event":{"type":"hologram_part","beams":3}}"#,
+        r#"{"seq":6,"at":"t","event":{"type":"run_started","run":"r0","cause":"clock"}}"#,
+        r#"{"seq":7,"at":"t","event":{"type":"text","run":"r0","block":"b","delta":"x","tone":"dry"}}"#,
+        r#"{"seq":8,"at":"t","event":{"type":"text","run":"r0","block":"b","delta":"y","tone":"dry"}}"#,
+    ];
+    let lines: String = newer.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(dir.events(), &lines).unwrap();
+    let Opened { mut transcript, was_cut } = Transcript::open(&dir).unwrap();
+    assert!(!was_cut);
+    assert_eq!(transcript.append(started(2)).unwrap(), 9);
+    transcript.checkpoint().unwrap();
+    assert!(fs::read_to_string(dir.events()).unwrap().starts_with(&lines));
+    // Enough that pages and viewers get adjacent texts as one event.
+    (0..LAGGING).for_each(|_| _ = transcript.append(text(3)).unwrap());
+    let query = PageQuery { before: Some(9), after: None, limit: MAX_EVENTS };
+    let page = read_page(&dir, true, query).unwrap();
+    assert!(page.contains(&format!("[{}]", newer.join(","))), "{page}");
+    let mut frames = Vec::new();
+    let transmit = Transmit::Events { from: 0, to: transcript.end().seq };
+    put(&mut frames, transmit, transcript.file(), transcript.state(), &mut ReadPosition::default(), 1 << 20).unwrap();
+    for line in newer {
+        let (frame, len) = Frame::decode(&frames).unwrap().unwrap();
+        assert_eq!(frame, Frame::Text(&format!(r#"{{"type":"event",{}"#, &line[1..])));
+        frames.drain(..len);
+    }
+    assert_eq!(transcript.fold().activity().unwrap().text, "Writing");
+}
+
+/// More events than a viewer gets one by one.
+const LAGGING: usize = 80;
+
+/// A list of this version must not fight with a newer session process over the file.
+#[test]
+fn r20_a_checkpoint_of_a_newer_version_is_ignored_and_left_to_its_process() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = session(&temp);
+    let mut transcript = open(&dir);
+    transcript.append(started(1)).unwrap();
+    (0..100).for_each(|_| _ = transcript.append(text(1000)).unwrap());
+    let state = transcript.state().clone();
+    transcript.checkpoint().unwrap();
+    let ours = fs::read_to_string(dir.head()).unwrap();
+    // As long as it likes, and of a form that this version cannot read.
+    let newer = format!(r#"{{"version":{},"fold":"{}"}}"#, HEAD_VERSION + 1, "x".repeat(MAX_HEAD as usize));
+    fs::write(dir.head(), &newer).unwrap();
+    let lock = crate::lock::Lock::take(&dir.lock()).unwrap().unwrap();
+    assert_eq!(read_state_and_checkpoint(&dir).unwrap(), state);
+    assert_eq!(fs::read_to_string(dir.head()).unwrap().len(), newer.len(), "its process runs");
+    fs::write(dir.head(), ours.replacen(&HEAD_VERSION.to_string(), "1001", 1)).unwrap();
+    assert_eq!(read_state_and_checkpoint(&dir).unwrap(), state);
+    assert_eq!(fs::read_to_string(dir.head()).unwrap(), ours, "an older one is replaced");
+    fs::write(dir.head(), &newer).unwrap();
+    drop(lock);
+    assert_eq!(read_state_and_checkpoint(&dir).unwrap(), state);
+    assert_eq!(fs::read_to_string(dir.head()).unwrap(), ours, "no process is left that would write it");
 }
 
 /// Sends everything from a number on, as a viewer with little room gets it.
