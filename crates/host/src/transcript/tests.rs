@@ -227,6 +227,8 @@ fn r40_a_text_with_damaged_characters_is_not_an_event_of_a_newer_version() {
     let Opened { transcript, was_cut } = Transcript::open(&dir).unwrap();
     assert!(was_cut && transcript.end().seq == 1);
     assert_eq!(send_from(&transcript, 0, 1000).len(), 1);
+}
+
 /// A restart by this version neither changes nor drops what a newer one recorded.
 #[test]
 fn r20_events_of_a_newer_version_survive_a_restart_and_are_passed_on_unchanged() {

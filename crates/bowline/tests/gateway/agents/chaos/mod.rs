@@ -127,8 +127,11 @@ fn start_followers(world: &World, journey: &Journey, seed: u64) -> Followers {
     Followers { streams, answers }
 }
 
+/// How each command of a user ended, by its id.
+type Answers = BTreeMap<String, Delivery>;
+
 /// Two users who answer every approval: one allows, the other denies.
-fn approvers(journey: &Journey) -> ([Sender<String>; 2], [Thread<BTreeMap<String, Delivery>>; 2]) {
+fn approvers(journey: &Journey) -> ([Sender<String>; 2], [Thread<Answers>; 2]) {
     let start = |kind: &'static str| {
         let (sender, receiver) = channel();
         (sender, spawn(journey, move |journey| answer_all(&journey, kind, &receiver)))
@@ -232,7 +235,10 @@ fn check_prompts(world: &World, session: &str) {
 /// Of each pair of answers, one was accepted and decided the outcome, and the other user was told which.
 fn check_answers(world: &World, session: &str, answers: [BTreeMap<String, Delivery>; 2]) {
     let resolved = world.events_of(session, "approval_resolved");
-    assert_eq!(resolved.len(), (0..WRITERS * PROMPTS).filter(|n| (n / PROMPTS + n % PROMPTS) % 3 == 0).count());
+    assert_eq!(
+        resolved.len(),
+        (0..WRITERS * PROMPTS).filter(|n| (n / PROMPTS + n % PROMPTS).is_multiple_of(3)).count()
+    );
     for event in resolved {
         let approval = event["approval"].as_str().unwrap();
         let [allowed, denied] = &answers;
