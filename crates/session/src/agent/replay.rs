@@ -141,6 +141,7 @@ impl Session {
     }
 
     /// The program was started again.
+    #[allow(dead_code, reason = "only the tests with hostile agents use it")]
     pub(super) fn restart(&mut self, adapter: Box<dyn Adapter>) {
         self.adapter = adapter;
         self.work();
