@@ -45,6 +45,9 @@ pub(crate) enum Verb {
     /// Copies between a unix socket and a TCP connection; prints its port
     #[command(hide = true)]
     Forward { socket: PathBuf },
+    /// Is an ACP agent whose prompts say how many lines to write
+    #[command(hide = true)]
+    Agent,
     /// Attacks a gateway until standard input ends
     #[command(hide = true)]
     Attack(Attack),

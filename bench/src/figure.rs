@@ -39,6 +39,8 @@ pub(crate) enum Budget {
     RatioAtMost(f64),
     /// Applies to Bowline's figure, in its unit.
     AtMost(f64),
+    /// How much larger than the baseline's figure Bowline's may be, in its unit.
+    AtMostMore(f64),
 }
 
 #[derive(Clone, Debug)]
@@ -84,6 +86,7 @@ impl Row {
             (Budget::RatioAtLeast(least), ratio) => Some(ratio? >= least),
             (Budget::RatioAtMost(most), ratio) => Some(ratio? <= most),
             (Budget::AtMost(most), _) => Some(self.ours.value <= most),
+            (Budget::AtMostMore(most), _) => Some(self.ours.value - self.baseline.as_ref()?.1.value <= most),
         }
     }
 
@@ -92,6 +95,7 @@ impl Row {
             Some(Budget::RatioAtLeast(least)) => format!("ratio ≥ {least}"),
             Some(Budget::RatioAtMost(most)) => format!("ratio ≤ {most}"),
             Some(Budget::AtMost(most)) => format!("≤ {most} {}", self.ours.unit),
+            Some(Budget::AtMostMore(most)) => format!("≤ + {most} {}", self.ours.unit),
             None => String::new(),
         }
     }
@@ -121,6 +125,15 @@ mod tests {
         assert_eq!(row.clone().ratio(0.7).budget(Budget::RatioAtLeast(0.65)).holds(), Some(true));
         assert_eq!(row.clone().budget(Budget::AtMost(59.0)).holds(), Some(false));
         assert_eq!(row.holds(), None);
+    }
+
+    #[test]
+    fn a_difference_is_to_the_baseline() {
+        let row = Row::new("delay", Figure::new(5.5, "ms")).budget(Budget::AtMostMore(2.0));
+        assert_eq!(row.holds(), None, "there is no baseline");
+        assert_eq!(row.clone().against("bare", Figure::new(3.6, "ms")).holds(), Some(true));
+        assert_eq!(row.clone().against("bare", Figure::new(3.4, "ms")).holds(), Some(false));
+        assert_eq!(row.budget_text(), "≤ + 2 ms");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result};
 
 use crate::cleanup::Process;
+use crate::http::Client;
 use crate::pty::SILENCE;
 use crate::session::{Bowline, Session};
 use crate::wire::{Route, Wire};
@@ -84,6 +85,16 @@ impl Gateway {
         let (head, body) = answer.split_once("\r\n\r\n").context("the gateway closed the connection")?;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         Ok((status.context("the answer has no status")?, body.to_owned()))
+    }
+
+    /// A connection for requests that stays open between them.
+    pub(crate) fn client(&self) -> Result<Client> {
+        Client::connect(self.address, &self.token)
+    }
+
+    /// Opens a WebSocket.
+    pub(crate) fn upgrade(&self, path: &str) -> Result<Wire> {
+        Wire::upgrade(self.address, path, &self.token)
     }
 
     pub(crate) fn route_to(&self, session: &Session) -> GatewayRoute {

@@ -55,6 +55,15 @@ pub(crate) fn cpu(pid: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(nanos))
 }
 
+/// The processor time of a process, rounded to 10 ms, also of threads that have ended.
+pub(crate) fn cpu_of_all_threads(pid: u32) -> Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name of the program comes before, in parentheses, and may contain anything.
+    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).context("no fields in /proc/PID/stat")?;
+    let ticks: u64 = fields.split(' ').skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+    Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
 /// The processor time of this thread.
 pub(crate) fn own_cpu() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()

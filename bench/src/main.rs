@@ -8,16 +8,20 @@
 //! - [`text`]: the coloured text that programs print, and how many bytes a screen of it needs;
 //! - [`pty`], [`relay`]: the baselines: a program on a PTY, and a process that copies between a PTY and a socket;
 //! - [`session`], [`gateway`], [`wire`], [`viewer`]: Bowline's processes, and a viewer of a session;
+//! - [`agent`], [`transcript`]: an agent with little overhead, and long conversations with it;
+//! - [`http`], [`watcher`]: clients of a gateway: one request after the other, and event streams;
 //! - [`mux`]: the alternatives, such as tmux;
 //! - [`attack`]: hostile clients of a gateway;
 //! - [`rows`]: the measurements;
 //! - [`machine`], [`figure`], [`table`]: the machine, the results, and how they are printed.
 
+mod agent;
 mod args;
 mod attack;
 mod cleanup;
 mod figure;
 mod gateway;
+mod http;
 mod machine;
 mod mux;
 mod pty;
@@ -26,7 +30,9 @@ mod rows;
 mod session;
 mod table;
 mod text;
+mod transcript;
 mod viewer;
+mod watcher;
 mod wire;
 
 use std::process::ExitCode;
@@ -48,6 +54,10 @@ fn main() -> Result<ExitCode> {
         }
         Some(Verb::Forward { socket }) => {
             relay::forward(socket)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Verb::Agent) => {
+            agent::run()?;
             return Ok(ExitCode::SUCCESS);
         }
         Some(Verb::Attack(attack)) => {

@@ -1,4 +1,4 @@
-//! Sessions, started like a user does: `bowline new --detach`.
+//! Sessions, started like a user does: `bowline new --detach` and `bowline agent --detach`.
 
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -10,12 +10,17 @@ use anyhow::{Context, Result, bail};
 use crate::cleanup::{Process, TempDir};
 use crate::wire::{Route, Wire};
 
+/// The name of the benchmark's own agent in the configuration.
+const AGENT: &str = "bench";
+
 /// The bowline binary, and the directories that it uses in this run.
 #[derive(Debug)]
 pub(crate) struct Bowline {
     program: PathBuf,
     state: PathBuf,
     runtime: PathBuf,
+    /// The configuration file, with the benchmark's own agent.
+    config: PathBuf,
 }
 
 impl Bowline {
@@ -26,13 +31,16 @@ impl Bowline {
         let program = fs::canonicalize(&program).with_context(|| {
             format!("no bowline at {}: build it with `make bench`, or pass --bowline PATH", program.display())
         })?;
-        Ok(Bowline { program, state: dir.path().join("state"), runtime: dir.path().join("run") })
+        let config = dir.path().join("config.toml");
+        let agent = serde_json::json!([std::env::current_exe()?, "agent"]);
+        fs::write(&config, format!("[agents.{AGENT}]\nprotocol = \"acp\"\ncommand = {agent}\n"))?;
+        Ok(Bowline { program, state: dir.path().join("state"), runtime: dir.path().join("run"), config })
     }
 
     /// The same binary with another state directory.
     pub(crate) fn with_state_dir(&self, name: &str) -> Bowline {
         let state = self.state.with_file_name(name);
-        Bowline { program: self.program.clone(), state, runtime: self.runtime.clone() }
+        Bowline { program: self.program.clone(), state, runtime: self.runtime.clone(), config: self.config.clone() }
     }
 
     pub(crate) fn state(&self) -> &Path {
@@ -45,41 +53,64 @@ impl Bowline {
 
     /// The environment in which bowline commands use this run's directories.
     pub(crate) fn env(&self) -> Vec<(String, String)> {
-        [("BOWLINE_STATE_DIR", &self.state), ("BOWLINE_RUNTIME_DIR", &self.runtime)]
-            .map(|(name, path)| (name.to_owned(), path.display().to_string()))
-            .into()
+        let paths = [
+            ("BOWLINE_STATE_DIR", &self.state),
+            ("BOWLINE_RUNTIME_DIR", &self.runtime),
+            ("BOWLINE_CONFIG", &self.config),
+        ];
+        paths.map(|(name, path)| (name.to_owned(), path.display().to_string())).into()
+    }
+
+    /// Runs a command to its end, and returns what it printed.
+    pub(crate) fn run(&self, args: &[&str]) -> Result<String> {
+        let output = Command::new(&self.program)
+            .args(args)
+            .envs(self.env())
+            .output()
+            .with_context(|| self.program.display().to_string())?;
+        if !output.status.success() {
+            bail!("bowline {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Creates a token with a scope.
     pub(crate) fn new_token(&self, scope: &str) -> Result<String> {
-        let output = Command::new(&self.program)
-            .args(["token", "create", "--name", "bench", "--scope", scope])
-            .envs(self.env())
-            .output()?;
-        if !output.status.success() {
-            bail!("bowline token create failed: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        let token = self.run(&["token", "create", "--name", "bench", "--scope", scope])?;
+        Ok(token.trim().to_owned())
     }
 
     /// Starts a session that runs `program`.
     pub(crate) fn start(&self, program: &[&str]) -> Result<Session> {
-        let output = Command::new(&self.program)
-            .args(["new", "--detach", "--"])
-            .args(program)
-            .envs(self.env())
-            .output()
-            .with_context(|| self.program.display().to_string())?;
-        let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        if !output.status.success() || id.len() != 12 {
-            bail!("bowline new failed: {id} {}", String::from_utf8_lossy(&output.stderr));
-        }
-        let sock = self.state.join("sessions").join(&id).join("sock");
+        let id = self.run(&[&["new", "--detach", "--"], program].concat())?;
+        self.adopt(id.trim())
+    }
+
+    /// Starts a conversation with the benchmark's own agent.
+    pub(crate) fn start_agent(&self) -> Result<Session> {
+        let id = self.run(&["agent", AGENT, "--detach"])?;
+        self.adopt(id.trim())
+    }
+
+    /// Starts an ended session again.
+    pub(crate) fn restart(&self, id: &str) -> Result<Session> {
+        self.run(&["restart", id])?;
+        self.adopt(id)
+    }
+
+    /// Takes charge of a running session.
+    fn adopt(&self, id: &str) -> Result<Session> {
+        let sock = self.session_dir(id).join("sock");
         let address = fs::read_link(&sock).unwrap_or(sock);
         // The process that listens on the socket is the session process.
         let listener = rustix::net::sockopt::socket_peercred(UnixStream::connect(&address)?)?;
         let process = Process::adopt(listener.pid.as_raw_nonzero().get() as u32)?;
-        Ok(Session { id, address, process })
+        Ok(Session { id: id.to_owned(), address, process })
+    }
+
+    /// The directory with the files of a session.
+    pub(crate) fn session_dir(&self, id: &str) -> PathBuf {
+        self.state.join("sessions").join(id)
     }
 }
 

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use anyhow::{Context, Result, bail};
 use bowline_proto::frame::{self, Binary, Frame};
 
+use crate::http;
 use crate::pty::SILENCE;
 
 /// A way to connect to a session.
@@ -36,16 +37,9 @@ impl Wire {
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
              Sec-WebSocket-Protocol: bowline.v1\r\nAuthorization: Bearer {token}\r\n\r\n"
         )?;
-        // The gateway sends nothing after the head until it has received the hello.
-        let (mut head, mut part) = (Vec::new(), [0; 1024]);
-        while !head.ends_with(b"\r\n\r\n") {
-            match stream.read(&mut part)? {
-                0 => bail!("the gateway closed the connection: {:?}", String::from_utf8_lossy(&head)),
-                n => head.extend_from_slice(&part[..n]),
-            }
-        }
-        if !head.starts_with(b"HTTP/1.1 101 ") {
-            bail!("the gateway refused the WebSocket: {}", String::from_utf8_lossy(&head));
+        let head = http::read_head(&mut stream)?;
+        if !head.starts_with("HTTP/1.1 101 ") {
+            bail!("the gateway refused the WebSocket: {head}");
         }
         Ok(Wire::Web(stream))
     }

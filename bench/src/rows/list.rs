@@ -2,15 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::Bench;
+use super::{Bench, millis};
 use crate::figure::{Budget, Figure, Row, median};
-use crate::session::Bowline;
 
 /// The size of each journal in bytes: the most that a terminal keeps.
 const JOURNAL: usize = 1 << 20;
@@ -19,7 +17,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let count = bench.pick(1000, 50);
     let bowline = bench.bowline.with_state_dir("list");
     let first = bowline.start(&["sh", "-c", "read x"])?.id;
-    run(&bowline, &["kill", "--keep", &first])?;
+    bowline.run(&["kill", "--keep", &first])?;
     let sessions = bowline.state().join("sessions");
     let events = long_journal(&sessions.join(&first).join("events.jsonl"))?;
     for n in 1..count {
@@ -28,7 +26,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     fs::write(sessions.join(&first).join("events.jsonl"), &events)?;
     let list = || {
         let begun = Instant::now();
-        let listed = run(&bowline, &["ls", "--json"])?;
+        let listed = bowline.run(&["ls", "--json"])?;
         let took = millis(begun.elapsed());
         let listed: Value = serde_json::from_str(&listed)?;
         match listed["sessions"].as_array().map(Vec::len) {
@@ -40,7 +38,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let times = (0..bench.pick(21, 5)).map(|_| list()).collect::<Result<Vec<_>>>()?;
     let version = || {
         let begun = Instant::now();
-        run(&bowline, &["--version"]).map(|_| millis(begun.elapsed()))
+        bowline.run(&["--version"]).map(|_| millis(begun.elapsed()))
     };
     let versions = (0..5).map(|_| version()).collect::<Result<Vec<_>>>()?;
     Ok(vec![
@@ -79,16 +77,4 @@ fn copy(from: &Path, to: &Path, events: &str) -> Result<()> {
     meta["id"] = to.file_name().and_then(|name| name.to_str()).into();
     fs::write(to.join("events.jsonl"), events)?;
     Ok(fs::write(to.join("meta.json"), meta.to_string())?)
-}
-
-fn run(bowline: &Bowline, args: &[&str]) -> Result<String> {
-    let output = Command::new(bowline.program()).args(args).envs(bowline.env()).output()?;
-    if !output.status.success() {
-        bail!("bowline {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(String::from_utf8(output.stdout)?)
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::{Bench, ECHO, against_others};
 use crate::figure::{Budget, Figure, Row};
 use crate::machine;
-use crate::mux::{Mux, MuxSessions};
+use crate::mux::Mux;
 use crate::pty::ROWS;
 use crate::text::short_lines;
 
@@ -34,7 +34,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
     for (script, state, budget) in states {
         let program = ["sh", "-c", script];
         let sessions = bench.start_mux(Mux::Bowline, &program, count)?;
-        let (mean, most) = settled_memory(&sessions)?;
+        let (mean, most) = settled_memory(&sessions.pids(), sessions.count())?;
         let what = format!("memory of one of {count} idle sessions, {state}");
         let row = Row::new(&what, Figure::new(mean, "KiB"));
         rows.push(Row { budget: budget.map(Budget::AtMost), ..row });
@@ -43,7 +43,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Row>> {
         let mut figures = vec![(Mux::Bowline, Figure::new(mean, "KiB"))];
         for mux in bench.muxes().into_iter().filter(|mux| *mux != Mux::Bowline) {
             let sessions = bench.start_mux(mux, &program, count)?;
-            figures.push((mux, Figure::new(settled_memory(&sessions)?.0, "KiB")));
+            figures.push((mux, Figure::new(settled_memory(&sessions.pids(), sessions.count())?.0, "KiB")));
         }
         rows.extend(against_others(&what, &figures, bench));
     }
@@ -56,9 +56,9 @@ fn scrolled(bench: &Bench<'_>, history: usize) -> Result<String> {
     Ok(format!("stty raw -echo opost; cat {}; exec cat", lines.display()))
 }
 
-/// Waits until memory no longer changes. Returns KiB: the average per session, and the largest process.
-fn settled_memory(sessions: &MuxSessions) -> Result<(f64, f64)> {
-    let pids = sessions.pids();
+/// Waits until the memory of these processes no longer changes. Returns KiB: the average for each of `count` sessions, and
+/// the largest process.
+pub(super) fn settled_memory(pids: &[u32], count: usize) -> Result<(f64, f64)> {
     let read = || pids.iter().map(|pid| machine::pss(*pid)).collect::<Result<Vec<u64>>>();
     let until = Instant::now() + Duration::from_secs(30);
     let (mut last, mut same) = (read()?, 0);
@@ -68,7 +68,7 @@ fn settled_memory(sessions: &MuxSessions) -> Result<(f64, f64)> {
         same = if now.iter().sum::<u64>().abs_diff(last.iter().sum()) <= pids.len() as u64 { same + 1 } else { 0 };
         if same == READINGS {
             let most = now.iter().max().copied().unwrap_or_default();
-            return Ok((now.iter().sum::<u64>() as f64 / sessions.count() as f64, most as f64));
+            return Ok((now.iter().sum::<u64>() as f64 / count as f64, most as f64));
         }
         last = now;
     }

@@ -1,5 +1,10 @@
 //! The measurements. Each one adds rows to the table.
 
+mod agent_files;
+mod agent_flood;
+mod agent_latency;
+mod agent_memory;
+mod agent_prompt;
 mod attach;
 mod crowd;
 mod echo;
@@ -32,7 +37,7 @@ pub(crate) struct Part {
 }
 
 /// All measurements, in the order in which they run.
-pub(crate) const PARTS: [Part; 12] = [
+pub(crate) const PARTS: [Part; 18] = [
     Part {
         name: "output",
         about: "speed and processor time of printing a large coloured text",
@@ -57,11 +62,29 @@ pub(crate) const PARTS: [Part; 12] = [
         about: "what the owner notices of hostile strangers, readers and writers",
         measure: hostile::measure,
     },
+    Part {
+        name: "agent-latency",
+        about: "time from a line of an agent to a client of the event stream",
+        measure: agent_latency::measure,
+    },
+    Part { name: "agent-flood", about: "5,000 events a second to 20 watchers", measure: agent_flood::measure },
+    Part { name: "agent-prompt", about: "time to accept a prompt", measure: agent_prompt::measure },
+    Part {
+        name: "agent-list",
+        about: "time to list 200 conversations of 20 MB each",
+        measure: agent_files::measure_list,
+    },
+    Part {
+        name: "agent-page",
+        about: "time to read the last page of a conversation of 100 MB",
+        measure: agent_files::measure_page,
+    },
+    Part { name: "agent-memory", about: "memory of idle agent sessions", measure: agent_memory::measure },
 ];
 
 /// The list of measurements for `--help`.
 pub(crate) fn names() -> String {
-    let lines = PARTS.iter().map(|part| format!("  {:<12}{}", part.name, part.about));
+    let lines = PARTS.iter().map(|part| format!("  {:<15}{}", part.name, part.about));
     format!("Rows:\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 
@@ -142,4 +165,8 @@ fn against_others(what: &str, figures: &[(Mux, crate::figure::Figure)], bench: &
 
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
