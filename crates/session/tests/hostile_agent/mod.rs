@@ -18,6 +18,7 @@ use bowline_proto::agent::event::AgentEvent;
 use bowline_session::agent::{
     Adapter, AdapterConfig, AdapterEvent, LineReader, MAX_LINE, ReadLine, adapter, merge_deltas,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::mutate::{mutate, mutate_bytes, rename_ids};
@@ -234,7 +235,7 @@ impl<'a> AdapterRun<'a> {
         if !self.is_running {
             return;
         }
-        if let Some(id) = serde_json::from_slice(line).ok().and_then(|message| request_id(self.protocol, &message)) {
+        if let Some(id) = request_id(self.protocol, line) {
             *self.requests.entry(id).or_default() += 1;
         }
         self.session.handle_line(line);
@@ -313,13 +314,29 @@ impl<'a> AdapterRun<'a> {
     }
 }
 
-/// The id of a message that is a request of the agent.
-fn request_id(protocol: Protocol, message: &Value) -> Option<String> {
+/// What shows that a line is a request of the agent. The rest of it may be anything.
+#[derive(Deserialize)]
+struct RpcRequest {
+    id: Value,
+    method: String,
+}
+
+#[derive(Deserialize)]
+struct ControlRequest {
+    r#type: String,
+    request_id: Value,
+}
+
+/// The id of a line that is a request of the agent.
+fn request_id(protocol: Protocol, line: &[u8]) -> Option<String> {
     match protocol {
-        Protocol::Claude => (message["type"] == "control_request").then(|| message["request_id"].to_string()),
+        Protocol::Claude => {
+            let ControlRequest { r#type, request_id } = serde_json::from_slice(line).ok()?;
+            (r#type == "control_request").then(|| request_id.to_string())
+        }
         Protocol::Acp | Protocol::Codex => {
-            let is_request = message["method"].is_string() && !message["id"].is_null();
-            is_request.then(|| message["id"].to_string())
+            let RpcRequest { id, method: _ } = serde_json::from_slice(line).ok()?;
+            Some(id.to_string())
         }
     }
 }
