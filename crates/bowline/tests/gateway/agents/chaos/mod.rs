@@ -89,6 +89,8 @@ fn r37_every_prompt_runs_once_and_every_follower_sees_the_same_over_a_bad_networ
 }
 
 type Thread<T> = std::thread::JoinHandle<T>;
+/// How the answers of one user were settled, by approval.
+type Answers = BTreeMap<String, Delivery>;
 
 fn spawn<T: Send + 'static>(journey: &Journey, run: impl FnOnce(Journey) -> T + Send + 'static) -> Thread<T> {
     let journey = journey.clone();
@@ -97,8 +99,8 @@ fn spawn<T: Send + 'static>(journey: &Journey, run: impl FnOnce(Journey) -> T + 
 
 struct Followers {
     streams: Vec<(&'static str, Thread<Vec<Value>>)>,
-    /// How each answer of the two users was settled, by approval.
-    answers: [Thread<BTreeMap<String, Delivery>>; 2],
+    /// Those of the two users.
+    answers: [Thread<Answers>; 2],
 }
 
 /// Starts one follower of each kind. The one on the session's own machine tells the approvers what to answer.
@@ -165,9 +167,9 @@ fn write(journey: &Journey, writer: u64) {
 }
 
 /// Answers each approval, and returns how that ended.
-fn answer_all(journey: &Journey, kind: &str, approvals: &Receiver<String>) -> BTreeMap<String, Delivery> {
+fn answer_all(journey: &Journey, kind: &str, approvals: &Receiver<String>) -> Answers {
     let poster = Poster::start(gateway(journey)).unwrap();
-    let mut settled = BTreeMap::new();
+    let mut settled = Answers::new();
     for approval in approvals {
         let id = format!("{kind}-{approval}");
         poster.send_with_id(&journey.session, &id, json!({"type": kind, "approval": approval})).unwrap();
@@ -233,7 +235,7 @@ fn check_prompts(world: &World, session: &str) {
 }
 
 /// Of each pair of answers, one was accepted and decided the outcome, and the other user was told which.
-fn check_answers(world: &World, session: &str, answers: [BTreeMap<String, Delivery>; 2]) {
+fn check_answers(world: &World, session: &str, answers: [Answers; 2]) {
     let resolved = world.events_of(session, "approval_resolved");
     assert_eq!(
         resolved.len(),
