@@ -1,6 +1,6 @@
 //! Splits what an agent prints into lines of a bounded length.
 
-/// The longest line in bytes. A longer one is skipped.
+/// The longest line in bytes, with the carriage return before its line break. A longer one is skipped.
 pub const MAX_LINE: usize = 8 << 20;
 
 /// A line, or the end of one that was too long.
@@ -56,11 +56,12 @@ impl LineReader {
 }
 
 fn emit(line: &[u8], each: &mut impl FnMut(ReadLine<'_>)) {
+    if line.len() > MAX_LINE {
+        return each(ReadLine::Skipped(line.len() as u64));
+    }
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    match line.len() {
-        0 => {}
-        len if len > MAX_LINE => each(ReadLine::Skipped(len as u64)),
-        _ => each(ReadLine::Line(line)),
+    if !line.is_empty() {
+        each(ReadLine::Line(line));
     }
 }
 
@@ -101,6 +102,18 @@ mod tests {
         assert_eq!(reader.partial.capacity(), 0);
         let exact = [&vec![b'y'; MAX_LINE][..], b"\n"].concat();
         assert_eq!(lines(&exact.chunks(1 << 20).collect::<Vec<_>>())[0].len(), MAX_LINE);
+    }
+
+    /// A line of 8 MiB that ends with CR LF was a line in one read, and too long in several.
+    #[test]
+    fn a_carriage_return_counts_however_the_line_is_read() {
+        for len in [MAX_LINE - 1, MAX_LINE, MAX_LINE + 1] {
+            let line = [&vec![b'x'; len][..], b"\r\n"].concat();
+            let whole = lines(&[&line]);
+            assert_eq!(lines(&[&line[..=len], &line[len + 1..]]), whole, "{len}, cut before the line break");
+            assert_eq!(lines(&line.chunks(64 << 10).collect::<Vec<_>>()), whole, "{len}, in many reads");
+            assert_eq!(whole[0].starts_with("skipped"), len >= MAX_LINE, "{len}");
+        }
     }
 
     #[test]
