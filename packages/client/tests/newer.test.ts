@@ -8,10 +8,13 @@ const FUTURE = "from_the_future";
 /** Strings that name something, or without whose meaning the rest cannot be read. An unknown one makes a message malformed. */
 const IDENTIFIERS = ["id", "name", "client", "session", "epoch", "run", "approval", "verdict", "scope", "lag", "was"];
 
+/** A copy of a list with another value at one place. */
+const replaced = (list: any[], at: number, value: any) => list.map((item, i) => (i === at ? value : item));
+
 /** A copy of a value for each object in it, with one more field there. */
 function withMoreFields(value: any, free: (key: string) => boolean): any[] {
   if (Array.isArray(value)) {
-    return value.flatMap((item, i) => withMoreFields(item, free).map((changed) => value.with(i, changed)));
+    return value.flatMap((item, i) => withMoreFields(item, free).map((changed) => replaced(value, i, changed)));
   }
   if (typeof value !== "object" || value === null) return [];
   const nested = Object.entries(value).flatMap(([key, item]) =>
@@ -27,7 +30,7 @@ function withUnknownStrings(value: any, key = ""): { key: string; changed: any }
   return Object.entries(value).flatMap(([name, item]) =>
     withUnknownStrings(item, Array.isArray(value) ? key : name).map(({ key, changed }) => ({
       key,
-      changed: Array.isArray(value) ? value.with(Number(name), changed) : { ...value, [name]: changed },
+      changed: Array.isArray(value) ? replaced(value, Number(name), changed) : { ...value, [name]: changed },
     })),
   );
 }
@@ -105,7 +108,10 @@ describe("R20: the answer of a newer gateway to a command", () => {
       { ...entry, failed: { reason: FUTURE, message: "x" } },
       { ...entry, failed: FUTURE },
     ]) {
-      expect(core.fromStored("c", JSON.stringify(stored)).state).toMatchObject({ name: "failed", reason: "unreadable" });
+      expect(core.fromStored("c", JSON.stringify(stored)).state).toMatchObject({
+        name: "failed",
+        reason: "unreadable",
+      });
     }
     expect(core.fromStored("c", JSON.stringify({ ...entry, mood: FUTURE })).state.name).toBe("waiting");
   });

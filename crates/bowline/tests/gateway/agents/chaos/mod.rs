@@ -129,9 +129,6 @@ fn start_followers(world: &World, journey: &Journey, seed: u64) -> Followers {
     Followers { streams, answers }
 }
 
-/// How each command of a user ended, by its id.
-type Answers = BTreeMap<String, Delivery>;
-
 /// Two users who answer every approval: one allows, the other denies.
 fn approvers(journey: &Journey) -> ([Sender<String>; 2], [Thread<Answers>; 2]) {
     let start = |kind: &'static str| {
