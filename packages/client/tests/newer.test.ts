@@ -1,7 +1,9 @@
 /** A page that was loaded before an upgrade: it reads what a newer gateway sends, and shows what it can. */
 import { describe, expect, test } from "vitest";
 import * as core from "../src/core/index.js";
-import { A } from "./sim/conversations.js";
+import { A, openJournals } from "./sim/conversations.js";
+import { description } from "./sim/gateway.js";
+import { piece } from "./sim/journal.js";
 import { load } from "./vectors.js";
 
 const FUTURE = "from_the_future";
@@ -80,6 +82,29 @@ describe("R20: events of a newer session process", () => {
         expect(() => core.fold(core.EMPTY_CONVERSATION, { seq: 0, at: "t", event: read })).not.toThrow();
       }
     }
+  });
+
+  test("a conversation counts each of them, keeps its connection, and goes on", async () => {
+    const { world, journal, gateway, read } = openJournals();
+    const reader = read();
+    await world.advance(100);
+    const changes = records.flatMap(({ event }) => withUnknownStrings(event).map(({ changed }) => changed));
+    // An epoch that is not one could not be resumed from. Of the others, some are enough.
+    const appended = changes.filter(({ epoch }, i) => epoch === undefined && i % 9 === 0);
+    for (const [i, event] of appended.entries()) {
+      journal.append(event);
+      gateway.send({ type: FUTURE, session: A, seq: i });
+      gateway.send({ type: "error", code: FUTURE, message: "x" });
+    }
+    gateway.send({ type: "session", session: { ...description(journal), kind: FUTURE, state: FUTURE } });
+    gateway.pump();
+    // The simulated network carries one message each millisecond or so.
+    await world.advance(5_000);
+    journal.append(piece("the end"));
+    gateway.pump();
+    await world.advance(200);
+    reader.expectUpToDate(journal, "everything was counted");
+    expect([reader.stateNames, reader.resets, gateway.requests.length]).toEqual([["open"], 1, 1]);
   });
 });
 
