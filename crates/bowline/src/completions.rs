@@ -85,7 +85,7 @@ mod tests {
     fn zsh_completes_every_session_argument() {
         let script = script(Shell::Zsh).unwrap();
         // attach, kill, send, stop, screen, log, rename and restart.
-        assert_eq!(script.matches(":_bowline_sessions' \\").count(), 7);
+        assert_eq!(script.matches(":_bowline_sessions' \\").count(), 8);
         assert_eq!(script.matches("bowline_words=(").count(), 1);
         assert_eq!(script.matches("_bowline_sessions() {").count(), 1);
     }
