@@ -30,7 +30,7 @@ fn found_version(head: &Path) -> Option<u32> {
     rest.split_once(|char: char| !char.is_ascii_digit())?.0.parse().ok()
 }
 
-/// The content of the file.
+/// A checkpoint. The file has one, or several lines with one each.
 // `version` stays the first field: see `found_version`.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Checkpoint<S> {
@@ -44,20 +44,18 @@ pub(crate) struct Checkpoint<S> {
     checksum: u64,
 }
 
-impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
-    /// Reads a checkpoint of this journal; `None` if there is none, or it has another version or more than `max` bytes.
-    pub(crate) fn read(path: &Path, events: &File, version: u32, max: u64) -> Option<Checkpoint<S>> {
-        let head: Checkpoint<S> = serde_json::from_slice(&files::read(path, max).ok()?).ok()?;
-        let is_whole = head.version == version && head.sum().is_ok_and(|sum| sum == head.checksum);
-        (is_whole && head.is_of(events)).then_some(head)
-    }
-
-    /// Writes a checkpoint of this journal.
-    pub(crate) fn write(path: &Path, events: &File, version: u32, position: Position, summary: S) -> io::Result<()> {
+impl<S: Serialize> Checkpoint<S> {
+    /// A checkpoint of this journal.
+    pub(crate) fn new(events: &File, version: u32, position: Position, summary: S) -> io::Result<Checkpoint<S>> {
         let fingerprint = journal::fingerprint(events, position)?;
         let mut checkpoint = Checkpoint { version, position, fingerprint, summary, checksum: 0 };
         checkpoint.checksum = checkpoint.sum()?;
-        write_shared(path, &serde_json::to_vec(&checkpoint)?)
+        Ok(checkpoint)
+    }
+
+    /// Writes a file with only this checkpoint.
+    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+        write_shared(path, &serde_json::to_vec(self)?)
     }
 
     /// The checksum of the other fields. It detects damage, not an attacker, who could write any events anyway.
@@ -69,5 +67,20 @@ impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
     fn is_of(&self, events: &File) -> bool {
         let fits = events.metadata().is_ok_and(|found| found.len() >= self.position.byte);
         fits && journal::fingerprint(events, self.position).is_ok_and(|found| found == self.fingerprint)
+    }
+}
+
+impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
+    /// Reads a file with only a checkpoint; `None` if there is none of this journal and version, or the file has more than
+    /// `max` bytes.
+    pub(crate) fn read(path: &Path, events: &File, version: u32, max: u64) -> Option<Checkpoint<S>> {
+        Checkpoint::parse(&files::read(path, max).ok()?, events, version)
+    }
+
+    /// Parses a checkpoint; `None` if it is damaged, or not of this journal and version.
+    pub(crate) fn parse(json: &[u8], events: &File, version: u32) -> Option<Checkpoint<S>> {
+        let head: Checkpoint<S> = serde_json::from_slice(json).ok()?;
+        let is_whole = head.version == version && head.sum().is_ok_and(|sum| sum == head.checksum);
+        (is_whole && head.is_of(events)).then_some(head)
     }
 }

@@ -35,7 +35,9 @@ pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 
 /// Reads an open file from its current position on.
 pub fn read_open(file: &File, max: u64) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
+    // The length is only a hint: it saves growing the buffer in small steps. Files in /proc have none.
+    let len = file.metadata()?.len().min(max);
+    let mut content = Vec::with_capacity(len as usize + 1);
     if file.take(max + 1).read_to_end(&mut content)? as u64 > max {
         return Err(damage(&format!("longer than {max} bytes")));
     }

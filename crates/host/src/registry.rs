@@ -57,12 +57,21 @@ impl Entry {
     }
 }
 
+/// How much of a session is read.
+#[derive(Clone, Copy, PartialEq)]
+enum Detail {
+    /// What lists show: all but the commands of an agent.
+    Listed,
+    Whole,
+}
+
 /// Lists all sessions, oldest first. Running ones are asked for what their files do not contain, such as the number of
 /// viewers; one that does not answer within [`STATUS_TIMEOUT`] is described from its files.
 pub fn list(home: &Home) -> Result<Vec<Entry>, RegistryError> {
     let mut entries = list_files(home)?;
     for entry in entries.iter_mut().filter(|entry| entry.is_local && entry.info.state == State::Running) {
-        if let Ok(info) = Control::status(&entry.dir, STATUS_TIMEOUT) {
+        if let Ok(mut info) = Control::status(&entry.dir, STATUS_TIMEOUT) {
+            info.agent.iter_mut().for_each(|agent| agent.commands = None);
             entry.info = info;
         }
     }
@@ -82,13 +91,13 @@ fn scan(home: &Home) -> Result<(Vec<Entry>, Option<RegistryError>), RegistryErro
     Ok((entries, unread))
 }
 
-/// Reads all sessions, in any order, one at a time: whole entries of many sessions can take much memory. Returns an
-/// error for one that could not be read but may be running.
+/// Reads all sessions, in any order, one at a time: entries of many sessions can take much memory. Returns an error for
+/// one that could not be read but may be running.
 pub fn for_each(home: &Home, mut found: impl FnMut(Entry)) -> Result<Option<RegistryError>, RegistryError> {
     let path = home.sessions();
     let mut unread = None;
     for dir in session_dirs(home)? {
-        match try_read(dir.clone()) {
+        match read_detail(&dir, Detail::Listed) {
             Ok(entry) => entry.into_iter().for_each(&mut found),
             // When descriptors or memory have run out, an existing session must not be reported as unknown.
             Err(source) if is_exhausted(&source) => return Err(RegistryError::Io { path, source }),
@@ -114,7 +123,8 @@ fn session_dirs(home: &Home) -> Result<Vec<SessionDir>, RegistryError> {
 
 /// Ended sessions whose `meta.json` is damaged.
 pub(crate) fn damaged(home: &Home) -> Result<Vec<SessionDir>, RegistryError> {
-    let is_damaged = |dir: &SessionDir| read_files(dir).is_err_and(|error| is_damaged_meta(dir, &error));
+    let is_damaged =
+        |dir: &SessionDir| read_files(dir, Detail::Listed).is_err_and(|error| is_damaged_meta(dir, &error));
     Ok(session_dirs(home)?.into_iter().filter(is_damaged).collect())
 }
 
@@ -145,7 +155,10 @@ pub fn find(home: &Home, key: &str) -> Result<Entry, RegistryError> {
             best = Some(entry);
         }
     })?;
-    best.ok_or_else(|| unread.unwrap_or_else(|| RegistryError::Unknown(key.to_owned())))
+    let unknown = || RegistryError::Unknown(key.to_owned());
+    let best = best.ok_or_else(|| unread.unwrap_or_else(unknown))?;
+    let whole = try_read(best.dir.clone());
+    whole.map_err(|source| RegistryError::Io { path: best.dir.path().to_owned(), source })?.ok_or_else(unknown)
 }
 
 /// The running session on this machine that has this name.
@@ -179,9 +192,13 @@ pub(crate) fn reread(dir: &SessionDir) -> Result<Entry, RegistryError> {
 /// Reads a session from its files; `None` only if it does not exist, or is being created or removed. A running session
 /// whose files are missing or damaged is described by its process.
 pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
-    match read_files(&dir) {
+    read_detail(&dir, Detail::Whole)
+}
+
+fn read_detail(dir: &SessionDir, detail: Detail) -> io::Result<Option<Entry>> {
+    match read_files(dir, detail) {
         Ok(Some(entry)) => Ok(Some(entry)),
-        unread => ask_process(&dir).map_or(unread, |entry| Ok(Some(entry))),
+        unread => ask_process(dir).map_or(unread, |entry| Ok(Some(entry))),
     }
 }
 
@@ -236,7 +253,7 @@ fn meta_of_running(info: &SessionInfo) -> Meta {
 
 /// Reads a session from its files. Damage is an error, except in the journal of a session that has ended: that session
 /// is lost, but its screen and log are still served.
-fn read_files(dir: &SessionDir) -> io::Result<Option<Entry>> {
+fn read_files(dir: &SessionDir, detail: Detail) -> io::Result<Option<Entry>> {
     let Some(meta) = if_found(Meta::read(&dir.meta()))? else { return Ok(None) };
     if meta.id != *dir.id() {
         return Err(damage("meta.json is of another session"));
@@ -245,7 +262,7 @@ fn read_files(dir: &SessionDir) -> io::Result<Option<Entry>> {
     if !is_local && control::is_listening(dir) {
         return Err(damage("meta.json names another machine, but its process runs here"));
     }
-    let (summary, agent) = match read_journal(dir, &meta, is_local) {
+    let (summary, agent) = match read_journal(dir, &meta, is_local, detail) {
         Err(error) if is_damage(&error) => Default::default(),
         read => if_found(read)?.unwrap_or_default(),
     };
@@ -314,14 +331,22 @@ fn read_files(dir: &SessionDir) -> io::Result<Option<Entry>> {
 }
 
 /// Reads what a list shows of the journal. For an agent session, also its own fields and the number of its next event.
-fn read_journal(dir: &SessionDir, meta: &Meta, is_local: bool) -> io::Result<(Summary, Option<(AgentInfo, u64)>)> {
+fn read_journal(
+    dir: &SessionDir,
+    meta: &Meta,
+    is_local: bool,
+    detail: Detail,
+) -> io::Result<(Summary, Option<(AgentInfo, u64)>)> {
     // Never write to the files of another machine, or of a kind added by a newer version.
     let Some(agent) = &meta.agent else {
         let may_write = is_local && meta.kind != Kind::Unknown;
         return Ok((if may_write { Summary::read_and_checkpoint } else { Summary::read }(dir)?, None));
     };
-    let read = if is_local { transcript::read_state_and_checkpoint } else { transcript::read_state };
-    let fold = read(dir)?.fold;
+    let fold = match (detail, is_local) {
+        (Detail::Listed, may_write) => transcript::read_listed(dir, may_write)?,
+        (Detail::Whole, true) => transcript::read_state_and_checkpoint(dir)?.fold,
+        (Detail::Whole, false) => transcript::read_state(dir)?.fold,
+    };
     let info = agent_info(&agent.agent, &fold);
     let started = fold.epoch().cloned().zip(fold.process.clone());
     let summary = Summary {
@@ -337,7 +362,7 @@ fn read_journal(dir: &SessionDir, meta: &Meta, is_local: bool) -> io::Result<(Su
 
 /// The id of the session process, as its latest start recorded it.
 pub(crate) fn recorded_process(dir: &SessionDir, meta: &Meta) -> Option<u32> {
-    Some(read_journal(dir, meta, false).ok()?.0.started?.pid)
+    Some(read_journal(dir, meta, false, Detail::Listed).ok()?.0.started?.pid)
 }
 
 /// What a conversation's fold says about its session.

@@ -87,7 +87,7 @@ impl Summary {
 
     /// Writes this summary, which holds at `position` of the journal, to `head`.
     pub fn checkpoint(&self, events: &File, position: Position, head: &Path) -> io::Result<()> {
-        Checkpoint::write(head, events, HEAD_VERSION, position, self.clone())
+        Checkpoint::new(events, HEAD_VERSION, position, self)?.write(head)
     }
 
     /// Adds one more event.

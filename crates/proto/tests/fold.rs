@@ -8,6 +8,7 @@ mod fold_journals;
 
 use std::fs;
 
+use bowline_proto::agent::config::{Choices, Config};
 use bowline_proto::agent::event::AgentEvent;
 use bowline_proto::agent::fold::Fold;
 use bowline_proto::journal::Record;
@@ -31,6 +32,31 @@ fn r35_the_fold_matches_its_vectors() {
         "fixtures/agent/fold.json differs from what the fold does now, first at {differs:?}. Write it again and review \
          the difference:\nBOWLINE_BLESS=1 cargo test -p bowline-proto --test fold"
     );
+}
+
+#[test]
+fn r35_a_list_shows_the_same_as_the_whole_fold() {
+    let journals = written().into_iter().chain([random(7, 700)]).chain(captured());
+    for Journal { name, records } in journals {
+        let mut whole = Fold::default();
+        for record in records.iter().map(read) {
+            whole.fold(&record);
+            let listed = whole.listed();
+            assert_eq!((listed.epoch(), listed.activity()), (whole.epoch(), whole.activity()), "{name} {}", record.seq);
+            assert_eq!(
+                (listed.next_seq, &listed.last_at, &listed.process),
+                (whole.next_seq, &whole.last_at, &whole.process)
+            );
+            let (mut shown, mut all) = (listed.state(), whole.state());
+            // Only the newest tool is part of the activity, and only the current mode and model are shown.
+            let current = |choices: &Option<Choices>| choices.as_ref().and_then(|choices| choices.current.clone());
+            let settings =
+                |config: Option<Config>| config.map(|config| (current(&config.modes), current(&config.models)));
+            assert_eq!(settings(shown.config.take()), settings(all.config.take()));
+            (shown.tools, all.tools) = (Vec::new(), Vec::new());
+            assert_eq!(shown, all, "{name} {}", record.seq);
+        }
+    }
 }
 
 /// The whole file: one line for each event, so that a difference can be read.

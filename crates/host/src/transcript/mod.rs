@@ -1,11 +1,12 @@
 //! The journal of an agent session: every event, one line each, in one sequence without gaps.
 //!
 //! The owner of the session's lock appends ([`Transcript`]); any process may read ([`read_state`], [`Lines`]). A checkpoint
-//! in `head` holds the fold and a sparse index of the lines, so that neither lists nor readers of the end read the whole
-//! file.
+//! in `head` (`head.rs`) holds the fold and a sparse index of the lines, so that neither lists nor readers of the end read
+//! the whole file.
 
 mod accepted;
 mod archive;
+mod head;
 mod lines;
 mod page;
 mod ranges;
@@ -26,7 +27,7 @@ pub use self::archive::{Put, ReadPosition, TranscriptArchive, put};
 pub use self::lines::{Line, Lines};
 pub use self::page::{DEFAULT_EVENTS, MAX_EVENTS, PageQuery, read_page};
 use crate::blobs::Blobs;
-use crate::checkpoint::{Checkpoint, may_replace};
+use crate::checkpoint::may_replace;
 use crate::digest::fnv1a;
 use crate::files;
 use crate::home::SessionDir;
@@ -38,11 +39,6 @@ pub const MAX_LINE: usize = 512 << 10;
 const MAX_DAMAGED: u64 = 256 << 20;
 /// A line is put into the index after this many bytes.
 const INDEX_EVERY: u64 = 64 << 10;
-/// The most bytes read of `head`. A longer file is ignored.
-const MAX_HEAD: u64 = 4 << 20;
-/// Increased with each change of the file format or of the fold. A checkpoint of another version is ignored. Those of
-/// terminals have versions below 1000.
-const HEAD_VERSION: u32 = 1002;
 /// A reader that had to read more than this many bytes writes a checkpoint.
 const CHECKPOINT_EVERY: u64 = 64 << 10;
 
@@ -165,7 +161,7 @@ impl Transcript {
     /// Writes the checkpoint. It may fail: then readers read more of the transcript.
     pub fn checkpoint(&mut self) -> io::Result<()> {
         let end = self.journal.end();
-        Checkpoint::write(&self.head, self.journal.file(), HEAD_VERSION, end, self.state.clone())?;
+        head::write(&self.head, self.journal.file(), end, &self.state)?;
         self.checkpoint = end;
         Ok(())
     }
@@ -228,16 +224,22 @@ pub fn read_state(dir: &SessionDir) -> io::Result<TranscriptState> {
 pub fn read_state_and_checkpoint(dir: &SessionDir) -> io::Result<TranscriptState> {
     let file = files::open(&dir.events())?;
     let (state, from, end) = read_from_head(dir, &file)?;
-    if end.byte - from.byte >= CHECKPOINT_EVERY && may_replace(dir, HEAD_VERSION) {
-        let _ = Checkpoint::write(&dir.head(), &file, HEAD_VERSION, end, state.clone());
+    if end.byte - from.byte >= CHECKPOINT_EVERY && may_replace(dir, head::VERSION) {
+        let _ = head::write(&dir.head(), &file, end, &state);
     }
     Ok(state)
 }
 
+/// Reads what a list shows of a transcript ([`Fold::listed`]). `may_write` is as in [`read_state_and_checkpoint`].
+pub fn read_listed(dir: &SessionDir, may_write: bool) -> io::Result<Fold> {
+    let listed = head::read_listed(&dir.head(), &files::open(&dir.events())?);
+    let read = if may_write { read_state_and_checkpoint } else { read_state };
+    listed.map_or_else(|| Ok(read(dir)?.fold.listed()), Ok)
+}
+
 /// Returns the state, and the positions of the checkpoint and of the end.
 fn read_from_head(dir: &SessionDir, file: &File) -> io::Result<(TranscriptState, Position, Position)> {
-    let head = Checkpoint::<TranscriptState>::read(&dir.head(), file, HEAD_VERSION, MAX_HEAD);
-    let (mut state, from) = head.map_or_else(Default::default, |head| (head.summary, head.position));
+    let (mut state, from) = head::read(&dir.head(), file).unwrap_or_default();
     let mut end = from;
     let mut lines = Lines::new(file, from.byte, from.seq);
     while let Some(line) = lines.next()? {

@@ -11,7 +11,7 @@ use std::path::Path;
 use bowline_host::digest::fnv1a;
 use bowline_host::home::{Home, SessionDir};
 use bowline_host::transcript::{
-    Lines, MAX_LINE, Opened, PageQuery, Put, ReadPosition, Transcript, put, read_page, read_state,
+    Lines, MAX_LINE, Opened, PageQuery, Put, ReadPosition, Transcript, put, read_listed, read_page, read_state,
     read_state_and_checkpoint,
 };
 use bowline_proto::follow::Transmit;
@@ -260,9 +260,19 @@ fn head_of(dir: &SessionDir, lines: &[Vec<u8>]) -> Vec<u8> {
     head
 }
 
-/// Changes a number in a checkpoint, and makes its checksum right again.
+/// Changes a number in one line of a checkpoint, or in both, and makes their checksums right again.
 fn lie(head: &[u8], source: &mut Source<'_>) -> Vec<u8> {
-    let mut text = String::from_utf8(head.to_vec()).unwrap();
+    let lying = 1 + source.below(3);
+    let lines = String::from_utf8(head.to_vec()).unwrap();
+    let lines = lines.lines().enumerate().map(|(n, line)| match lying & (n + 1) {
+        0 => line.to_owned(),
+        _ => lie_in_line(line, source),
+    });
+    lines.collect::<Vec<_>>().join("\n").into_bytes()
+}
+
+fn lie_in_line(line: &str, source: &mut Source<'_>) -> String {
+    let mut text = line.to_owned();
     let numbers: Vec<usize> = text
         .char_indices()
         .filter(|(at, char)| char.is_ascii_digit() && !text[..*at].ends_with(|char: char| char.is_ascii_digit()))
@@ -281,11 +291,11 @@ fn lie(head: &[u8], source: &mut Source<'_>) -> Vec<u8> {
         let fingerprint = part(",\"fingerprint\":", ",\"summary\":")?;
         Some((version, position, fingerprint, part(",\"summary\":", ",\"checksum\":")?))
     };
-    let Some((version, position, fingerprint, summary)) = parts() else { return text.into_bytes() };
+    let Some((version, position, fingerprint, summary)) = parts() else { return text };
     let sum = fnv1a(format!("[{version},{position},{fingerprint},{summary}]").as_bytes());
     let end = text.rfind(",\"checksum\":").unwrap();
     text.replace_range(end.., &format!(",\"checksum\":{sum}}}"));
-    text.into_bytes()
+    text
 }
 
 /// What is read from the start is what the reference has.
@@ -308,8 +318,10 @@ fn check_lines(dir: &SessionDir, whole: &Reference) {
 /// is returned is in the file, under its number.
 fn check_readers(dir: &SessionDir, bytes: &[u8], whole: Option<&Reference>, source: &mut Source<'_>) {
     let state = read_state(dir).unwrap();
+    let listed = read_listed(dir, false).unwrap();
     if let Some(whole) = whole {
         assert_eq!(state.fold.next_seq, whole.next);
+        assert_eq!(listed, state.fold.listed());
     }
     let mut by_first: BTreeMap<u64, Vec<(u64, u64, Value)>> = BTreeMap::new();
     for line in bytes.split(|byte| *byte == b'\n') {

@@ -277,6 +277,35 @@ impl Fold {
         }
     }
 
+    /// The part of the fold that a list shows. It stays small, however long the conversation is.
+    pub fn listed(&self) -> Fold {
+        let current = |choices: &Option<Choices>| {
+            choices.as_ref().map(|choices| Choices { current: choices.current.clone(), ..Choices::default() })
+        };
+        let config = self.config.as_ref().map(|config| Config {
+            modes: current(&config.modes),
+            models: current(&config.models),
+            ..Config::default()
+        });
+        Fold {
+            epochs: self.epochs.back().cloned().into_iter().collect(),
+            process: self.process.clone(),
+            exit: self.exit.clone(),
+            degraded: self.degraded,
+            title: self.title.clone(),
+            conversation: self.conversation.clone(),
+            open: self.open.clone(),
+            approvals: self.approvals.clone(),
+            tools: self.tools.back().cloned().into_iter().collect(),
+            config,
+            usage: self.usage.clone(),
+            last_step: self.last_step,
+            next_seq: self.next_seq,
+            last_at: self.last_at.clone(),
+            ..Fold::default()
+        }
+    }
+
     /// Whether the journal was repaired since the last session process.
     pub fn is_repaired(&self) -> bool {
         self.is_repaired
