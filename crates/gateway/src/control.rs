@@ -127,7 +127,7 @@ pub(crate) async fn describe(entry: Entry) -> SessionInfo {
 /// Like [`describe`], with a timeout for the process.
 pub(crate) async fn describe_within(entry: Entry, timeout: Duration) -> SessionInfo {
     if entry.is_local && entry.info.state == State::Running {
-        let status = request(&entry.dir, &Request::Status { follow: false }, timeout).await;
+        let status = request(&entry.dir, &Request::Status { follow: false, brief: false }, timeout).await;
         if let Ok(Reply::Status { session }) = status {
             return *session;
         }

@@ -24,7 +24,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use futures_util::stream::{self, StreamExt};
 use http::header;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 
 use crate::app::App;
@@ -168,20 +168,23 @@ fn json(list: Arc<List>) -> impl Iterator<Item = Bytes> + Send {
     std::iter::once(Bytes::from_static(START)).chain(sessions).chain(std::iter::once(Bytes::from_static(END)))
 }
 
-/// Describes every session, oldest first, with long texts cut.
+/// Describes every session, oldest first, with long texts cut. Running ones are asked while the files of others are read.
 async fn describe_all(home: &Home, silent: &Arc<SilentSessions>) -> Result<Vec<SessionInfo>, Problem> {
     let home = home.clone();
-    let found = blocking(move || {
-        let mut found = Vec::new();
-        registry::for_each(&home, |entry| found.push((entry.dir, entry.is_local, truncated(entry.info))))?;
-        found.sort_by(|(.., a), (.., b)| (&a.created, &a.id).cmp(&(&b.created, &b.id)));
-        Ok(found)
+    let (sender, mut found) = mpsc::unbounded_channel();
+    let read = blocking(move || {
+        registry::for_each(&home, |entry| {
+            // The receiver is only dropped when the list is not wanted any more.
+            let _ = sender.send((entry.dir, entry.is_local, truncated(entry.info)));
+        })?;
+        Ok(())
     });
     let describe = |(dir, is_local, info): (SessionDir, bool, SessionInfo)| async move {
         if !is_local || info.state != SessionState::Running || silent.has(&info.id) {
             return info;
         }
-        match control::request(&dir, &Request::Status { follow: false }, STATUS_TIMEOUT).await {
+        let status = Request::Status { follow: false, brief: true };
+        match control::request(&dir, &status, STATUS_TIMEOUT).await {
             Ok(Reply::Status { session }) => truncated(*session),
             Err(ControlError::TimedOut) => {
                 silent.watch(&info.id, dir);
@@ -190,7 +193,12 @@ async fn describe_all(home: &Home, silent: &Arc<SilentSessions>) -> Result<Vec<S
             _ => info,
         }
     };
-    Ok(stream::iter(found.await?).map(describe).buffered(MAX_CONCURRENT).collect().await)
+    let found = stream::poll_fn(|context| found.poll_recv(context));
+    let described = found.map(describe).buffer_unordered(MAX_CONCURRENT).collect();
+    let (read, mut described): (_, Vec<SessionInfo>) = tokio::join!(read, described);
+    read?;
+    described.sort_by(|a, b| (&a.created, &a.id).cmp(&(&b.created, &b.id)));
+    Ok(described)
 }
 
 /// Sessions whose process did not answer. A list describes them by their files and does not wait for them again, until
@@ -214,7 +222,7 @@ impl SilentSessions {
         }
         let (silent, id) = (self.clone(), id.clone());
         tokio::spawn(async move {
-            let status = Request::Status { follow: false };
+            let status = Request::Status { follow: false, brief: true };
             while let Err(ControlError::TimedOut) = control::request(&dir, &status, REQUEST_TIMEOUT).await {}
             silent.ids().remove(&id);
         });

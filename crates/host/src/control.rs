@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bowline_proto::agent::approval::Answered;
 use bowline_proto::control::{self, Reply, Request, ScreenFormat};
@@ -88,7 +88,34 @@ impl Control {
 
     /// Requests the description of a running session.
     pub fn status(dir: &SessionDir, deadline: Duration) -> Result<SessionInfo, ControlError> {
-        match Control::connect(dir)?.request(&Request::Status { follow: false }, deadline)? {
+        let mut control = Control::connect(dir)?;
+        control.send(&Request::Status { follow: false, brief: false }, deadline)?;
+        control.next_status()
+    }
+
+    /// Requests what lists show of running sessions, from all of them at the same time, so that several that hang cost no
+    /// more time than one. Returns `None` for one that does not answer before the deadline.
+    pub fn statuses<'a>(dirs: impl Iterator<Item = &'a SessionDir>, deadline: Duration) -> Vec<Option<SessionInfo>> {
+        let until = Instant::now() + deadline;
+        let request = Request::Status { follow: false, brief: true };
+        let requested = dirs.map(|dir| {
+            let mut control = Control::connect(dir)?;
+            control.send(&request, deadline)?;
+            Ok::<_, ControlError>(control)
+        });
+        let requested: Vec<_> = requested.collect();
+        let answered = requested.into_iter().map(|requested| {
+            let mut control = requested.ok()?;
+            // A reply that has arrived already is read in any case.
+            let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            control.stream.set_read_timeout(Some(left)).ok()?;
+            control.next_status().ok()
+        });
+        answered.collect()
+    }
+
+    fn next_status(&mut self) -> Result<SessionInfo, ControlError> {
+        match self.next_reply()? {
             Reply::Status { session } => Ok(*session),
             _ => Err(ControlError::Unexpected),
         }
@@ -182,8 +209,11 @@ pub fn connect(address: &Path) -> io::Result<UnixStream> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bowline_proto::frame::Binary;
+    use bowline_proto::ids::SessionId;
+
+    use super::*;
+    use crate::home::Home;
 
     fn wire(replies: &[&str]) -> Vec<u8> {
         let mut wire = Vec::new();
@@ -213,6 +243,37 @@ mod tests {
             assert_eq!(taken, ["Ending", "no", "Done"], "{read} bytes at a time");
             assert!(buf.is_empty());
         }
+    }
+
+    /// Each process answers only after all of them were asked.
+    #[test]
+    fn r52_sessions_are_asked_for_their_status_at_the_same_time() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        home.ensure().unwrap();
+        let dirs: Vec<SessionDir> = (0..3).map(|n| home.session(&SessionId::from_random([n; 12]))).collect();
+        let listeners = dirs.iter().map(|dir| {
+            std::fs::create_dir(dir.path()).unwrap();
+            std::os::unix::net::UnixListener::bind(dir.address()).unwrap()
+        });
+        let listeners: Vec<_> = listeners.collect();
+        let processes = std::thread::spawn(move || {
+            let mut asked: Vec<UnixStream> = listeners.iter().map(|listener| listener.accept().unwrap().0).collect();
+            let request = encode_request(&Request::Status { follow: false, brief: true }).unwrap();
+            asked.iter_mut().for_each(|process| process.read_exact(&mut vec![0; request.len()]).unwrap());
+            // The second one hangs up.
+            asked.remove(1);
+            let session = r#"{"id":"aaaaaaaaaaaa","name":null,"kind":"terminal","state":"running","created":"","cwd":"/",
+                "title":"","epoch":"9f3c61d2","version":"0.1.0"}"#;
+            for (n, process) in asked.iter_mut().enumerate() {
+                let session = session.replacen(r#""title":"""#, &format!(r#""title":"{n}""#), 1);
+                process.write_all(&wire(&[&format!(r#"{{"type":"status","session":{session}}}"#)])).unwrap();
+            }
+        });
+        let infos = Control::statuses(dirs.iter(), Duration::from_secs(60));
+        let titles: Vec<_> = infos.into_iter().map(|info| Some(info?.title)).collect();
+        assert_eq!(titles, [Some("0".to_owned()), None, Some("1".to_owned())]);
+        processes.join().unwrap();
     }
 
     #[test]

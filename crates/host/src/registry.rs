@@ -25,6 +25,9 @@ use crate::summary::{RunStart, Summary};
 use crate::timestamp::timestamp_of;
 use crate::transcript;
 
+/// How many running sessions are asked at the same time; each takes a file descriptor.
+const MAX_CONCURRENT: usize = 128;
+
 /// A session as described by its files.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -69,10 +72,16 @@ enum Detail {
 /// viewers; one that does not answer within [`STATUS_TIMEOUT`] is described from its files.
 pub fn list(home: &Home) -> Result<Vec<Entry>, RegistryError> {
     let mut entries = list_files(home)?;
-    for entry in entries.iter_mut().filter(|entry| entry.is_local && entry.info.state == State::Running) {
-        if let Ok(mut info) = Control::status(&entry.dir, STATUS_TIMEOUT) {
-            info.agent.iter_mut().for_each(|agent| agent.commands = None);
-            entry.info = info;
+    let is_running = |entry: &&mut Entry| entry.is_local && entry.info.state == State::Running;
+    let mut running: Vec<&mut Entry> = entries.iter_mut().filter(is_running).collect();
+    for some in running.chunks_mut(MAX_CONCURRENT) {
+        let infos = Control::statuses(some.iter().map(|entry| &entry.dir), STATUS_TIMEOUT);
+        for (entry, info) in some.iter_mut().zip(infos) {
+            if let Some(mut info) = info {
+                // Session processes of older versions send them.
+                info.agent.iter_mut().for_each(|agent| agent.commands = None);
+                entry.info = info;
+            }
         }
     }
     Ok(entries)

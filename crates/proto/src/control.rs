@@ -31,6 +31,9 @@ pub enum Request {
         /// Send another reply after each change.
         #[serde(default)]
         follow: bool,
+        /// Leave out the agent's commands, as lists do. Older session processes send them in any case.
+        #[serde(default)]
+        brief: bool,
     },
     /// End the program and everything it started.
     End {

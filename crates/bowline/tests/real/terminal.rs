@@ -180,7 +180,7 @@ fn r29_the_last_activity_of_an_idle_session_does_not_change() {
         world.wait_for_screen(&id, "once");
         let active = || {
             let mut control = Control::connect(&world.dir(&id)).unwrap();
-            match control.request(&Request::Status { follow: false }, Duration::from_secs(30)) {
+            match control.request(&Request::Status { follow: false, brief: false }, Duration::from_secs(30)) {
                 Ok(Reply::Status { session }) => session.active,
                 other => panic!("{other:?}"),
             }

@@ -115,7 +115,7 @@ async fn read(shared: &Shared, dir: &SessionDir) -> io::Result<Option<Entry>> {
 /// Requests the status of a session that cannot be followed for lack of a permit.
 async fn poll(shared: &Shared, entry: &Entry) {
     let _permit = shared.status_requests.acquire().await;
-    match control::request(&entry.dir, &Request::Status { follow: false }, STATUS_TIMEOUT).await {
+    match control::request(&entry.dir, &Request::Status { follow: false, brief: true }, STATUS_TIMEOUT).await {
         Ok(Reply::Status { session }) => shared.state().put(*session),
         _ => describe(shared, entry),
     }
@@ -133,7 +133,7 @@ fn describe(shared: &Shared, entry: &Entry) {
 async fn follow(shared: &Shared, entry: &Entry, nudge: &Notify) -> bool {
     let connect = async {
         let mut connection = ControlConnection::connect(&entry.dir)?;
-        connection.send(&Request::Status { follow: true }).await?;
+        connection.send(&Request::Status { follow: true, brief: true }).await?;
         Ok::<_, ControlError>(connection)
     };
     let mut silent_at = Some(Instant::now() + STATUS_TIMEOUT);

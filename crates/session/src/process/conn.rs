@@ -18,9 +18,11 @@ pub(crate) enum Role {
     /// Nothing has been received yet.
     New,
     Viewer,
-    /// It sends control requests. If it `follows`, it gets the session's description whenever that changes.
+    /// It sends control requests. If it `follows`, it gets the session's description whenever that changes, and a short one
+    /// if it is `brief`.
     Control {
         follows: bool,
+        brief: bool,
     },
 }
 

@@ -21,9 +21,9 @@ impl Session {
 
     pub(super) fn handle_request(&mut self, id: u64, text: &str) {
         let reply = match serde_json::from_str(text) {
-            Ok(Request::Status { follow }) => {
-                self.set_role(id, Role::Control { follows: follow });
-                Some(self.status_reply())
+            Ok(Request::Status { follow, brief }) => {
+                self.set_role(id, Role::Control { follows: follow, brief });
+                Some(self.status_reply(brief))
             }
             Ok(Request::End { grace_ms }) => {
                 let grace =
@@ -47,14 +47,15 @@ impl Session {
     /// Sends the description to every control connection that follows it. A connection that does not read
     /// is dropped; its client can reconnect.
     pub(super) fn send_status(&mut self) {
-        let reply = encode(&self.status_reply());
-        let followers: Vec<u64> = self
-            .conns
-            .iter()
-            .filter(|(_, conn)| conn.role == (Role::Control { follows: true }))
-            .map(|(id, _)| *id)
-            .collect();
-        followers.into_iter().for_each(|id| self.send_text(id, &reply));
+        for brief in [false, true] {
+            let role = Role::Control { follows: true, brief };
+            let followers: Vec<u64> =
+                self.conns.iter().filter(|(_, conn)| conn.role == role).map(|(id, _)| *id).collect();
+            if !followers.is_empty() {
+                let reply = encode(&self.status_reply(brief));
+                followers.into_iter().for_each(|id| self.send_text(id, &reply));
+            }
+        }
     }
 
     /// Sends the text of a reply, or drops the connection if it has too much unread output.
@@ -73,9 +74,13 @@ impl Session {
         }
     }
 
-    fn status_reply(&mut self) -> Reply {
+    fn status_reply(&mut self, brief: bool) -> Reply {
         self.body.update_info(&mut self.core);
-        Reply::Status { session: Box::new(self.core.info.clone()) }
+        let mut session = Box::new(self.core.info.clone());
+        if let (true, Some(agent)) = (brief, &mut session.agent) {
+            agent.commands = None;
+        }
+        Reply::Status { session }
     }
 
     fn set(&mut self, name: Option<SessionName>, detached_ttl: Option<u64>) -> Reply {

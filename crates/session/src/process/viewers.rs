@@ -100,7 +100,7 @@ impl Session {
             (Role::Control { .. }, Frame::Binary(_)) => self.drop_conn(id),
             (Role::New, Frame::Text(text)) if Session::is_request(text) => {
                 self.body.handle_closed(&self.core, ConnId(id)); // not a viewer
-                self.set_role(id, Role::Control { follows: false });
+                self.set_role(id, Role::Control { follows: false, brief: false });
                 self.handle_request(id, text);
             }
             (Role::New | Role::Viewer, frame) => {

@@ -45,7 +45,7 @@ fn r36_a_session_that_was_stopped_at_the_deadline_refuses_a_late_answer() {
     let world = configured_world("approval_deadline = \"2s\"", &[]);
     let id = world.agent();
     let mut socket = UnixStream::connect(world.session_dir(&id).join("sock")).unwrap();
-    send(&mut socket, &Request::Status { follow: false });
+    send(&mut socket, &Request::Status { follow: false, brief: false });
     read_reply(&mut socket); // now the process has accepted the connection
     let run = world.prompt(&id, "a", &["ask t1 deploy"]);
     let approval = world.approvals(&id, 1).remove(0);
