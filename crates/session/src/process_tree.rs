@@ -19,6 +19,12 @@ pub struct Member {
 }
 
 impl Member {
+    /// Asks it to exit. A stopped process would not handle that, so it is continued.
+    pub fn ask_to_exit(&self) {
+        self.signal(Signal::TERM);
+        self.signal(Signal::CONT);
+    }
+
     /// Sends a signal. Returns `false` if this is not permitted, as for a process that `sudo` started for
     /// another user. A process that has ended in the meantime is not an error.
     pub fn signal(&self, signal: Signal) -> bool {

@@ -16,6 +16,8 @@ pub const START_SILENCE: Duration = Duration::from_secs(60);
 pub const CANCEL_WITHIN: Duration = Duration::from_secs(2);
 /// How long it may take to exit. After that it is killed.
 pub const EXIT_WITHIN: Duration = Duration::from_secs(2);
+/// How long the end of the tools of an aborted run may take. After that the agent's program is asked to exit, too.
+pub const TOOLS_WITHIN: Duration = Duration::from_secs(6);
 /// A second abort counts as impatience, and skips [`CANCEL_WITHIN`], only if it comes this long after the first: a double
 /// click is one abort.
 pub const ABORT_AGAIN: Duration = Duration::from_millis(500);
@@ -244,13 +246,23 @@ impl Runs {
         }
         let goes_on = end.goes_on;
         let ended = self.end_current(end, None);
-        // The agent did as it was told, unless the whole session is being ended.
-        if !self.ending && self.program != Program::Leaving {
-            self.stop = None;
+        if self.ending {
+            self.terminate(now);
+        } else if self.program != Program::Leaving {
+            self.stop = None; // the agent did as it was told
         }
         let own = if goes_on { self.handle_own_turn() } else { None };
         self.after(ended, now);
         own
+    }
+
+    /// The agent says that a run ended that is being aborted, but tools of that run have not ended yet. The agent did as it
+    /// was told, and is not asked to exit. [`Runs::handle_end`] follows, within [`TOOLS_WITHIN`].
+    pub fn handle_tools_left(&mut self, run: RunId, now: Duration) {
+        let is_meant = self.is_cancelling() && self.current() == Some(run);
+        if is_meant && !self.ending && self.program != Program::Leaving {
+            self.stop = Some(Stop::TerminateAt(now + TOOLS_WITHIN));
+        }
     }
 
     /// The agent began a turn by itself. It becomes a run, unless another one is in the agent already: that may not have
@@ -296,7 +308,7 @@ impl Runs {
         }
         match ended {
             Some(ended) => self.after(ended, now),
-            None if was_starting => self.fail_waiting(&exit_error(exit)),
+            None if was_starting => self.fail_start(&exit_error(exit)),
             None => self.advance(now),
         }
     }
@@ -339,16 +351,13 @@ impl Runs {
         {
             let seconds = START_SILENCE.as_secs();
             let error = RunError::new("agent_silent", format!("the agent has not become ready for {seconds} seconds"));
-            if !self.open.iter().any(|open| matches!(open.phase, Phase::Waiting(_))) {
-                self.append(AgentEvent::Notice { level: Level::Error, text: error.message.clone() });
-            }
-            self.handle_unusable(&error, true, now);
+            self.fail_start(&error);
+            self.terminate(now);
         }
         match self.stop {
             Some(Stop::TerminateAt(at)) if now >= at => {
                 if let Program::Starting { .. } = self.program {
-                    let error = RunError::new("agent_closed", "the agent closed its pipes while it started");
-                    self.fail_waiting(&error);
+                    self.fail_start(&RunError::new("agent_closed", "the agent closed its pipes while it started"));
                 }
                 self.terminate(now);
             }
@@ -432,7 +441,7 @@ impl Runs {
     fn end_current(&mut self, end: End, exit: Option<&ProgramExit>) -> Ended {
         let Some(OpenRun { run, phase }) = self.open.pop_front() else { return Ended::Other };
         let is_aborted = matches!(phase, Phase::Cancelling { .. }) && !end.success;
-        let is_interrupted = self.ending && !end.success && !is_aborted;
+        let is_interrupted = self.ending && !end.success;
         let error = match exit {
             Some(exit) if !is_aborted && !is_interrupted => Some(exit_error(exit)),
             // What a cancelled run reports as an error is the cancellation.
@@ -468,6 +477,15 @@ impl Runs {
                 ));
             }
         }
+    }
+
+    /// The agent did not become ready. If no run waits for it, a notice says so: otherwise only the next prompt would tell.
+    fn fail_start(&mut self, error: &RunError) {
+        if self.open.is_empty() && !self.ending {
+            let text = format!("{}; the next prompt tries again", error.message);
+            self.append(AgentEvent::Notice { level: Level::Error, text });
+        }
+        self.fail_waiting(error);
     }
 
     fn fail_waiting(&mut self, error: &RunError) {

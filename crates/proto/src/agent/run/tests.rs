@@ -27,6 +27,8 @@ enum Input {
     Unusable,
     EndWell,
     EndBadly,
+    /// The agent says that an aborted run ended, and tools of it are left.
+    ToolsLeft,
     /// The agent goes on with a turn of its own.
     EndAndGoOn,
     /// The end of a run that is over.
@@ -45,7 +47,7 @@ enum Input {
     Ended,
 }
 
-const INPUTS: [Input; 20] = [
+const INPUTS: [Input; 21] = [
     Input::Prompt,
     Input::AbortFirst,
     Input::AbortAll,
@@ -56,6 +58,7 @@ const INPUTS: [Input; 20] = [
     Input::Unusable,
     Input::EndWell,
     Input::EndBadly,
+    Input::ToolsLeft,
     Input::EndAndGoOn,
     Input::EndOfAnother,
     Input::OwnTurn,
@@ -133,6 +136,7 @@ impl World {
             Input::Activity | Input::Ready | Input::EndWell | Input::EndBadly | Input::EndAndGoOn => self.program_runs,
             Input::EndOfAnother | Input::OwnTurn | Input::Restart | Input::Closed => self.program_runs,
             Input::Exit | Input::Unusable => self.program_runs,
+            Input::ToolsLeft => self.program_runs && self.runs.is_cancelling(),
             // A program that could not be run.
             Input::SpawnFailed => self.program_runs && matches!(self.runs.program, Program::Starting { .. }),
             Input::Timeout => self.runs.poll_timeout().is_some(),
@@ -171,6 +175,7 @@ impl World {
                 let own = self.runs.handle_end(run, end, now);
                 assert!(own.is_none() || own == self.runs.current(), "{:?}", self.path);
             }
+            Input::ToolsLeft => self.runs.handle_tools_left(self.runs.current().unwrap(), now),
             Input::EndOfAnother => drop(self.runs.handle_end(RunId(1000), End::default(), now)),
             Input::OwnTurn => drop(self.runs.handle_own_turn()),
             Input::Restart => self.runs.handle_restart(now),
@@ -262,9 +267,10 @@ fn check_journal(journal: &[AgentEvent], path: &[Input]) {
             AgentEvent::RunStarted { run, .. } => assert_eq!(ended.get(run), Some(&false), "{run} started: {path:?}"),
             AgentEvent::Complete(complete) => {
                 assert_eq!(ended.insert(complete.run, true), Some(false), "{} ended: {path:?}", complete.run);
-                let kinds = [complete.success, complete.aborted, complete.interrupted];
-                assert!(kinds.iter().filter(|kind| **kind).count() <= 1, "{complete:?}: {path:?}");
-                let failed = kinds == [false; 3];
+                // A run that was being aborted when the session was ended is both aborted and interrupted.
+                let is_cut_short = complete.aborted || complete.interrupted;
+                assert!(!(complete.success && is_cut_short), "{complete:?}: {path:?}");
+                let failed = !complete.success && !is_cut_short;
                 assert!(complete.error.is_none() || failed, "{complete:?}: {path:?}");
             }
             _ => {}
@@ -396,6 +402,54 @@ fn r33_the_next_prompt_starts_after_an_abort_even_in_a_new_program() {
     assert_eq!(world.sent, [RunId(0), RunId(1)]);
     let ends = completes(&world);
     assert!(ends.len() == 1 && ends[0].aborted && ends[0].started && ends[0].exit_code == Some(1), "{ends:?}");
+}
+
+/// An agent that cannot start says so at once, although no prompt waits for it.
+#[test]
+fn r33_an_agent_that_exits_or_closes_its_pipes_while_it_starts_is_noticed_without_a_prompt() {
+    for (inputs, text) in [
+        (vec![Input::Exit], "the agent's program exited with code 1; the next prompt tries again"),
+        (
+            vec![Input::Closed, Input::Timeout],
+            "the agent closed its pipes while it started; the next prompt tries again",
+        ),
+        (vec![Input::Timeout], "the agent has not become ready for 60 seconds; the next prompt tries again"),
+    ] {
+        let mut world = World::new();
+        world.runs.handle_opened(Duration::ZERO);
+        world.perform(world.runs.clone().poll_output().unwrap());
+        world.runs.poll_output();
+        inputs.iter().for_each(|input| world.apply(*input));
+        assert_eq!(world.journal, [AgentEvent::Notice { level: Level::Error, text: text.to_owned() }]);
+    }
+}
+
+/// The end of the tools takes longer than an agent may take to end its run.
+#[test]
+fn r42_an_agent_that_ended_an_aborted_run_is_not_asked_to_exit_because_of_its_tools() {
+    use Input::{AbortFirst, EndBadly, Prompt, Ready, SomeTime, Timeout, ToolsLeft};
+    let inputs = [Prompt, Ready, Prompt, AbortFirst, SomeTime, ToolsLeft, SomeTime, SomeTime, SomeTime, SomeTime];
+    let mut world = run_of(&inputs);
+    assert!(!world.terminated && world.sent == [RunId(0)], "the next prompt waits for the tools");
+    assert!(run_of(&[Prompt, Ready, AbortFirst, ToolsLeft, Timeout]).terminated, "but not for ever");
+    world.apply(EndBadly);
+    assert_eq!(world.sent, [RunId(0), RunId(1)]);
+    assert!(completes(&world)[0].aborted);
+}
+
+#[test]
+fn r33_a_run_that_is_being_aborted_when_the_session_is_ended_is_interrupted_too() {
+    use Input::{AbortFirst, EndSession, Exit, Prompt, Ready};
+    let ends = completes(&run_of(&[Prompt, Ready, AbortFirst, EndSession, Exit]));
+    assert!(ends.len() == 1 && ends[0].aborted && ends[0].interrupted && ends[0].error.is_none(), "{ends:?}");
+}
+
+/// Until then, it took the two seconds that an agent may take to end its run.
+#[test]
+fn r31_an_agent_that_ends_its_run_when_the_session_is_ended_is_asked_to_exit_at_once() {
+    use Input::{EndBadly, EndSession, Prompt, Ready};
+    assert!(!run_of(&[Prompt, Ready, EndSession]).terminated);
+    assert!(run_of(&[Prompt, Ready, EndSession, EndBadly]).terminated);
 }
 
 /// A double click is one abort; a second one half a second later means it.

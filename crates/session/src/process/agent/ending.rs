@@ -1,36 +1,67 @@
 //! The end of the agent's program, and of the session.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use bowline_host::signal;
-use bowline_proto::agent::event::AgentEvent;
-use bowline_proto::agent::run::ProgramExit;
+use bowline_proto::agent::event::{AgentEvent, RunId};
+use bowline_proto::agent::run::{End, ProgramExit};
 use bowline_proto::session::ExitStatus;
 use rustix::process::{Pid, Signal, WaitStatus};
 
 use super::super::core::Core;
 use super::Agent;
-use crate::process_tree;
+use crate::process_tree::{self, Member};
 
 /// How long what an exited program left behind may take to exit. After that it is killed.
 const SWEEP_WITHIN: Duration = Duration::from_secs(2);
 /// How long to wait for killed processes. Those of another user cannot be killed.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(4);
-/// How often to check for them. They are also checked when a process was reaped.
-const SWEEP_EVERY: Duration = Duration::from_millis(100);
+/// How often to check for them at first, and later. They are also checked when a process was reaped.
+const SWEEP_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
-/// The end of the processes that an exited program left behind.
+/// The end of processes that an exited program, or an aborted run, left behind.
 pub(super) struct Sweep {
     has_asked: bool,
     pub(super) next: Instant,
+    pause: Duration,
     kill_at: Instant,
     give_up_at: Instant,
 }
 
 impl Sweep {
     fn new(now: Instant) -> Sweep {
-        Sweep { has_asked: false, next: now, kill_at: now + SWEEP_WITHIN, give_up_at: now + GIVE_UP_AFTER }
+        let (kill_at, give_up_at) = (now + SWEEP_WITHIN, now + GIVE_UP_AFTER);
+        Sweep { has_asked: false, next: now, pause: SWEEP_EVERY.0, kill_at, give_up_at }
     }
+
+    /// Asks those that are left to exit, the first time, and kills them in the end. Returns whether there are none, or
+    /// nothing more can be done.
+    fn handle(&mut self, left: io::Result<Vec<Member>>) -> bool {
+        let now = Instant::now();
+        self.next = now + self.pause;
+        self.pause = (self.pause * 2).min(SWEEP_EVERY.1);
+        let Ok(left) = left else { return now >= self.give_up_at };
+        if left.is_empty() || now >= self.give_up_at {
+            return true;
+        }
+        let is_first = !std::mem::replace(&mut self.has_asked, true);
+        for process in &left {
+            if now >= self.kill_at {
+                process.signal(Signal::KILL);
+            } else if is_first {
+                process.ask_to_exit();
+            }
+        }
+        false
+    }
+}
+
+/// An aborted run that the agent has ended, while its tools are being ended.
+pub(super) struct AbortedRun {
+    run: RunId,
+    end: End,
+    pub(super) sweep: Sweep,
 }
 
 impl Agent {
@@ -41,28 +72,63 @@ impl Agent {
             program.close_stdin(core);
         }
         for member in process_tree::members(self.program()).unwrap_or_default() {
-            member.signal(Signal::TERM);
-            member.signal(Signal::CONT); // a stopped process would not handle SIGTERM
+            member.ask_to_exit();
         }
     }
 
-    /// Ends the tools of an aborted run that the agent has left running: asks them now, and kills them later.
-    pub(super) fn end_tools(&mut self) {
-        let Some(program) = self.program() else { return };
-        let tools = process_tree::tools_since(program, self.run_began).unwrap_or_default();
-        for tool in &tools {
-            tool.signal(Signal::TERM);
-            tool.signal(Signal::CONT); // a stopped process would not handle SIGTERM
+    /// The agent says that a run ended. If it was aborted, its tools are ended first: the next run must not meet them.
+    pub(super) fn handle_run_end(&mut self, core: &Core, run: RunId, end: End) {
+        if self.aborted_run.as_ref().is_some_and(|aborted| aborted.run == run) {
+            return; // it said so before
         }
-        let earlier = self.aborted_tools.take().map(|(_, tools)| tools).unwrap_or_default();
-        let tools: Vec<_> = earlier.into_iter().chain(tools).collect();
-        self.aborted_tools = (!tools.is_empty()).then(|| (Instant::now() + SWEEP_WITHIN, tools));
+        if self.runs.current() == Some(run) && self.runs.is_cancelling() && !end.success {
+            let mut sweep = Sweep::new(Instant::now());
+            if !sweep.handle(self.tools()) {
+                self.runs.handle_tools_left(run, core.now());
+                self.aborted_run = Some(AbortedRun { run, end, sweep });
+                return;
+            }
+        }
+        self.end_run(core, run, end);
     }
 
-    /// Kills what is left of them. A signal to a process that has ended reaches no other.
-    pub(super) fn kill_aborted_tools(&mut self, now: Instant) {
-        if let Some((_, tools)) = self.aborted_tools.take_if(|(at, _)| now >= *at) {
-            tools.iter().for_each(|tool| _ = tool.signal(Signal::KILL));
+    /// Ends an aborted run once its tools have ended. Returns whether there is more to do.
+    pub(super) fn handle_aborted_run(&mut self, core: &Core) -> bool {
+        // If the program has exited, everything that it started is ended.
+        let has_exited = self.program.as_ref().is_none_or(|program| program.exit.is_some());
+        let is_due = self.aborted_run.as_ref().is_some_and(|aborted| Instant::now() >= aborted.sweep.next);
+        if has_exited || !is_due || self.is_stuck() {
+            return false;
+        }
+        let tools = self.tools();
+        let aborted = self.aborted_run.take_if(|aborted| aborted.sweep.handle(tools));
+        aborted.is_some_and(|AbortedRun { run, end, .. }| {
+            self.end_run(core, run, end);
+            true
+        })
+    }
+
+    /// Processes that the agent has started for the current run.
+    fn tools(&self) -> io::Result<Vec<Member>> {
+        self.program().map_or(Ok(Vec::new()), |program| process_tree::tools_since(program, self.run_began))
+    }
+
+    fn end_run(&mut self, core: &Core, run: RunId, end: End) {
+        if self.runs.current() == Some(run) {
+            let adapter = self.adapter.as_ref();
+            let awaits = |request| adapter.is_some_and(|adapter| adapter.awaits_after_run(request));
+            self.approvals.handle_run_end(run, awaits);
+        }
+        self.collect_steps();
+        let own = self.runs.handle_end(run, end, core.now());
+        self.begin_own_turn(own);
+        self.collect_steps();
+    }
+
+    /// Ends an aborted run whose tools have ended with everything else.
+    fn end_aborted_run(&mut self, core: &Core) {
+        if let Some(AbortedRun { run, end, .. }) = self.aborted_run.take() {
+            self.end_run(core, run, end);
         }
     }
 
@@ -106,31 +172,15 @@ impl Agent {
             self.sweep = Some(Sweep::new(Instant::now()));
             return true;
         }
-        if !self.sweep_tree() {
+        let left = process_tree::members(None);
+        if !self.sweep.as_mut().is_none_or(|sweep| sweep.handle(left)) {
             return false;
         }
+        self.end_aborted_run(core);
         let exit = self.program.take().and_then(|program| program.exit.clone()).unwrap_or_default();
         (self.adapter, self.sweep) = (None, None);
         self.runs.handle_exit(&exit, core.now());
         true
-    }
-
-    /// Ends what an exited program left behind: first asks, then kills. Returns whether nothing is left, or nothing more
-    /// can be done.
-    fn sweep_tree(&mut self) -> bool {
-        let Some(sweep) = &mut self.sweep else { return true };
-        let now = Instant::now();
-        sweep.next = now + SWEEP_EVERY;
-        let Ok(members) = process_tree::members(None) else { return now >= sweep.give_up_at };
-        if members.is_empty() || now >= sweep.give_up_at {
-            return true;
-        }
-        let signal = if now >= sweep.kill_at { Some(Signal::KILL) } else { None };
-        let first = (!std::mem::replace(&mut sweep.has_asked, true)).then_some(Signal::TERM);
-        for member in &members {
-            signal.or(first).into_iter().for_each(|signal| _ = member.signal(signal));
-        }
-        false
     }
 
     /// Whether no process of the agent has to be waited for.
@@ -164,6 +214,7 @@ impl Agent {
     pub(in super::super) fn finish(&mut self, core: &mut Core, status: ExitStatus) {
         self.approvals.handle_ending();
         self.collect_steps();
+        self.end_aborted_run(core);
         self.runs.handle_ended();
         self.retry_at = None;
         self.work_all(core);

@@ -39,7 +39,7 @@ use bowline_proto::problem::Code;
 use bowline_proto::session::{AgentInfo, ExitStatus};
 use rustix::fs::Mode;
 
-use self::ending::Sweep;
+use self::ending::{AbortedRun, Sweep};
 use self::pipes::ErrorNotices;
 use self::program::{Program, STDERR, STDIN, STDOUT};
 pub(super) use self::start::PreparedAgent;
@@ -47,7 +47,7 @@ use super::body::BodyEvent;
 use super::core::Core;
 use super::poll::Ready;
 use crate::agent::{Adapter, AdapterEvent, BlobText, merge_deltas};
-use crate::process_tree::{self, Member};
+use crate::process_tree;
 
 /// After a failed write to the journal, it is tried again this often.
 const RETRY: Duration = Duration::from_secs(1);
@@ -90,8 +90,8 @@ pub(super) struct Agent {
     umask: Mode,
     /// When the run in the agent began, in clock ticks after the boot.
     run_began: u64,
-    /// The tools of an aborted run, and when they are killed.
-    aborted_tools: Option<(Instant, Vec<Member>)>,
+    /// An aborted run that the agent has ended, while its tools are being ended.
+    aborted_run: Option<AbortedRun>,
     /// A notice said that there is no room for blobs.
     blobs_are_full: bool,
     /// The program is to be asked to exit.
@@ -185,7 +185,7 @@ impl Agent {
         let approvals = self.approvals.poll_timeout().map(|at| core.instant(at));
         let follow = self.follow.poll_timeout().map(|at| core.instant(at));
         let sweep = self.sweep.as_ref().filter(|_| !self.is_stuck()).map(|sweep| sweep.next);
-        let tools = self.aborted_tools.as_ref().map(|(at, _)| *at);
+        let tools = self.aborted_run.as_ref().filter(|_| !self.is_stuck()).map(|aborted| aborted.sweep.next);
         // The rest of many blobs waits only for the others' turn.
         let retry = self.retry_at.or_else(|| self.is_stuck().then(Instant::now));
         let times =
@@ -197,7 +197,6 @@ impl Agent {
         self.follow.handle_timeout(core.now());
         self.runs.handle_timeout(core.now());
         self.approvals.handle_timeout(core.now());
-        self.kill_aborted_tools(now);
         if self.retry_at.is_some_and(|at| now >= at) {
             self.retry_at = None;
         }
@@ -246,7 +245,7 @@ impl Agent {
                 self.terminate(core);
             }
             let Some(step) = self.steps.pop_front() else {
-                if self.handle_exited_program(core) {
+                if self.handle_aborted_run(core) || self.handle_exited_program(core) {
                     continue;
                 }
                 break;
@@ -310,19 +309,7 @@ impl Agent {
                 AdapterEvent::LongOutput { event, blob } => self.steps.push_back(Step::AppendWithBlob(event, blob)),
                 AdapterEvent::Ready => self.runs.handle_ready(now),
                 AdapterEvent::Unusable(error) => self.handle_unusable(core, &error, true),
-                AdapterEvent::Ended { run, end } => {
-                    if self.runs.current() == Some(run) {
-                        if self.runs.is_cancelling() && !end.success {
-                            self.end_tools();
-                        }
-                        let adapter = self.adapter.as_ref();
-                        let awaits = |request| adapter.is_some_and(|adapter| adapter.awaits_after_run(request));
-                        self.approvals.handle_run_end(run, awaits);
-                    }
-                    self.collect_steps();
-                    let own = self.runs.handle_end(run, end, now);
-                    self.begin_own_turn(own);
-                }
+                AdapterEvent::Ended { run, end } => self.handle_run_end(core, run, end),
                 AdapterEvent::OwnTurn => {
                     let own = self.runs.handle_own_turn();
                     self.begin_own_turn(own);
