@@ -369,9 +369,11 @@ impl Approvals {
         self.close(Outcome::Withdrawn, None, |open| open.request == request);
     }
 
-    /// The run is being aborted.
+    /// The run in the agent is being aborted. The agent is told to end its background work, too, so that requests without a
+    /// run are aborted as well.
     pub fn handle_abort(&mut self, run: RunId) {
-        self.close(Outcome::Aborted, Some(&Answer::Cancelled), |open| open.approval.run == Some(run));
+        let is_meant = |open: &OpenApproval| open.approval.run.is_none_or(|of| of == run);
+        self.close(Outcome::Aborted, Some(&Answer::Cancelled), is_meant);
     }
 
     /// The session is being ended.

@@ -252,6 +252,25 @@ fn r36_an_option_is_chosen_by_its_id_and_only_if_it_allows() {
     assert_eq!(approvals.check(ApprovalId(6), &Decision::Deny { reason: None }), Err(BadAnswer::NotOpen));
 }
 
+/// A sub-agent in the background waits for an answer, and the abort of a later run ends the sub-agent, too.
+#[test]
+fn r36_an_abort_closes_the_approvals_of_background_work() {
+    let mut approvals = Approvals::new(ApprovalId(0));
+    approvals.handle_request(RequestKey(0), approval(0), None);
+    approvals.handle_run_end(RunId(0), |_| true);
+    approvals.handle_request(RequestKey(1), approval(1), None);
+    approvals.handle_request(RequestKey(2), approval(2), None);
+    while approvals.poll_output().is_some() {}
+    approvals.handle_abort(RunId(1));
+    let outputs: Vec<ApprovalOutput> = std::iter::from_fn(|| approvals.poll_output()).collect();
+    let closed = |id: u64, request: u64| {
+        let answer = ApprovalOutput::Answer { request: RequestKey(request), answer: Answer::Cancelled };
+        [ApprovalOutput::Append(resolved(ApprovalId(id), Outcome::Aborted)), answer]
+    };
+    assert_eq!(outputs, [closed(0, 0), closed(1, 1)].concat());
+    assert_eq!(approvals.open.len(), 1, "one of another run stays");
+}
+
 #[test]
 fn r36_answers_are_checked_against_the_questions() {
     let mut approvals = Approvals::new(ApprovalId(0));
