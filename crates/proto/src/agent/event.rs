@@ -96,6 +96,10 @@ pub enum AgentEvent {
         run: Option<RunId>,
         #[cfg_attr(test, ts(type = "unknown"))]
         entries: Value,
+        /// Entries were cut or left out.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[cfg_attr(test, ts(optional, as = "Option<bool>"))]
+        truncated: bool,
     },
     /// The agent asks something, and waits for the answer.
     ApprovalRequested {

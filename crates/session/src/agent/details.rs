@@ -1,5 +1,8 @@
 //! What agents say in detail: parsed only as far as it is needed, and cut to what can be recorded.
 
+use std::io;
+
+use bowline_proto::agent::event::{AgentEvent, RunId};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -8,9 +11,11 @@ use super::{plain_text, shown_text};
 /// The longest line whose details, which may be any JSON, are parsed: a parsed value takes up to 100 times as much memory.
 /// Of a longer line, texts are used, and details are left out.
 pub(super) const MAX_CONTENT: usize = 512 << 10;
-/// The most bytes of a tool's input or other value in an event, as JSON; more is cut. Texts of its output have a limit of
-/// their own.
-pub(super) const MAX_DETAIL: usize = 32 << 10;
+/// The most bytes of a tool's input or other value in an event, as JSON; of a larger one, texts are cut. Three of them fit
+/// into a line of the journal. Texts of a tool's output have a limit of their own.
+pub(super) const MAX_DETAIL: usize = 144 << 10;
+/// Texts of a value that is too large are not cut to less than this many bytes: it has too many parts, and loses some.
+const MIN_TEXT: usize = 64;
 /// The most bytes of an error message, a stop reason or the name of a conversation.
 pub(super) const MAX_SHORT: usize = 1 << 10;
 /// Details that are nested deeper become text, so that every client can parse the event that contains them.
@@ -33,19 +38,90 @@ pub(super) fn read<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
     serde_json::from_slice(line).ok()
 }
 
-/// The value, or the beginning of its text if it is too large; and whether it was.
-pub(super) fn bounded(value: Value) -> (Value, bool) {
+/// The value, and whether it was too large. Then the longest texts in it are cut: a client that knows its shape can still
+/// read it.
+pub(super) fn bounded(mut value: Value) -> (Value, bool) {
     if fits(&value) {
         return (value, false);
     }
-    let text = value.to_string();
-    let cut = text.get(..text.floor_char_boundary(MAX_DETAIL)).unwrap_or_default();
-    (Value::String(cut.to_owned()), true)
+    flatten(&mut value, MAX_DEPTH);
+    let mut max = MAX_DETAIL / 2;
+    while json_len(&value) > MAX_DETAIL && max >= MIN_TEXT {
+        cut_texts(&mut value, max);
+        max /= 2;
+    }
+    if json_len(&value) > MAX_DETAIL {
+        drop_parts(&mut value, &mut { MAX_DETAIL });
+    }
+    (value, true)
 }
 
 /// Whether a value can be recorded as it is.
 pub(super) fn fits(value: &Value) -> bool {
-    value.to_string().len() <= MAX_DETAIL && depth(value) <= MAX_DEPTH
+    json_len(value) <= MAX_DETAIL && depth(value) <= MAX_DEPTH
+}
+
+/// The length of a value as JSON.
+fn json_len(value: &Value) -> usize {
+    struct Counter(usize);
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, value).map_or(usize::MAX, |()| counter.0)
+}
+
+/// The parts of a value.
+fn parts(value: &mut Value) -> Box<dyn Iterator<Item = &mut Value> + '_> {
+    match value {
+        Value::Array(items) => Box::new(items.iter_mut()),
+        Value::Object(fields) => Box::new(fields.values_mut()),
+        _ => Box::new(std::iter::empty()),
+    }
+}
+
+/// Turns what is nested too deep into text.
+fn flatten(value: &mut Value, depth: usize) {
+    if depth == 0 && matches!(value, Value::Array(_) | Value::Object(_)) {
+        *value = Value::String(value.to_string());
+    }
+    parts(value).for_each(|part| flatten(part, depth.saturating_sub(1)));
+}
+
+/// Cuts each text in a value to this many bytes.
+fn cut_texts(value: &mut Value, max: usize) {
+    if let Value::String(text) = value {
+        text.truncate(text.floor_char_boundary(max));
+        text.shrink_to_fit();
+    }
+    parts(value).for_each(|part| cut_texts(part, max));
+}
+
+/// Keeps only the parts of a value for which there is room, in bytes.
+fn drop_parts(value: &mut Value, room: &mut usize) {
+    let mut keep = |part: &mut Value, key_len: usize| {
+        // A comma and a colon.
+        let Some(rest) = room.checked_sub(own_len(part) + key_len + 2) else { return false };
+        *room = rest;
+        drop_parts(part, room);
+        true
+    };
+    match value {
+        Value::Array(items) => items.retain_mut(|item| keep(item, 0)),
+        Value::Object(fields) => fields.retain(|key, field| keep(field, json_len(&Value::from(key.as_str())))),
+        _ => {}
+    }
+}
+
+/// The length of a value as JSON, without its parts.
+fn own_len(value: &Value) -> usize {
+    if matches!(value, Value::Array(_) | Value::Object(_)) { 2 } else { json_len(value) }
 }
 
 fn depth(value: &Value) -> usize {
@@ -56,16 +132,10 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// The entries of a plan; those that are too many or too large are left out, so that the rest stays a list.
-pub(super) fn plan_entries(entries: Value) -> Value {
-    let Value::Array(entries) = entries else { return bounded(entries).0 };
-    let mut room = MAX_DETAIL;
-    let mut fits = |entry: &Value| {
-        let rest = room.checked_sub(entry.to_string().len() + 1).filter(|_| depth(entry) < MAX_DEPTH);
-        room = rest.unwrap_or(room);
-        rest.is_some()
-    };
-    entries.into_iter().filter(&mut fits).collect()
+/// The event for a plan with these entries.
+pub(super) fn plan(run: Option<RunId>, entries: Value) -> AgentEvent {
+    let (entries, truncated) = bounded(entries);
+    AgentEvent::Plan { run, entries, truncated }
 }
 
 /// An error in the agent's words, which may be the body of an HTTP response. A long text is not parsed.

@@ -8,7 +8,7 @@ use bowline_proto::agent::run::End;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::details::{MAX_DETAIL, bounded, read};
+use super::details::{MAX_CONTENT, MAX_DETAIL, bounded, read};
 use super::output::BlobText;
 
 /// The most bytes that are kept of a line that is not a message.
@@ -100,7 +100,7 @@ impl News {
     /// Records a message that this version does not understand.
     pub(super) fn raw(&mut self, line: &[u8]) {
         let (message, truncated) = match line.len() {
-            len if len > MAX_DETAIL => {
+            len if len > MAX_CONTENT => {
                 let start = line.get(..MAX_DETAIL).unwrap_or_default();
                 (Value::String(String::from_utf8_lossy(start).into_owned()), true)
             }

@@ -323,6 +323,8 @@ export type AgentEvent = { "type": "started",
 } | { "type": "text" } & Delta | { "type": "thinking" } & Delta | { "type": "tool_call" } & ToolCall | { "type": "tool_update" } & ToolCall | { "type": "plan",
   run: string | null,
   entries: unknown,
+  /** Entries were cut or left out. */
+  truncated?: boolean,
 } | { "type": "approval_requested",
   approval: Approval,
 } | { "type": "approval_resolved",

@@ -1,7 +1,7 @@
 //! What an ACP agent asks. Every request is answered, some of them by the user: an agent may wait for it without end.
 
 use bowline_proto::agent::approval::{Approval, RequestKey};
-use bowline_proto::agent::event::{AgentEvent, Level};
+use bowline_proto::agent::event::Level;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::cursor::{self, AskQuestion, CreatePlan, UpdateTodos};
 use super::elicitation::Elicitation;
 use super::messages::{CancelRequest, Permission, PermissionMeta};
 use super::permission::{self, OpenRequest};
-use crate::agent::details::{MAX_CONTENT, plan_entries, read};
+use crate::agent::details::{self, MAX_CONTENT, read};
 use crate::agent::rpc::{BAD_PARAMS, Call, Id, NO_METHOD};
 use crate::agent::{AdapterEvent, plain_text};
 
@@ -46,7 +46,7 @@ impl Acp {
                 acp.open_request(OpenRequest::cursor_plan(id), plan.approval(acp.run));
             }),
             "cursor/update_todos" => self.read_request(id, line, |acp, id, UpdateTodos { todos }| {
-                acp.news.record(AgentEvent::Plan { run: acp.run, entries: plan_entries(todos) });
+                acp.news.record(details::plan(acp.run, todos));
                 acp.respond(&id, &json!({}));
             }),
             _ => self.respond(&id, &cursor::outcome("cancelled")),

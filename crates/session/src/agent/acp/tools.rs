@@ -9,6 +9,8 @@ use crate::agent::output::{Output, Shown, room};
 
 /// Tool calls of which something is kept; of older ones it is dropped.
 const MAX_CALLS: usize = 64;
+/// Tool calls that are known; of an older one, missing fields would be filled in again.
+const MAX_KNOWN: usize = 256;
 
 /// What is kept of the tool calls of one agent.
 #[derive(Debug, Default)]
@@ -16,6 +18,8 @@ pub(super) struct ToolCalls {
     calls: BTreeMap<String, Kept>,
     /// Their ids, oldest first.
     order: VecDeque<String>,
+    /// The ids of the latest calls, oldest first.
+    known: VecDeque<String>,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +47,21 @@ impl ToolCalls {
         if let Some(shown) = kept.and_then(|kept| kept.output.take_due(has_ended)) {
             tool.output = Some(shown.into_content());
         }
+    }
+
+    /// Fills in what every new call has, whatever the agent leaves out: most have no names for their tools.
+    pub(super) fn complete_new(&mut self, tool: &mut Tool) {
+        if self.known.contains(&tool.tool_call_id) {
+            return; // the fields that it has stay as they are
+        }
+        if tool.tool_call_id.len() <= MAX_SHORT {
+            self.known.push_back(tool.tool_call_id.clone());
+            self.known.drain(..self.known.len().saturating_sub(MAX_KNOWN));
+        }
+        let kind = tool.kind.get_or_insert_with(|| "other".to_owned());
+        let name = tool.name.get_or_insert_with(|| kind.clone());
+        tool.title.get_or_insert_with(|| name.clone());
+        tool.status.get_or_insert_with(|| "pending".to_owned());
     }
 
     /// Takes what the calls that have not ended printed, and what was not shown yet. Nothing more of it is kept.

@@ -10,7 +10,7 @@ use super::messages::{
 };
 use super::settings::{AnnouncedOptions, AvailableCommands, CurrentMode};
 use super::usage::UsageUpdate;
-use crate::agent::details::{MAX_CONTENT, bounded, error_words, plan_entries, read};
+use crate::agent::details::{self, MAX_CONTENT, bounded, error_words, read};
 use crate::agent::output::{Shown, shown_content};
 use crate::agent::plain_text;
 use crate::agent::rpc::Call;
@@ -171,11 +171,14 @@ impl Acp {
     }
 
     fn record_plan(&mut self, entries: Value) {
-        self.news.record(AgentEvent::Plan { run: self.run, entries: plan_entries(entries) });
+        self.news.record(details::plan(self.run, entries));
     }
 
-    pub(super) fn record_tool(&mut self, tool: Tool, parent: Option<String>, is_call: bool) {
+    pub(super) fn record_tool(&mut self, mut tool: Tool, parent: Option<String>, is_call: bool) {
         self.block.end();
+        if is_call {
+            self.tools.complete_new(&mut tool);
+        }
         let Tool { tool_call_id, title, name, kind, status, raw_input, content, locations, mut truncated, output } =
             tool;
         let shown = output.or_else(|| content.map(shown_content));

@@ -52,7 +52,7 @@ use self::tasks::Tasks;
 use self::todos::{TodoChange, Todos};
 use self::tools::OpenCalls;
 use self::turns::{SilentEnd, TurnEnd, Turns};
-use super::details::{MAX_CONTENT, read};
+use super::details::{self, MAX_CONTENT, read};
 use super::{Adapter, AdapterConfig, AdapterEvent, Attachment, News};
 
 /// The adapter of one program.
@@ -248,7 +248,7 @@ impl Claude {
         let AssistantLine { message, parent_tool_use_id, error } = line;
         let parent = parent_tool_use_id.as_deref();
         if let Some(error) = error.filter(|_| parent.is_none()) {
-            self.turns.error = Some(super::details::short(&error));
+            self.turns.error = Some(details::short(&error));
         }
         let run = self.turns.run();
         for block in message.content.0 {
@@ -290,7 +290,7 @@ impl Claude {
             if let Some(todo) = call.and_then(|call| call.todo).filter(|_| !is_error) {
                 let created = read::<CreatedLine>(line).map(|line| line.tool_use_result.task.id);
                 self.todos.apply(todo, created);
-                self.news.record(AgentEvent::Plan { run, entries: self.todos.entries() });
+                self.news.record(details::plan(run, self.todos.entries()));
             }
         }
     }

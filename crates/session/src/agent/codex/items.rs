@@ -11,7 +11,7 @@ use super::item_messages::{
     ToolError, ToolNames, ToolOutput,
 };
 use super::tools::{self, Details};
-use crate::agent::details::{MAX_CONTENT, plan_entries, read, short};
+use crate::agent::details::{self, MAX_CONTENT, read, short};
 use crate::agent::output::{BlobText, Output, Shown, room};
 use crate::agent::rpc::Call;
 
@@ -301,8 +301,11 @@ impl Codex {
         let status = |status: &str| if status == "inProgress" { "in_progress".to_owned() } else { short(status) };
         let steps = plan.iter().take(MAX_STEPS);
         let entries = steps.map(|step| json!({"content": short(&step.step), "status": status(&step.status)}));
-        let entries = plan_entries(entries.collect());
-        self.news.record(AgentEvent::Plan { run: self.run(), entries });
+        let mut event = details::plan(self.run(), entries.collect());
+        if let AgentEvent::Plan { truncated, .. } = &mut event {
+            *truncated |= plan.len() > MAX_STEPS;
+        }
+        self.news.record(event);
     }
 
     /// Ends the tool calls of a turn that did not end normally: Codex does not complete them. What they printed, and what

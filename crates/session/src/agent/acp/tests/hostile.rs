@@ -69,9 +69,14 @@ fn r52_what_is_remembered_is_bounded() {
     assert!(acp.pending.values().any(|request| *request == Request::Prompt(RUN)), "its run needs an end");
     let kept = format!("{:?}", acp.tools).len();
     assert!(kept < 4 << 20, "{kept} bytes");
-    let entries = vec![json!({"content": "x".repeat(1000)}); 200];
+    let entries = vec![json!({"content": "x".repeat(1000)}); 300];
     update(&mut acp, json!({"sessionUpdate": "plan", "entries": entries}));
-    assert!((20..40).contains(&recorded(&mut acp)[0]["entries"].as_array().unwrap().len()), "a list stays one");
+    let plan = &recorded(&mut acp)[0];
+    assert_eq!(
+        (plan["entries"].as_array().unwrap().len(), &plan["truncated"]),
+        (300, &json!(true)),
+        "a list stays one"
+    );
 }
 
 /// A parsed value takes up to 100 times as much memory.
@@ -93,7 +98,12 @@ fn r52_deep_details_become_text() {
         let update = format!(r#"{{"jsonrpc":"2.0","method":"other","params":{deep}}}"#);
         acp.handle_line(update.as_bytes());
         let found = recorded(&mut acp);
-        assert_eq!(found[0]["message"].is_string(), depth > 60, "{depth}");
+        assert_eq!((&found[0]["message"]["method"], found[0]["truncated"] == true), (&json!("other"), depth > 60));
+        let (mut value, mut levels) = (&found[0]["message"], 0);
+        while let Some(inner) = value.get("params").or_else(|| value.get(0)) {
+            (value, levels) = (inner, levels + 1);
+        }
+        assert_eq!((levels, value.is_string()), (64.min(depth + 1), depth > 60), "{depth}");
     }
 }
 
@@ -124,7 +134,45 @@ fn r52_large_details_are_cut() {
     update(&mut acp, json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "content": content}));
     let found = recorded(&mut acp);
     assert_eq!(found[0]["truncated"], true);
-    assert_eq!(found[0]["content"].as_str().unwrap().len(), MAX_DETAIL);
+    assert_eq!(found[0]["content"][0]["content"]["text"], "y", "it keeps its shape");
+    assert_eq!(found[0]["content"][0]["path"].as_str().unwrap().len(), MAX_DETAIL / 2);
+}
+
+/// An edit of a file of 40 KB is not too large.
+#[test]
+fn r32_a_diff_of_a_whole_file_is_kept() {
+    let mut acp = prompted();
+    let diff =
+        json!([{"type": "diff", "path": "/f", "oldText": "x\n".repeat(20_000), "newText": "y\n".repeat(20_000)}]);
+    let input = json!({"file_path": "/f", "content": "y\n".repeat(20_000)});
+    let call = json!({"sessionUpdate": "tool_call", "toolCallId": "t", "rawInput": input, "content": diff});
+    update(&mut acp, call);
+    let found = recorded(&mut acp);
+    assert_eq!((&found[0]["content"], &found[0]["input"]), (&diff, &input));
+    assert!(found[0].get("truncated").is_none());
+}
+
+/// The agent announces a call twice, and says less the second time.
+#[test]
+fn r32_a_new_tool_call_has_every_field_and_a_known_one_keeps_its_own() {
+    let mut acp = prompted();
+    let call = |fields: serde_json::Value| {
+        let mut call = json!({"sessionUpdate": "tool_call", "toolCallId": "t"});
+        call.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        call
+    };
+    update(&mut acp, call(json!({"kind": "execute", "title": "ls", "status": "in_progress"})));
+    update(&mut acp, call(json!({"rawInput": {"command": "ls"}})));
+    let found = recorded(&mut acp);
+    assert_eq!((&found[0]["name"], &found[0]["title"]), (&json!("execute"), &json!("ls")));
+    for field in ["name", "kind", "title", "status"] {
+        assert!(found[1].get(field).is_none(), "{field}: {}", found[1]);
+    }
+    let mut acp = prompted();
+    update(&mut acp, call(json!({})));
+    let found = recorded(&mut acp);
+    let fields = ["name", "kind", "title", "status"].map(|field| found[0][field].as_str().unwrap().to_owned());
+    assert_eq!(fields, ["other", "other", "other", "pending"]);
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn texts_and_tools_become_events_of_the_run() {
         [
             json!({"type": "thinking", "run": "r3", "block": "r3.1", "delta": "hm"}),
             json!({"type": "text", "run": "r3", "block": "r3.2", "delta": "one two"}),
-            json!({"type": "tool_call", "run": "r3", "call": "t1", "kind": "execute", "title": "ls", "status": "pending",
+            json!({"type": "tool_call", "run": "r3", "call": "t1", "name": "execute", "kind": "execute", "title": "ls", "status": "pending",
             "input": {"command": "ls"}}),
             json!({"type": "tool_update", "run": "r3", "call": "t1", "status": "completed"}),
             json!({"type": "text", "run": "r3", "block": "r3.3", "delta": "three"}),
