@@ -63,7 +63,7 @@ impl Entry {
 /// How much of a session is read.
 #[derive(Clone, Copy, PartialEq)]
 enum Detail {
-    /// What lists show: all but the commands of an agent.
+    /// What lists show: all but the commands of an agent, and what a lost session left open.
     Listed,
     Whole,
 }
@@ -271,7 +271,7 @@ fn read_files(dir: &SessionDir, detail: Detail) -> io::Result<Option<Entry>> {
     if !is_local && control::is_listening(dir) {
         return Err(damage("meta.json names another machine, but its process runs here"));
     }
-    let (summary, agent) = match read_journal(dir, &meta, is_local, detail) {
+    let (summary, mut agent) = match read_journal(dir, &meta, is_local, detail) {
         Err(error) if is_damage(&error) => Default::default(),
         read => if_found(read)?.unwrap_or_default(),
     };
@@ -313,6 +313,11 @@ fn read_files(dir: &SessionDir, detail: Detail) -> io::Result<Option<Entry>> {
         None if !is_local || is_alive(dir) => State::Running,
         None => State::Lost,
     };
+    if let (State::Lost, Detail::Listed, Some((agent, _))) = (state, detail, &mut agent) {
+        // Without a process, nothing runs and nothing waits, whatever the next repair has to end.
+        (agent.activity, agent.queued) = (None, 0);
+        agent.approvals.clear();
+    }
     // The end of an agent's journal is checked when it is next opened, which begins a new epoch if it has to.
     let crashed = state == State::Lost && meta.boot != this_boot() && meta.kind == Kind::Terminal;
     let info = SessionInfo {

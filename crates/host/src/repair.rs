@@ -138,4 +138,15 @@ mod tests {
         let repaired = repair_if_needed(&home, entry).unwrap();
         assert_eq!((repaired.info.state, is_needed(&repaired)), (State::Lost, false));
     }
+
+    /// Lists repair nothing, but they must not show a run that is over, or an approval that cannot be answered.
+    #[test]
+    fn r35_a_list_shows_no_activity_of_a_lost_session() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
+        let entry = lost(&home);
+        assert!(entry.info.agent.unwrap().activity.is_some(), "what there is to repair");
+        let listed = registry::list(&home).unwrap().remove(0);
+        assert_eq!((listed.info.state, listed.info.agent.unwrap().activity), (State::Lost, None));
+    }
 }
