@@ -272,6 +272,7 @@ pub(crate) async fn restart(
         (status = 409, description = "`id_reused`: a different command already has this id; `not_running`: the run is not open; `already_answered`: `outcome` and `by` say how"),
         (status = 410, description = "`session_gone`"),
         (status = 413, description = "`too_large`"),
+        (status = 422, description = "`not_allowed_mode`: the server does not allow this mode of the agent"),
         (status = 429, description = "`too_many`: the program has not read its earlier input yet, or too many prompts wait"),
         (status = 503, description = "`unreachable`: the session process does not answer"),
         (status = 507, description = "`no_space`"),

@@ -20,7 +20,7 @@ use crate::session::{Activity, ExitStatus};
 /// How many commands are kept to recognise repeats; older ones are dropped.
 pub const MAX_COMMANDS: usize = 4096;
 /// How many answered approvals are kept, to tell a late client how; older ones are unknown.
-const MAX_ANSWERED: usize = 256;
+const MAX_ANSWERED: usize = 4096;
 /// How many epochs are kept; a cursor of an older one is answered with `snapshot`.
 const MAX_EPOCHS: usize = 64;
 /// How many tool calls are kept that have not ended; the oldest is dropped.

@@ -158,7 +158,9 @@ fn r32_what_cannot_be_started_is_refused_and_leaves_nothing() {
         (json!({"type": "prompt", "text": "x".repeat(256 << 10)}), 413, "too_large"),
         (json!({"type": "prompt", "text": "x", "attachments": ["u1"]}), 404, "not_found"),
         (json!({"type": "abort", "run": "r0"}), 409, "not_running"),
-        (json!({"type": "abort", "run": "the first"}), 400, "bad_request"),
+        (json!({"type": "abort", "run": "the first"}), 409, "not_running"),
+        (json!({"type": "abort", "run": 7}), 400, "bad_request"),
+        (json!({"type": "deny", "approval": "the first"}), 404, "not_found"),
     ] {
         let refused = world.command(&id, "x", &command);
         assert_eq!((refused.status, refused.code()), (status, code), "{command:.80}: {}", refused.text());
@@ -240,6 +242,17 @@ fn r32_an_agent_that_exits_while_it_starts_fails_the_waiting_prompts() {
     std::fs::write(world.file("fixed"), "").unwrap();
     assert_eq!(world.run_prompt(&id, "b", &["say hi"])["success"], true);
     assert_each_run_ends_once(&world.journal(&id));
+}
+
+/// Nobody has prompted it yet.
+#[test]
+fn r32_an_agent_that_exits_while_it_starts_is_noticed_at_once() {
+    let world = world_with(&[("FAKE_AGENT_START", "exit:7")]);
+    let id = world.agent();
+    until("a notice says so", || {
+        let said = |notice: &Value| notice["text"].as_str().unwrap().contains("exited with code 7; the next prompt");
+        world.events_of(&id, "notice").iter().any(said)
+    });
 }
 
 /// The journal of a session whose process was killed answers repeats of its commands.

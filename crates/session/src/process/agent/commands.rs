@@ -53,6 +53,17 @@ pub(super) struct Recorded {
     duplicate: bool,
 }
 
+/// An id that no approval or run can have is that of an unknown one, not a mistake in the form of the command.
+fn check_ids(command: &Value) -> Result<(), Refusal> {
+    if let Some(approval) = command["approval"].as_str().filter(|id| id.parse::<ApprovalId>().is_err()) {
+        return Err(Refusal::new(Code::NotFound, format!("this session has no approval {approval:?}")));
+    }
+    if command["run"].as_str().is_some_and(|id| id.parse::<RunId>().is_err()) {
+        return Err(Refused::NotRunning.into());
+    }
+    Ok(())
+}
+
 impl Agent {
     pub(in super::super) fn handle_request(&mut self, core: &mut Core, request: Request) -> Reply {
         match request {
@@ -107,6 +118,7 @@ impl Agent {
         if self.is_ending || core.info.exit.is_some() {
             return Err(Refusal::new(Code::SessionGone, "the session has ended"));
         }
+        check_ids(command)?;
         let command = AgentCommand::deserialize(command)
             .map_err(|why| Refusal::new(Code::BadRequest, format!("not a command of an agent session: {why}")))?;
         // What happened before comes first: an answer that comes too late is refused, even if this process was stopped
