@@ -134,6 +134,7 @@ pub(crate) fn describe_end(complete: &Complete) -> String {
             let retry = error.retry_at.as_deref().map(retry).unwrap_or_default();
             format!("failed: {} ({}){retry}", one_line(&error.message), one_line(&error.code))
         }
+        None if *aborted && *interrupted => "was aborted, and the session has ended".to_owned(),
         None if *aborted => "was aborted".to_owned(),
         None if *interrupted && *started => "was interrupted: the session ended, or its process died".to_owned(),
         None if *interrupted => "was never started: the session ended, or its process died".to_owned(),

@@ -93,8 +93,8 @@ impl Control {
         control.next_status()
     }
 
-    /// Requests what lists show of running sessions, from all of them at the same time, so that several that hang cost no
-    /// more time than one. Returns `None` for one that does not answer before the deadline.
+    /// Requests what lists show of running sessions, from all of them at the same time, so that several that hang cost
+    /// little more time than one. Returns `None` for one that does not answer before the deadline.
     pub fn statuses<'a>(dirs: impl Iterator<Item = &'a SessionDir>, deadline: Duration) -> Vec<Option<SessionInfo>> {
         let until = Instant::now() + deadline;
         let request = Request::Status { follow: false, brief: true };

@@ -207,13 +207,16 @@ pub fn try_read(dir: SessionDir) -> io::Result<Option<Entry>> {
 fn read_detail(dir: &SessionDir, detail: Detail) -> io::Result<Option<Entry>> {
     match read_files(dir, detail) {
         Ok(Some(entry)) => Ok(Some(entry)),
-        unread => ask_process(dir).map_or(unread, |entry| Ok(Some(entry))),
+        unread => ask_process(dir, detail).map_or(unread, |entry| Ok(Some(entry))),
     }
 }
 
 /// Describes a session by its process; `None` if none answers in time.
-fn ask_process(dir: &SessionDir) -> Option<Entry> {
-    let info = Control::status(dir, STATUS_TIMEOUT).ok().filter(|info| info.id == *dir.id())?;
+fn ask_process(dir: &SessionDir, detail: Detail) -> Option<Entry> {
+    let mut info = Control::status(dir, STATUS_TIMEOUT).ok().filter(|info| info.id == *dir.id())?;
+    if let (Detail::Listed, Some(agent)) = (detail, &mut info.agent) {
+        agent.commands = None;
+    }
     let meta = Meta::read(&dir.meta()).ok().filter(|meta| meta.id == *dir.id());
     let meta_is_whole = meta.is_some();
     let meta = meta.unwrap_or_else(|| meta_of_running(&info));

@@ -89,9 +89,16 @@ mod tests {
         fs::create_dir(dir.path()).unwrap();
         let mut transcript = Transcript::open(&dir).unwrap().transcript;
         let source = CommandSource { command: "c".into(), digest: "d".into(), by: "local".into() };
-        let prompt = AgentEvent::Prompt { run: RunId(0), source, text: "hi".into(), attachments: vec![] };
+        let prompt =
+            AgentEvent::Prompt { run: RunId(0), source: source.clone(), text: "hi".into(), attachments: vec![] };
         let epoch = Epoch::from_random([1; 4]);
-        for event in [AgentEvent::Started { epoch, pid: 7, version: "0.1.0".into() }, prompt] {
+        let approval = serde_json::json!({
+            "id": "a0", "run": "r0", "kind": "permission", "tool": "x", "title": "t", "at": "t", "detail": {},
+        });
+        let approval = AgentEvent::ApprovalRequested { approval: serde_json::from_value(approval).unwrap() };
+        let later =
+            AgentEvent::Prompt { run: RunId(1), source: source.clone(), text: "ho".into(), attachments: vec![] };
+        for event in [AgentEvent::Started { epoch, pid: 7, version: "0.1.0".into() }, prompt, later, approval] {
             transcript.append(event).unwrap();
         }
         let agent = AgentMeta {
@@ -145,8 +152,11 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let home = Home::new(temp.path().join("s"), temp.path().join("r")).unwrap();
         let entry = lost(&home);
-        assert!(entry.info.agent.unwrap().activity.is_some(), "what there is to repair");
-        let listed = registry::list(&home).unwrap().remove(0);
-        assert_eq!((listed.info.state, listed.info.agent.unwrap().activity), (State::Lost, None));
+        let open = |entry: Entry| {
+            let agent = entry.info.agent.unwrap();
+            (entry.info.state, agent.activity.is_some(), agent.queued, agent.approvals.len())
+        };
+        assert_eq!(open(entry), (State::Lost, true, 1, 1), "what there is to repair");
+        assert_eq!(open(registry::list(&home).unwrap().remove(0)), (State::Lost, false, 0, 0));
     }
 }

@@ -72,14 +72,15 @@ fn descendants(all: &BTreeMap<i32, ProcessStat>, root: i32, program: i32) -> BTr
 }
 
 /// Running descendants of this process that belong to another session, in the sense of `setsid`, than `program`, and were
-/// started since this time, in clock ticks after the boot. Agents run each tool in a session of its own, but not the
-/// servers that they need as long as they live.
-pub fn tools_since(program: Pid, start: u64) -> io::Result<Vec<Member>> {
+/// started in this time, in clock ticks after the boot. Agents run each tool in a session of its own, but not the servers
+/// that they need as long as they live.
+pub fn tools(program: Pid, since: u64, until: Option<u64>) -> io::Result<Vec<Member>> {
     let all = all_processes()?;
     let session = all.get(&program.as_raw_nonzero().get()).map(|stat| stat.session);
     let is_tool = |member: &Member| {
         let stat = all.get(&member.pid.as_raw_nonzero().get());
-        stat.is_some_and(|stat| stat.start >= start && Some(stat.session) != session)
+        let is_in_time = |stat: &ProcessStat| stat.start >= since && until.is_none_or(|until| stat.start <= until);
+        stat.is_some_and(|stat| is_in_time(stat) && Some(stat.session) != session)
     };
     Ok(members(Some(program))?.into_iter().filter(is_tool).collect())
 }

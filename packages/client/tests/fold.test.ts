@@ -93,6 +93,11 @@ describe("events are read defensively", () => {
     { type: "tool_call", run: "r0", call: "c", blob: { seq: 2 ** 53, bytes: 1 } },
   ])("%j is unknown", (event) => expect(readEvent(event)).toEqual({ type: "unknown" }));
 
+  test("a plan that was cut says so", () => {
+    const plan = { type: "plan", run: null, entries: [], truncated: true };
+    expect(readEvent(plan)).toEqual(plan);
+  });
+
   test("values of a newer server are unknown, fields of one are dropped", () => {
     expect(readEvent({ type: "notice", level: "siren", text: "x", colour: "red" })).toEqual({
       type: "notice",

@@ -1,7 +1,7 @@
 //! The checkpoint of a transcript, `head`: a line with what a list shows, then a line with the whole state.
 //!
 //! The whole state grows with the conversation: it has the ids of thousands of commands. A list of hundreds of sessions
-//! reads the first lines only.
+//! reads only the first line of each.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use crate::journal::Position;
 /// terminals have versions below 1000.
 pub(super) const VERSION: u32 = 1003;
 /// The most bytes read of the file. A longer one is ignored.
-pub(super) const MAX: u64 = 4 << 20;
+pub(super) const MAX: u64 = 8 << 20;
 /// The first line has fewer bytes, unless approvals with long texts wait.
 const LISTED: usize = 4 << 10;
 

@@ -51,7 +51,7 @@ pub(super) fn bounded(mut value: Value) -> (Value, bool) {
         max /= 2;
     }
     if json_len(&value) > MAX_DETAIL {
-        drop_parts(&mut value, &mut { MAX_DETAIL });
+        drop_parts(&mut value, MAX_DETAIL);
     }
     (value, true)
 }
@@ -103,25 +103,28 @@ fn cut_texts(value: &mut Value, max: usize) {
     parts(value).for_each(|part| cut_texts(part, max));
 }
 
-/// Keeps only the parts of a value for which there is room, in bytes.
-fn drop_parts(value: &mut Value, room: &mut usize) {
-    let mut keep = |part: &mut Value, key_len: usize| {
+/// Keeps the first parts of a value that fit into this many bytes of JSON, and drops the others.
+fn drop_parts(value: &mut Value, room: usize) {
+    let mut room = room.saturating_sub(2);
+    let (mut is_first, mut is_full) = (true, false);
+    let mut keep = |part: &mut Value, key_len: usize, may_cut: bool| {
         // A comma and a colon.
-        let Some(rest) = room.checked_sub(own_len(part) + key_len + 2) else { return false };
-        *room = rest;
-        drop_parts(part, room);
-        true
+        room = room.saturating_sub(key_len + 2);
+        let fits = !is_full && json_len(part) <= room;
+        let is_cut = !fits && !is_full && room > 2 && may_cut && matches!(part, Value::Array(_) | Value::Object(_));
+        if is_cut {
+            drop_parts(part, room);
+        }
+        is_full |= !fits;
+        room = room.saturating_sub(json_len(part));
+        fits || is_cut
     };
     match value {
-        Value::Array(items) => items.retain_mut(|item| keep(item, 0)),
-        Value::Object(fields) => fields.retain(|key, field| keep(field, json_len(&Value::from(key.as_str())))),
+        // Part of an item would be of little use, unless it is all that there is.
+        Value::Array(items) => items.retain_mut(|item| keep(item, 0, std::mem::take(&mut is_first))),
+        Value::Object(fields) => fields.retain(|key, field| keep(field, json_len(&Value::from(key.as_str())), true)),
         _ => {}
     }
-}
-
-/// The length of a value as JSON, without its parts.
-fn own_len(value: &Value) -> usize {
-    if matches!(value, Value::Array(_) | Value::Object(_)) { 2 } else { json_len(value) }
 }
 
 fn depth(value: &Value) -> usize {

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::super::gateway::World;
+use super::super::gateway::{World, signal};
 use super::{assert_each_run_ends_once, is_running, until, world, world_with};
 
 impl World {
@@ -93,16 +94,37 @@ fn r42_no_tool_survives_an_abort_although_the_agent_does() {
     let world = world();
     let id = world.agent();
     let files = ["soft", "stubborn"].map(|name| world.file(name));
-    let lines = [format!("child {}", files[0]), format!("child-stubborn {}", files[1])];
+    let pid = |name: &str| format!("pid {}", world.file(name));
+    let lines = [pid("first"), format!("child {}", files[0]), format!("child-stubborn {}", files[1])];
     let run = world.hold(&id, "a", &lines.each_ref().map(String::as_str));
     let tools = ["soft", "stubborn"].map(|name| world.pid_in(name));
     assert!(tools.iter().all(|pid| is_running(*pid)));
     world.abort(&id, "x", &run);
-    world.prompt(&id, "b", &["say next"]);
+    world.prompt(&id, "b", &[&pid("second")]);
     assert_eq!(world.complete(&id, &run)["aborted"], true);
     assert!(tools.iter().all(|pid| has_ended(*pid)), "the run is over once its tools have ended");
-    assert_eq!(world.complete(&id, "r1")["success"], true, "the next run starts then, in the same agent");
-    assert_eq!(world.events_of(&id, "conversation").len(), 1);
+    assert_eq!(world.complete(&id, "r1")["success"], true, "the next run starts then");
+    assert_eq!(world.pid_in("first"), world.pid_in("second"), "in the same agent");
+}
+
+/// The agent ends its run as it was told and exits, while a tool of the run does not.
+#[test]
+fn r42_a_session_waits_for_the_tools_of_an_agent_that_exited_without_being_busy() {
+    let world = world_with(&[("FAKE_AGENT_STATE", "conversations")]);
+    let id = world.agent();
+    let lines = [("pid", "agent"), ("child", "soft"), ("child-stubborn", "stubborn")];
+    let lines = lines.map(|(instruction, name)| format!("{instruction} {}", world.file(name)));
+    let run = world.hold(&id, "a", &lines.each_ref().map(String::as_str));
+    let [agent, soft, stubborn] = ["agent", "soft", "stubborn"].map(|name| world.pid_in(name));
+    world.abort(&id, "x", &run);
+    until("the agent has ended its run, and tools are asked to exit", || has_ended(soft));
+    let before = world.ticks(&id);
+    signal(agent.cast_unsigned(), Signal::KILL);
+    assert_eq!(world.complete(&id, &run)["aborted"], true);
+    assert!(has_ended(stubborn));
+    let used = world.ticks(&id) - before;
+    assert!(used < 100, "the session process used {used} ticks while it waited");
+    assert_eq!(world.run_prompt(&id, "b", &["say next"])["success"], true);
 }
 
 /// An agent that exits at once, and a tool that does not.

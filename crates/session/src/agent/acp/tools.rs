@@ -49,14 +49,16 @@ impl ToolCalls {
         }
     }
 
-    /// Fills in what every new call has, whatever the agent leaves out: most have no names for their tools.
-    pub(super) fn complete_new(&mut self, tool: &mut Tool) {
-        if self.known.contains(&tool.tool_call_id) {
-            return; // the fields that it has stay as they are
-        }
-        if tool.tool_call_id.len() <= MAX_SHORT {
+    /// Fills in what every new call has, whatever the agent leaves out: most have no names for their tools. A call that is
+    /// known, also from an update, keeps the fields that it has.
+    pub(super) fn complete_new(&mut self, tool: &mut Tool, is_call: bool) {
+        let is_known = self.known.contains(&tool.tool_call_id);
+        if !is_known && tool.tool_call_id.len() <= MAX_SHORT {
             self.known.push_back(tool.tool_call_id.clone());
             self.known.drain(..self.known.len().saturating_sub(MAX_KNOWN));
+        }
+        if is_known || !is_call {
+            return;
         }
         let kind = tool.kind.get_or_insert_with(|| "other".to_owned());
         let name = tool.name.get_or_insert_with(|| kind.clone());

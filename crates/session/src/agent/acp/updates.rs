@@ -176,9 +176,7 @@ impl Acp {
 
     pub(super) fn record_tool(&mut self, mut tool: Tool, parent: Option<String>, is_call: bool) {
         self.block.end();
-        if is_call {
-            self.tools.complete_new(&mut tool);
-        }
+        self.tools.complete_new(&mut tool, is_call);
         let Tool { tool_call_id, title, name, kind, status, raw_input, content, locations, mut truncated, output } =
             tool;
         let shown = output.or_else(|| content.map(shown_content));

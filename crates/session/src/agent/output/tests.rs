@@ -144,8 +144,13 @@ fn r52_hostile_content_is_bounded() {
     let cut = shown_content(json!([huge, block("short")]));
     assert!(cut.content[0]["type"] == "diff" && cut.content[1] == block("short") && cut.was_cut && cut.blob.is_none());
     let many = shown_content(Value::Array(vec![block("x"); 10_000]));
-    assert!((1000..9000).contains(&many.content.as_array().unwrap().len()) && many.was_cut);
-    assert!(many.content.to_string().len() <= MAX_DETAIL);
+    let kept = many.content.as_array().unwrap();
+    assert!(many.was_cut && kept.iter().all(|item| *item == block("x")), "whole blocks");
+    let room = MAX_DETAIL - many.content.to_string().len();
+    assert!(room < 3 * kept.len(), "{room} bytes of room for another of {}", kept.len());
+    let nested = shown_content(json!({"a": 1, "list": [vec![1; 100_000], "x"], "z": 2})).content;
+    assert_eq!((&nested["a"], nested["list"].as_array().unwrap().len(), nested.get("z")), (&json!(1), 1, None));
+    assert!(nested.to_string().len() <= MAX_DETAIL);
     let noted = json!([{"type": "content", "content": {"type": "text", "text": "s", "_meta": "x".repeat(MAX_DETAIL)}}]);
     let noted = shown_content(noted);
     assert!(

@@ -55,13 +55,16 @@ pub(super) struct Recorded {
 
 /// An id that no approval or run can have is that of an unknown one, not a mistake in the form of the command.
 fn check_ids(command: &Value) -> Result<(), Refusal> {
-    if let Some(approval) = command["approval"].as_str().filter(|id| id.parse::<ApprovalId>().is_err()) {
-        return Err(Refusal::new(Code::NotFound, format!("this session has no approval {approval:?}")));
+    let (approval, run) = (command["approval"].as_str(), command["run"].as_str());
+    match command["type"].as_str() {
+        Some("approve" | "deny" | "answer") if approval.is_some_and(|id| id.parse::<ApprovalId>().is_err()) => {
+            Err(Refusal::new(Code::NotFound, "this session has no such approval"))
+        }
+        Some("abort" | "steer") if run.is_some_and(|id| id.parse::<RunId>().is_err()) => {
+            Err(Refused::NotRunning.into())
+        }
+        _ => Ok(()),
     }
-    if command["run"].as_str().is_some_and(|id| id.parse::<RunId>().is_err()) {
-        return Err(Refused::NotRunning.into());
-    }
-    Ok(())
 }
 
 impl Agent {

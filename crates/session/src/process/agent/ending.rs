@@ -13,11 +13,11 @@ use super::super::core::Core;
 use super::Agent;
 use crate::process_tree::{self, Member};
 
-/// How long what an exited program left behind may take to exit. After that it is killed.
+/// How long what an exited program or an aborted run left behind may take to exit. After that it is killed.
 const SWEEP_WITHIN: Duration = Duration::from_secs(2);
 /// How long to wait for killed processes. Those of another user cannot be killed.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(4);
-/// How often to check for them at first, and later. They are also checked when a process was reaped.
+/// The time between two checks for them, at first and later.
 const SWEEP_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
 /// The end of processes that an exited program, or an aborted run, left behind.
@@ -57,11 +57,27 @@ impl Sweep {
     }
 }
 
-/// An aborted run that the agent has ended, while its tools are being ended.
-pub(super) struct AbortedRun {
-    run: RunId,
-    end: End,
-    pub(super) sweep: Sweep,
+/// The tools of an aborted run that the agent has ended.
+pub(super) struct AbortedTools {
+    /// When the first of them can have been started, in clock ticks after the boot.
+    since: u64,
+    /// When the last of them can have been started. `None` while their run waits for their end: no other run has tools then.
+    until: Option<u64>,
+    sweep: Sweep,
+    have_ended: bool,
+    /// The end of their run, if it waits for theirs.
+    end: Option<(RunId, End)>,
+}
+
+impl AbortedTools {
+    /// When to check for them again; `None` if they have ended.
+    pub(super) fn next(&self) -> Option<Instant> {
+        (!self.have_ended).then_some(self.sweep.next)
+    }
+
+    fn check(&mut self, program: Pid) {
+        self.have_ended |= self.sweep.handle(process_tree::tools(program, self.since, self.until));
+    }
 }
 
 impl Agent {
@@ -78,39 +94,59 @@ impl Agent {
 
     /// The agent says that a run ended. If it was aborted, its tools are ended first: the next run must not meet them.
     pub(super) fn handle_run_end(&mut self, core: &Core, run: RunId, end: End) {
-        if self.aborted_run.as_ref().is_some_and(|aborted| aborted.run == run) {
+        let waits = |tools: &AbortedTools| tools.end.as_ref().is_some_and(|(waiting, _)| *waiting == run);
+        if self.aborted_tools.as_ref().is_some_and(waits) {
             return; // it said so before
         }
         if self.runs.current() == Some(run) && self.runs.is_cancelling() && !end.success {
-            let mut sweep = Sweep::new(Instant::now());
-            if !sweep.handle(self.tools()) {
-                self.runs.handle_tools_left(run, core.now());
-                self.aborted_run = Some(AbortedRun { run, end, sweep });
-                return;
+            self.end_tools();
+            // A run of the agent's own that follows at once must not wait.
+            if let Some(tools) = self.aborted_tools.as_mut().filter(|_| !end.goes_on) {
+                (tools.until, tools.end) = (None, Some((run, end)));
+                return self.runs.handle_tools_left(run, core.now());
             }
         }
         self.end_run(core, run, end);
     }
 
-    /// Ends an aborted run once its tools have ended. Returns whether there is more to do.
-    pub(super) fn handle_aborted_run(&mut self, core: &Core) -> bool {
-        // If the program has exited, everything that it started is ended.
-        let has_exited = self.program.as_ref().is_none_or(|program| program.exit.is_some());
-        let is_due = self.aborted_run.as_ref().is_some_and(|aborted| Instant::now() >= aborted.sweep.next);
-        if has_exited || !is_due || self.is_stuck() {
-            return false;
+    /// Begins to end the tools of the current run, if there are any.
+    fn end_tools(&mut self) {
+        let Some(program) = self.program() else { return };
+        // Those of an earlier run may still be there.
+        let since = self.aborted_tools.take().map_or(self.run_began, |earlier| earlier.since.min(self.run_began));
+        let (until, sweep) = (Some(process_tree::now_in_ticks()), Sweep::new(Instant::now()));
+        let mut tools = AbortedTools { since, until, sweep, have_ended: false, end: None };
+        tools.check(program);
+        self.aborted_tools = Some(tools).filter(|tools| !tools.have_ended);
+    }
+
+    /// Checks for the tools of an aborted run, also while the journal cannot be written. If the program has exited,
+    /// everything that it started is ended.
+    pub(super) fn check_tools(&mut self, now: Instant) {
+        let program = self.program.as_ref().filter(|program| program.exit.is_none()).map(|program| program.pid);
+        if let (Some(program), Some(tools)) = (program, &mut self.aborted_tools)
+            && tools.next().is_some_and(|at| now >= at)
+        {
+            tools.check(program);
         }
-        let tools = self.tools();
-        let aborted = self.aborted_run.take_if(|aborted| aborted.sweep.handle(tools));
-        aborted.is_some_and(|AbortedRun { run, end, .. }| {
+    }
+
+    /// Ends an aborted run if its tools have ended. Returns whether there is more to do.
+    pub(super) fn handle_ended_tools(&mut self, core: &Core) -> bool {
+        let ended = self.aborted_tools.take_if(|tools| tools.have_ended).and_then(|tools| tools.end);
+        ended.is_some_and(|(run, end)| {
             self.end_run(core, run, end);
             true
         })
     }
 
-    /// Processes that the agent has started for the current run.
-    fn tools(&self) -> io::Result<Vec<Member>> {
-        self.program().map_or(Ok(Vec::new()), |program| process_tree::tools_since(program, self.run_began))
+    /// Ends an aborted run without waiting for its tools any more.
+    pub(super) fn end_aborted_run(&mut self, core: &Core) {
+        let Some(tools) = &mut self.aborted_tools else { return };
+        tools.until.get_or_insert_with(process_tree::now_in_ticks);
+        if let Some((run, end)) = tools.end.take() {
+            self.end_run(core, run, end);
+        }
     }
 
     fn end_run(&mut self, core: &Core, run: RunId, end: End) {
@@ -123,13 +159,6 @@ impl Agent {
         let own = self.runs.handle_end(run, end, core.now());
         self.begin_own_turn(own);
         self.collect_steps();
-    }
-
-    /// Ends an aborted run whose tools have ended with everything else.
-    fn end_aborted_run(&mut self, core: &Core) {
-        if let Some(AbortedRun { run, end, .. }) = self.aborted_run.take() {
-            self.end_run(core, run, end);
-        }
     }
 
     /// Kills the program and everything that it started.
@@ -149,6 +178,8 @@ impl Agent {
             let signal = status.terminating_signal().map(signal::name);
             program.exit = Some(ProgramExit { code: status.exit_status(), signal });
         }
+        // A tool whose parent has exited is reaped here.
+        self.check_tools(Instant::now());
         self.work(core);
     }
 
@@ -177,6 +208,7 @@ impl Agent {
             return false;
         }
         self.end_aborted_run(core);
+        self.aborted_tools = None;
         let exit = self.program.take().and_then(|program| program.exit.clone()).unwrap_or_default();
         (self.adapter, self.sweep) = (None, None);
         self.runs.handle_exit(&exit, core.now());

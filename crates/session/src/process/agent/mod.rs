@@ -39,7 +39,7 @@ use bowline_proto::problem::Code;
 use bowline_proto::session::{AgentInfo, ExitStatus};
 use rustix::fs::Mode;
 
-use self::ending::{AbortedRun, Sweep};
+use self::ending::{AbortedTools, Sweep};
 use self::pipes::ErrorNotices;
 use self::program::{Program, STDERR, STDIN, STDOUT};
 pub(super) use self::start::PreparedAgent;
@@ -90,8 +90,8 @@ pub(super) struct Agent {
     umask: Mode,
     /// When the run in the agent began, in clock ticks after the boot.
     run_began: u64,
-    /// An aborted run that the agent has ended, while its tools are being ended.
-    aborted_run: Option<AbortedRun>,
+    /// Tools of an aborted run that are being ended.
+    aborted_tools: Option<AbortedTools>,
     /// A notice said that there is no room for blobs.
     blobs_are_full: bool,
     /// The program is to be asked to exit.
@@ -185,7 +185,7 @@ impl Agent {
         let approvals = self.approvals.poll_timeout().map(|at| core.instant(at));
         let follow = self.follow.poll_timeout().map(|at| core.instant(at));
         let sweep = self.sweep.as_ref().filter(|_| !self.is_stuck()).map(|sweep| sweep.next);
-        let tools = self.aborted_run.as_ref().filter(|_| !self.is_stuck()).map(|aborted| aborted.sweep.next);
+        let tools = self.aborted_tools.as_ref().filter(|_| !self.is_reaped()).and_then(AbortedTools::next);
         // The rest of many blobs waits only for the others' turn.
         let retry = self.retry_at.or_else(|| self.is_stuck().then(Instant::now));
         let times =
@@ -197,6 +197,7 @@ impl Agent {
         self.follow.handle_timeout(core.now());
         self.runs.handle_timeout(core.now());
         self.approvals.handle_timeout(core.now());
+        self.check_tools(now);
         if self.retry_at.is_some_and(|at| now >= at) {
             self.retry_at = None;
         }
@@ -245,7 +246,7 @@ impl Agent {
                 self.terminate(core);
             }
             let Some(step) = self.steps.pop_front() else {
-                if self.handle_aborted_run(core) || self.handle_exited_program(core) {
+                if self.handle_ended_tools(core) || self.handle_exited_program(core) {
                     continue;
                 }
                 break;
@@ -311,6 +312,7 @@ impl Agent {
                 AdapterEvent::Unusable(error) => self.handle_unusable(core, &error, true),
                 AdapterEvent::Ended { run, end } => self.handle_run_end(core, run, end),
                 AdapterEvent::OwnTurn => {
+                    self.end_aborted_run(core);
                     let own = self.runs.handle_own_turn();
                     self.begin_own_turn(own);
                 }

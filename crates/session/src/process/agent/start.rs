@@ -111,7 +111,7 @@ impl<'a> PreparedAgent<'a> {
             error_notices: ErrorNotices::new(Instant::now()),
             umask,
             run_began: 0,
-            aborted_run: None,
+            aborted_tools: None,
             blobs_are_full: false,
             is_terminated: false,
             sweep: None,

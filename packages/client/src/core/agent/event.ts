@@ -130,7 +130,7 @@ const known = tagged<Exclude<AgentEvent, { type: "unknown" }>>({
   thinking: delta,
   tool_call: toolCall,
   tool_update: toolCall,
-  plan: { run: nullable(run), entries: anything },
+  plan: { run: nullable(run), entries: anything, truncated: optional(flag) },
   approval_requested: { approval: openApproval },
   approval_resolved: {
     approval: approvalId,
