@@ -32,7 +32,7 @@ pub enum Request {
         #[serde(default)]
         follow: bool,
         /// Leave out the agent's commands, as lists do. Older session processes send them in any case.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         brief: bool,
     },
     /// End the program and everything it started.

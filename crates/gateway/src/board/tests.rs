@@ -115,7 +115,7 @@ impl FakeSession {
             follower.read_exact(&mut head).unwrap();
             let mut request = vec![0; frame::Header::decode(&head).unwrap().unwrap().len];
             follower.read_exact(&mut request).unwrap();
-            assert_eq!(request, br#"{"type":"status","follow":true}"#);
+            assert_eq!(request, br#"{"type":"status","follow":true,"brief":true}"#);
             follower
         })
         .await
@@ -142,7 +142,8 @@ impl FakeSession {
                 // A client that has timed out sends another request.
                 let _ = stream.write_all(&wire).await;
                 open.push(stream);
-                let _ = sender.send(request.ends_with(b"true}"));
+                let request: serde_json::Value = serde_json::from_slice(&request).unwrap();
+                let _ = sender.send(request["follow"] == true);
             }
         });
         requests
