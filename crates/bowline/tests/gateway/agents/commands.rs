@@ -244,7 +244,7 @@ fn r32_an_agent_that_exits_while_it_starts_fails_the_waiting_prompts() {
     assert_each_run_ends_once(&world.journal(&id));
 }
 
-/// Nobody has prompted it yet.
+/// No prompt was sent yet.
 #[test]
 fn r32_an_agent_that_exits_while_it_starts_is_noticed_at_once() {
     let world = world_with(&[("FAKE_AGENT_START", "exit:7")]);
