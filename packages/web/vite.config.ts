@@ -31,6 +31,7 @@ export default defineConfig({
   base: "./",
   plugins: [svelte(), workerFiles()],
   resolve: { conditions: ["source", "module", "browser", "development|production"] },
+  ssr: { resolve: { conditions: ["source"] } },
   build: {
     target: ["chrome111", "firefox113", "safari16.4"],
     assetsInlineLimit: 0,

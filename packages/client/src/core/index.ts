@@ -4,6 +4,7 @@
 export * from "./agent/conversation.js";
 export { type AgentRecord, readEvent, readRecord, type UnreadRecord } from "./agent/event.js";
 export { EMPTY_CONVERSATION, fold } from "./agent/fold.js";
+export { addUsed } from "./agent/usage.js";
 export * from "./backoff.js";
 export * from "./clock.js";
 export * from "./close.js";
