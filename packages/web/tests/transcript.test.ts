@@ -1,7 +1,7 @@
 /** The transcript: what it makes of captured conversations, and that it does not depend on how they are loaded. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { AgentEvent, AgentRecord } from "@bowline/client";
+import type { AgentRecord } from "@bowline/client";
 import { readEvent } from "@bowline/client/core";
 import { describe, expect, test } from "vitest";
 import { type Item, Transcript } from "../src/conversation/transcript.ts";
@@ -38,7 +38,7 @@ function transcriptOf(records: readonly AgentRecord[]): Transcript {
   return transcript;
 }
 
-const make = (...events: (Partial<AgentEvent> & { type: string })[]) => transcriptOf(recordsOf(events));
+const make = (...events: object[]) => transcriptOf(recordsOf(events));
 const source = { command: "c", digest: "0123456789abcdef", by: "phone" };
 const prompt = (run: string, text = "Fix it") => ({ type: "prompt", run, text, attachments: [], ...source });
 const started = (run: string, cause = "prompt") => ({ type: "run_started", run, cause });
@@ -188,10 +188,10 @@ describe("other events", () => {
       ...{ id: "a0", run: "r0", kind: "permission", tool: "Bash", title: "rm -r build", detail: {}, options: [] },
       ...{ truncated: false, at: "2026-01-01T00:00:00Z" },
     };
-    const requested = { type: "approval_requested", approval } as never;
+    const requested = { type: "approval_requested", approval };
     expect(make(started("r0"), requested).items).toEqual([]);
     const resolved = { type: "approval_resolved", approval: "a0", outcome: "allowed", option: "once", ...source };
-    expect(make(started("r0"), requested, resolved as never).items[0]).toMatchObject({
+    expect(make(started("r0"), requested, resolved).items[0]).toMatchObject({
       ...{ kind: "approval", outcome: "allowed", by: "phone", approval: { title: "rm -r build" } },
     });
   });

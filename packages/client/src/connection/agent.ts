@@ -152,6 +152,15 @@ export class AgentConnection {
   }
 
   /**
+   * The caller has dropped all events before `seq`, to save memory: `older()` reads them again. A page that is being read is
+   * not wanted any more.
+   */
+  forgetBefore(seq: number): void {
+    this.#endOlder();
+    this.#conversation?.forgetBefore(seq);
+  }
+
+  /**
    * Whether a description of the session, from the board or from `api.session()`, is newer than the events that were received.
    * One that is not must not be shown in place of `conversation`.
    */

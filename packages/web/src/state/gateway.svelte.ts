@@ -52,7 +52,8 @@ class Gateway {
   readonly onLogin = new Set<() => void>();
   /** Called when a session that the user is not viewing starts to need attention. */
   onAttention: (session: SessionInfo, reason: AttentionReason) => void = () => {};
-  #events: EventsConnection | undefined;
+  /** The event stream, which conversations are watched over; another one after a logout, or when it was refused for good. */
+  events: EventsConnection | undefined = $state.raw();
   /** Ids of unreadable sessions that were already reported. */
   readonly #reportedUnreadable = new Set<string>();
 
@@ -136,7 +137,7 @@ class Gateway {
   /** Reconnects the event stream now. One that was refused permanently is replaced. */
   retry(): void {
     if (this.connection.name === "gone" || this.connection.name === "ended") this.#close();
-    if (this.#events) this.#events.retry();
+    if (this.events) this.events.retry();
     else this.#open();
   }
 
@@ -186,15 +187,15 @@ class Gateway {
   }
 
   #close(): void {
-    this.#events?.dispose();
-    this.#events = undefined;
+    this.events?.dispose();
+    this.events = undefined;
     this.connection = { name: "connecting" };
     this.retryAt = 0;
   }
 
   #open(): void {
     const { target, refused } = this.trackLogin(this.api.eventsTarget(newClientId()));
-    this.#events = new EventsConnection({
+    this.events = new EventsConnection({
       environment: browserEnvironment(),
       target,
       on: {

@@ -63,6 +63,13 @@ export class Conversation {
     return this.#hasOlder;
   }
 
+  /** The client has dropped all events before `seq`; they are older ones again. */
+  forgetBefore(seq: number): void {
+    if (seq <= this.#start || seq > this.#cursor.offset) return;
+    this.#start = seq;
+    this.#hasOlder = true;
+  }
+
   /** Adds the next event, whose position was checked, and returns what was read of it. */
   add(unread: UnreadRecord): AgentRecord {
     // An event that begins an epoch does so in a shape that this version does not know, too.
