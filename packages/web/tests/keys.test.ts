@@ -10,7 +10,7 @@ import {
   nextModifierState,
   releaseModifiers,
 } from "../src/terminal/keys.ts";
-import { clipboardKey, shortcutAction, SHORTCUTS } from "../src/terminal/shortcuts.ts";
+import { clipboardKey, shortcutAction, SHORTCUTS } from "../src/session/shortcuts.ts";
 
 const none = { ctrl: false, alt: false };
 

@@ -15,7 +15,7 @@ import { OUTBOX } from "@bowline/client/core";
 import { clampFont, saveSettings, settings } from "../state/device.svelte.ts";
 import { gateway } from "../state/gateway.svelte.ts";
 import { showNotice } from "../state/notices.svelte.ts";
-import { copy } from "./clipboard.ts";
+import { copy } from "../parts/clipboard.ts";
 import { applyModifiers, keyBytes, type KeyName, type Modifiers, releaseModifiers } from "./keys.ts";
 import { type ClipboardRequest, CLIPBOARD_LIMIT } from "./osc52.ts";
 import { type Appearance, Screen } from "./screen.ts";
