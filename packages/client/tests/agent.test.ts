@@ -245,7 +245,7 @@ describe("a conversation", () => {
     gateway.failure = new ApiError(429, "too_many", "slow down", { fromGateway: true, retryAfter: 60_000 });
     const reader = read(A, { backoff: { base: 500, cap: 10_000, tries: 0 } });
     await world.advance(100);
-    expect(reader.connection.state).toEqual({ name: "offline" });
+    expect(reader.connection.state).toEqual({ name: "offline", reason: "slow down" });
     world.signal("online");
     await world.advance(59_000);
     expect([gateway.requests.length, reader.connection.state.name]).toEqual([1, "reconnecting"]);

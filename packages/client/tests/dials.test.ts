@@ -22,7 +22,7 @@ describe("reconnecting", () => {
     session.refuse = CUT;
     world.live[0]!.cut(CUT);
     await world.advance(600_000);
-    expect(connection.state.name).toBe("offline");
+    expect(connection.state).toEqual({ name: "offline", reason: "the server cannot be reached" });
     expect(world.sockets).toHaveLength(4);
     expect(world.timers.size).toBe(0);
     session.refuse = undefined;
@@ -37,7 +37,7 @@ describe("reconnecting", () => {
     session.refuse = closed(1011);
     world.live[0]!.cut(CUT);
     await world.advance(600_000);
-    expect(connection.state.name).toBe("offline");
+    expect(connection.state).toEqual({ name: "offline", reason: "the server closed it with code 1011" });
     expect(world.sockets.length).toBe(13);
   });
 

@@ -20,18 +20,21 @@ describe("R10: connection texts", () => {
     expect(connectionText({ name: "reconnecting", attempt: 2, delay: 4000 }, 4, true)).toEqual({
       tone: "busy",
       text: lost,
-      countdown: " in 4s",
+      countdown: " in 4s (attempt 2)",
     });
     expect(connectionText({ name: "reconnecting", attempt: 2, delay: 0 }, 0, true)).toEqual({
       tone: "busy",
       text: lost,
-      countdown: " now",
+      countdown: " now (attempt 2)",
     });
-    expect(connectionText({ name: "offline" }, 0, true)).toEqual({ tone: "bad", text: "Not connected" });
+    expect(connectionText({ name: "offline", reason: "the connection was cut" }, 0, true)).toEqual({
+      tone: "bad",
+      text: "Not connected: the connection was cut",
+    });
     expect(connectionText({ name: "reconnecting", attempt: 1, delay: 900 }, 1, false).text).toBe(
       "Cannot reach the gateway, retrying",
     );
-    expect(connectionText({ name: "offline" }, 0, false).text).toBe("Cannot reach the gateway");
+    expect(connectionText({ name: "offline", reason: "" }, 0, false).text).toBe("Cannot reach the gateway");
     expect(connectionText({ name: "open" }, 0, true).tone).toBe("good");
   });
 

@@ -52,6 +52,8 @@ export class Driver {
   #timer: { id: unknown; at: number } | undefined;
   #state: ConnectionState = { name: "connecting" };
   #reason = "";
+  /** Why the last dial or connection ended, for people. */
+  #cause = "";
   #hidden = false;
   #disposed = false;
   #working = false;
@@ -156,6 +158,7 @@ export class Driver {
         if (this.#dial?.generation === action.generation) {
           const ended = this.#reconnector.status.name === "ended";
           const { suspect } = this.#dial;
+          this.#cause = "the server did not answer in time";
           this.#dropSocket(ended ? NORMAL : DROPPED, ended ? "client left" : "superseded");
           this.#protocol.handleDisconnected(this.now());
           if (suspect) this.#wakeReconnector();
@@ -181,7 +184,7 @@ export class Driver {
         ifCurrent(() => {
           const message = `cannot determine where to connect: ${messageOf(cause)}`;
           this.#options.report({ source: "target", message, cause });
-          this.#handleClosed(dial, closedBy(cause));
+          this.#handleClosed(dial, closedBy(cause), message);
         }),
     );
   }
@@ -207,8 +210,9 @@ export class Driver {
         closed: (closed) => ifCurrent(() => this.#handleSocketClosed(dial, closed, ifCurrent)),
       });
     } catch (cause) {
-      this.#options.report({ source: "socket", message: `cannot create a WebSocket: ${messageOf(cause)}`, cause });
-      this.#handleClosed(dial, { kind: "failed" });
+      const message = `cannot create a WebSocket: ${messageOf(cause)}`;
+      this.#options.report({ source: "socket", message, cause });
+      this.#handleClosed(dial, { kind: "failed" }, message);
     }
   }
 
@@ -222,9 +226,10 @@ export class Driver {
     );
   }
 
-  /** The dial failed, or its connection ended. */
-  #handleClosed(dial: Dial, closed: ConnectionEnd): void {
+  /** The dial failed, or its connection ended: because of `cause`, or as `closed` says. */
+  #handleClosed(dial: Dial, closed: ConnectionEnd, cause = causeOf(closed, dial.opened)): void {
     this.#dial = undefined;
+    this.#cause = cause;
     this.#reason = closed.kind === "code" ? closed.reason : "";
     this.#protocol.handleDisconnected(this.now());
     this.#reconnector.handleClosed(dial.generation, closed, this.#jitter(), this.now());
@@ -253,7 +258,7 @@ export class Driver {
   }
 
   #show(status: Status): void {
-    this.#state = stateOf(status, this.#reason, this.now());
+    this.#state = stateOf(status, this.#reason, this.#cause, this.now());
     if (isOver(this.#state)) {
       this.#protocol.handleEnded(this.now());
       this.#release();
@@ -353,8 +358,10 @@ function isOver(state: ConnectionState): boolean {
   return state.name === "ended" || state.name === "gone";
 }
 
-function stateOf(status: Status, reason: string, now: number): ConnectionState {
+function stateOf(status: Status, reason: string, cause: string, now: number): ConnectionState {
   switch (status.name) {
+    case "offline":
+      return { name: "offline", reason: cause };
     case "reconnecting":
       return { name: "reconnecting", attempt: status.attempt, delay: Math.max(status.at - now, 0) };
     case "gone":
@@ -372,6 +379,21 @@ function stateOf(status: Status, reason: string, now: number): ConnectionState {
 function closedBy(cause: unknown): ConnectionEnd {
   const closed = (cause as { closed?: ConnectionEnd } | undefined)?.closed;
   return closed?.kind === "refused" ? closed : { kind: "failed" };
+}
+
+/** Why a dial failed, or a connection ended, in words. */
+function causeOf(closed: ConnectionEnd, opened: boolean): string {
+  switch (closed.kind) {
+    case "refused":
+      return `the server refused it with HTTP status ${closed.status}`;
+    case "code":
+      if (closed.code !== ABNORMAL)
+        return `the server closed it with code ${closed.code}${closed.reason && `: ${closed.reason}`}`;
+      break;
+    case "failed":
+      break;
+  }
+  return opened ? "the connection was cut" : "the server cannot be reached";
 }
 
 function messageOf(cause: unknown): string {

@@ -31,6 +31,8 @@ export class PageRequest {
   #attempt: { readonly abort: AbortController; readonly since: number } | undefined;
   #timer: unknown;
   #failures: number;
+  /** Why the last attempt failed. */
+  #message = "";
   /** The server wants no attempt before this time, not even on a wake. */
   #notBefore = 0;
   #over = false;
@@ -123,6 +125,7 @@ export class PageRequest {
 
   #handleError(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
+    this.#message = message;
     this.#options.report(message, error);
     // The callback may have given up, or tried again.
     if (this.#over || this.#attempt) return;
@@ -148,7 +151,7 @@ export class PageRequest {
     const { environment, backoff } = this.#options;
     this.#notBefore = environment.timers.now() + notBefore;
     const wait = delay(backoff, this.#failures, environment.random() * 2 - 1);
-    if (wait === undefined) return this.#show({ name: "offline" });
+    if (wait === undefined) return this.#show({ name: "offline", reason: this.#message });
     this.#failures += 1;
     this.#wait(Math.max(wait, notBefore, environment.lifecycle.hidden ? HIDDEN_EVERY : 0));
   }

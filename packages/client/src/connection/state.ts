@@ -9,19 +9,19 @@ import type { SessionId } from "../core/wire.js";
  * - `open`: attached.
  * - `reconnecting`: the connection was lost. Attempt number `attempt` (from 1) starts in `delay` milliseconds; 0 if it is
  *   under way.
- * - `offline`: all attempts failed. A wake (the page is visible or online again) or `retry()` starts again.
+ * - `offline`: all attempts failed; `reason` is why the last one did, for people. A wake (the page is visible or online again) or `retry()` starts again.
  * - `needs-login`: log in, then call `retry()`. A wake does nothing.
  * - `ended`: final. The session exited, the connection was disposed of, or the same client attached elsewhere. A conversation
  *   goes on when its session exits; it ends when the session is opened again on the same event stream.
  * - `gone`: final. Connecting can never succeed, for the reason in `why`.
  *
- * `reason` is the server's own text, possibly empty.
+ * The other states' `reason` is the server's own text, possibly empty.
  */
 export type ConnectionState =
   | { readonly name: "connecting" }
   | { readonly name: "open" }
   | { readonly name: "reconnecting"; readonly attempt: number; readonly delay: number }
-  | { readonly name: "offline" }
+  | { readonly name: "offline"; readonly reason: string }
   | { readonly name: "needs-login"; readonly reason: string }
   | { readonly name: "ended"; readonly reason: string }
   | { readonly name: "gone"; readonly why: PermanentFailure; readonly reason: string };

@@ -22,10 +22,13 @@ export function connectionText(state: ConnectionState, seconds: number, wasConne
       return {
         tone: "busy",
         text: `${wasConnected ? "Connection lost" : UNREACHABLE}, retrying`,
-        countdown: seconds > 0 ? ` in ${seconds}s` : " now",
+        countdown: `${seconds > 0 ? ` in ${seconds}s` : " now"} (attempt ${state.attempt})`,
       };
     case "offline":
-      return { tone: "bad", text: wasConnected ? "Not connected" : UNREACHABLE };
+      return {
+        tone: "bad",
+        text: `${wasConnected ? "Not connected" : UNREACHABLE}${state.reason && `: ${state.reason}`}`,
+      };
     case "needs-login":
       return { tone: "bad", text: "Log in to continue" };
     case "ended":

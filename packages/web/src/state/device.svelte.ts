@@ -1,4 +1,5 @@
 /** Settings and storage of this device. Where the browser refuses storage, nothing is remembered. */
+import { type Backoff, BROWSER } from "@bowline/client";
 import { openStore } from "@bowline/client/browser";
 
 export interface Settings {
@@ -20,6 +21,10 @@ export interface Settings {
   keyRow: "auto" | "always" | "never";
   /** Whether a bell in another session shows a notice. */
   bellNotice: boolean;
+  /** Failed attempts after which a connection waits for the user; 0 for never. */
+  reconnectTries: number;
+  /** Whether a sound is played when a run succeeds. */
+  finishedSound: boolean;
 }
 
 const SETTINGS_KEY = "bowline.settings";
@@ -32,6 +37,7 @@ export function storageKey(name: string, path: string): string {
 /** The range of terminal font sizes. */
 export const FONT_SIZES = { min: 8, max: 28 } as const;
 export const MAX_SCROLLBACK = 100_000;
+export const MAX_TRIES = 1000;
 
 const touch = typeof matchMedia === "function" && matchMedia("(pointer: coarse)").matches;
 
@@ -46,6 +52,8 @@ const DEFAULTS: Settings = {
   useMySize: false,
   keyRow: "auto",
   bellNotice: true,
+  reconnectTries: BROWSER.tries ?? 0,
+  finishedSound: false,
 };
 
 const store = openStore("local");
@@ -67,6 +75,7 @@ export function readSettings(stored: string | undefined, defaults: Settings = DE
   if (!["auto", "always", "never"].includes(settings.keyRow)) settings.keyRow = defaults.keyRow;
   settings.fontSize = clampFont(settings.fontSize);
   settings.scrollback = clampScrollback(settings.scrollback);
+  settings.reconnectTries = clampTries(settings.reconnectTries);
   return settings;
 }
 
@@ -78,6 +87,16 @@ export function clampFont(size: number): number {
 /** Rounds and clamps to `MAX_SCROLLBACK`; NaN becomes the default. */
 export function clampScrollback(lines: number): number {
   return Number.isNaN(lines) ? DEFAULTS.scrollback : Math.min(Math.max(Math.round(lines), 0), MAX_SCROLLBACK);
+}
+
+/** Rounds and clamps to `MAX_TRIES`; NaN becomes the default. */
+export function clampTries(tries: number): number {
+  return Number.isNaN(tries) ? DEFAULTS.reconnectTries : Math.min(Math.max(Math.round(tries), 0), MAX_TRIES);
+}
+
+/** When the connections of this page are retried. */
+export function backoff(): Backoff {
+  return { ...BROWSER, tries: settings.reconnectTries || null };
 }
 
 /** The settings of this device. After a change, call `saveSettings`. */

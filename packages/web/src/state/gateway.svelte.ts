@@ -19,7 +19,7 @@ import {
   recordView,
   type ViewRecords,
 } from "./attention.ts";
-import { deviceStore, storageKey } from "./device.svelte.ts";
+import { backoff, deviceStore, storageKey } from "./device.svelte.ts";
 import { showNotice } from "./notices.svelte.ts";
 import { checkForUpdate } from "./updates.ts";
 
@@ -198,6 +198,7 @@ class Gateway {
     this.events = new EventsConnection({
       environment: browserEnvironment(),
       target,
+      backoff: backoff(),
       on: {
         state: (state) => {
           this.connection = state;
@@ -220,8 +221,9 @@ class Gateway {
         },
         session: (session) => this.#changed(session),
         sessionGone: (id) => this.sessions.delete(id),
-        error: ({ source, session }) => {
+        error: ({ source, session, message, cause }) => {
           if (source === "session") this.#unreadable(session);
+          else logConnectionError("event stream", message, cause);
         },
       },
     });
@@ -263,6 +265,11 @@ class Gateway {
       return false;
     }
   }
+}
+
+/** Logs an error of a connection. What it means for the connection is shown with its state. */
+export function logConnectionError(connection: string, message: string, cause: unknown): void {
+  console.warn(`${connection}: ${message}`, ...(cause === undefined ? [] : [cause]));
 }
 
 function loginErrorMessage(error: unknown): string {

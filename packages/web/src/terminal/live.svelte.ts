@@ -12,8 +12,8 @@ import {
 } from "@bowline/client";
 import { browserEnvironment, previousClientId } from "@bowline/client/browser";
 import { OUTBOX } from "@bowline/client/core";
-import { clampFont, saveSettings, settings } from "../state/device.svelte.ts";
-import { gateway } from "../state/gateway.svelte.ts";
+import { backoff, clampFont, saveSettings, settings } from "../state/device.svelte.ts";
+import { gateway, logConnectionError } from "../state/gateway.svelte.ts";
 import { showNotice } from "../state/notices.svelte.ts";
 import { copy } from "../parts/clipboard.ts";
 import { applyModifiers, keyBytes, type KeyName, type Modifiers, releaseModifiers } from "./keys.ts";
@@ -194,6 +194,7 @@ export class LiveTerminal {
       ...(was === undefined ? {} : { was }),
       unsent,
       size: screen.window,
+      backoff: backoff(),
       claimSize: settings.useMySize,
       scrollback: settings.scrollback,
       theme: { fg: theme?.foreground ?? DARK.foreground!, bg: theme?.background ?? DARK.background! },
@@ -248,7 +249,8 @@ export class LiveTerminal {
         error: (error) => {
           // A read-only viewer may not claim the size, which the "Use my size" setting does automatically.
           const expected = error.code === "input_hole" || (error.code === "not_allowed" && !this.you.write);
-          if (error.source === "server" && !expected) showNotice("Session error", { body: error.message });
+          if (error.source !== "server") logConnectionError("terminal", error.message, error.cause);
+          else if (!expected) showNotice("Session error", { body: error.message });
         },
       },
     });
