@@ -15,6 +15,7 @@ use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
+use super::browser::browser_name;
 use super::{AuthError, LoginError, Maker};
 use crate::app::App;
 use crate::context::RequestContext;
@@ -69,7 +70,7 @@ pub(crate) async fn login(
     SmallJson(Login { code }): SmallJson<Login>,
 ) -> Result<Response, Problem> {
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
-    let (auth, label) = (app.auth.clone(), agent.unwrap_or("a browser").to_owned());
+    let (auth, label) = (app.auth.clone(), agent.map_or_else(|| "a browser".to_owned(), browser_name));
     // Before it waits for a turn, because any stranger can send one.
     auth.check_code(code.reveal()).map_err(|error| refuse_login(&app, &context, error))?;
     let turn = app.turns.auth_change().await?;

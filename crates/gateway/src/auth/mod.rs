@@ -4,6 +4,7 @@
 //! (`store`, and `revoked` for a full disk). It holds digests, never secrets (`secret`). Each process caches the file, together with its current
 //! callers (`cache`). It notices changes of the file at the next request, and in the background (`watch`).
 
+mod browser;
 mod cache;
 mod caller;
 pub(crate) mod endpoints;
@@ -54,7 +55,7 @@ use ticket::Tickets;
 
 /// The prefix of every token, by which people and secret scanners recognise one.
 pub(crate) const TOKEN_PREFIX: &str = "bwl_";
-/// The longest label of a browser login, in characters; the rest of the `User-Agent` is cut off.
+/// The longest label of a browser login, in characters; the rest is cut off.
 const MAX_LABEL: usize = 64;
 /// The most cookies of one request that are looked up; the rest is ignored. Browsers keep fewer for a host.
 const MAX_COOKIES: usize = 256;

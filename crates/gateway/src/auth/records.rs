@@ -76,7 +76,7 @@ impl Made {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct LoginRecord {
-    /// The start of the browser's `User-Agent`.
+    /// What browser it is, as [`browser_name`](super::browser::browser_name) says.
     pub(super) label: String,
     pub(super) cookie: Digest,
     pub(super) key: Digest,
