@@ -41,9 +41,16 @@ pub(crate) fn approve(verb: &args::Approve, host: &dyn Host) -> anyhow::Result<E
 
 pub(crate) fn deny(verb: &args::Deny, host: &dyn Host) -> anyhow::Result<ExitCode> {
     let target = Target::find(host, &verb.approval)?;
-    let command = AgentCommand::Deny { approval: target.id, reason: verb.reason.clone() };
-    let reason = verb.reason.as_deref().filter(|reason| !reason.is_empty());
-    target.send(&command, "denied", reason, verb.json)
+    let chosen = match (&target.approval, verb.option.as_deref()) {
+        (Some(open), Some(wanted)) => Some(target.rejecting_option(open, wanted)?.label.clone()),
+        // Without an approval, the session knows.
+        (None, _) | (_, None) => None,
+    };
+    let (option, reason) = (verb.option.clone(), verb.reason.clone());
+    let command = AgentCommand::Deny { approval: target.id, option, reason: reason.clone() };
+    let words: Vec<String> = chosen.into_iter().chain(reason).filter(|words| !words.is_empty()).collect();
+    let detail = Some(words.join("; ")).filter(|detail| !detail.is_empty());
+    target.send(&command, "denied", detail.as_deref(), verb.json)
 }
 
 /// The approval that is answered.
@@ -105,6 +112,23 @@ impl<'a> Target<'a> {
         }
         let list = allowing.iter().map(|option| describe_option(option)).collect::<String>();
         Err(Failure::new(Code::Usage, message + &list, "choose one with --option ID").into())
+    }
+
+    /// The option that denies it, by its id.
+    fn rejecting_option<'b>(&self, approval: &'b Approval, wanted: &str) -> anyhow::Result<&'b ApprovalOption> {
+        let rejects =
+            |option: &&ApprovalOption| matches!(option.kind, OptionKind::RejectOnce | OptionKind::RejectAlways);
+        let rejecting: Vec<&ApprovalOption> = approval.options.iter().filter(rejects).collect();
+        if let Some(option) = rejecting.iter().find(|option| option.id == wanted) {
+            return Ok(option);
+        }
+        let message = format!("{} has no option {wanted:?} that denies it", self.label());
+        if rejecting.is_empty() {
+            let hint = format!("{} denies it", command(self.host, "deny", &self.label()));
+            return Err(Failure::new(Code::Usage, message, hint).into());
+        }
+        let list = rejecting.iter().map(|option| describe_option(option)).collect::<String>();
+        Err(Failure::new(Code::Usage, message + &list, "choose one with --option ID, or leave --option out").into())
     }
 
     /// The answers, by the questions' ids. An error lists the questions.

@@ -225,6 +225,12 @@ fn r36_each_kind_of_answer_reaches_the_agent() {
         let (denied, _) = said("ask t no", &["deny", "ID", "--reason", "not now", "--json"]);
         assert_eq!(parse(&String::from_utf8(denied.stdout).unwrap())["status"], "accepted");
         wait_until("denied", || client.ok(&["log", "dev"]).contains("t: reject"));
+        let (wrong, id) = said("ask t2 rm", &["deny", "ID", "--option", "once"]);
+        let wrong = expect_failure(wrong, 2);
+        assert!(wrong.contains("has no option \"once\" that denies it\n  reject: Reject\n"), "{wrong}");
+        let chosen = client.ok(&["deny", &id, "--option", "reject", "--reason", "not now"]);
+        assert!(chosen.ends_with("rm (Reject; not now)\n"), "{chosen}");
+        wait_until("rejected", || client.ok(&["log", "dev"]).contains("t2: reject"));
         let (plan, _) = said("ask-plan p # The plan", &["approve", "ID", "--option", "exit-plan-default"]);
         assert!(String::from_utf8_lossy(&plan.stdout).contains("(Yes, manually approve edits)"), "{plan:?}");
         wait_until("approved", || client.ok(&["log", "dev"]).contains("p: exit-plan-default"));

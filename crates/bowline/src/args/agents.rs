@@ -29,7 +29,7 @@ Examples:
 `bowline agents` lists the agents and their modes. `bowline attach` and `bowline send` continue the \
 conversation, `bowline log` prints it, and `bowline approvals` lists what the agent waits for.
 
-The agent runs on the server with --server; --cwd must then name a directory there.")]
+The agent runs on the server with --server; --cwd must then name a directory there, such as '~/src' (in quotes).")]
 pub(crate) struct Agent {
     /// Name of the agent; `bowline agents` lists them
     pub(crate) agent: String,
@@ -158,11 +158,17 @@ pub(crate) struct Stop {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bowline deny dev/a7
-  bowline deny dev/a7 --reason 'Use the staging server'")]
+  bowline deny dev/a7                             deny it this once
+  bowline deny dev/a7 --option never              choose another option that denies it
+  bowline deny dev/a7 --reason 'Use the staging server'
+
+`bowline approvals` lists the ids.")]
 pub(crate) struct Deny {
     /// Id of the approval: SESSION/a7, or a7 alone if no other open approval has it
     pub(crate) approval: String,
+    /// Option to choose, by its id
+    #[arg(long, value_name = "ID")]
+    pub(crate) option: Option<String>,
     /// Why; recorded, and told to agents whose protocol has room for it
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,

@@ -216,7 +216,7 @@ impl AnswerForm {
                 // Only the text of this page: an own answer that was typed before is not a reason.
                 let reason = self.current_question().is_none().then(|| self.typed.take());
                 let reason = reason.filter(|reason| !reason.trim().is_empty());
-                FormOutcome::Answered(AgentCommand::Deny { approval, reason })
+                FormOutcome::Answered(AgentCommand::Deny { approval, option: None, reason })
             }
             Some(Choice::Allow { .. }) if self.approval.truncated && !self.warns => {
                 self.warns = true;

@@ -254,16 +254,18 @@ pub type Answers = BTreeMap<String, Vec<String>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     Approve { option: Option<String> },
-    Deny { reason: Option<String> },
+    Deny { option: Option<String>, reason: Option<String> },
     Answer { answers: Answers },
 }
 
 /// What the agent is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The option with this id was chosen.
+    /// The option with this id, which allows it, was chosen.
     Chosen(String),
     Denied {
+        /// The id of the option that was chosen, which rejects it; without one, the adapter has to deny it for this once.
+        option: Option<String>,
         reason: Option<String>,
     },
     Answers(Answers),
@@ -344,7 +346,10 @@ impl Approvals {
         let approval = &open.approval;
         match decision {
             Decision::Approve { option } => Ok((Outcome::Allowed, Some(allowed_option(approval, option.as_deref())?))),
-            Decision::Deny { .. } => Ok((Outcome::Denied, None)),
+            Decision::Deny { option, .. } => {
+                let option = option.as_deref().map(|option| rejecting_option(approval, option));
+                Ok((Outcome::Denied, option.transpose()?))
+            }
             Decision::Answer { answers } => check_answers(approval, answers).map(|()| (Outcome::Allowed, None)),
         }
     }
@@ -356,9 +361,9 @@ impl Approvals {
         let answer = match decision {
             Decision::Approve { option } => match allowed_option(&approval, option.as_deref()) {
                 Ok(option) => Answer::Chosen(option),
-                Err(_) => Answer::Denied { reason: None },
+                Err(_) => Answer::Denied { option: None, reason: None },
             },
-            Decision::Deny { reason } => Answer::Denied { reason },
+            Decision::Deny { option, reason } => Answer::Denied { option, reason },
             Decision::Answer { answers } => Answer::Answers(answers),
         };
         self.answer(request, answer);
@@ -401,7 +406,7 @@ impl Approvals {
     pub fn handle_timeout(&mut self, now: Duration) {
         let reason = "it was not answered in time".to_owned();
         let is_over = |open: &OpenApproval| open.deadline.is_some_and(|deadline| now >= deadline);
-        self.close(Outcome::Expired, Some(&Answer::Denied { reason: Some(reason) }), is_over);
+        self.close(Outcome::Expired, Some(&Answer::Denied { option: None, reason: Some(reason) }), is_over);
     }
 
     /// When to call [`Approvals::handle_timeout`].
@@ -429,7 +434,7 @@ impl Approvals {
         let title: String = title.chars().take(200).collect();
         let text = format!("a request of the agent was denied, because {why}: {title}");
         self.append(AgentEvent::Notice { level: Level::Warning, text });
-        self.answer(request, Answer::Denied { reason: Some(why.to_owned()) });
+        self.answer(request, Answer::Denied { option: None, reason: Some(why.to_owned()) });
     }
 
     fn append(&mut self, event: AgentEvent) {
@@ -452,14 +457,18 @@ fn allowed_option(approval: &Approval, option: Option<&str>) -> Result<String, B
     if approval.kind == ApprovalKind::Unknown {
         return impossible("this version does not know what is asked, so it can only be denied".to_owned());
     }
-    let ids =
-        |options: &[&ApprovalOption]| options.iter().map(|option| option.id.clone()).collect::<Vec<_>>().join(", ");
+    if approval.kind == ApprovalKind::Question {
+        return impossible("this is a question; answer it with `answer`, or deny it".to_owned());
+    }
     let allows = |option: &&ApprovalOption| matches!(option.kind, OptionKind::AllowOnce | OptionKind::AllowAlways);
     let allowing: Vec<&ApprovalOption> = approval.options.iter().filter(allows).collect();
+    if allowing.is_empty() {
+        return impossible("no option allows this; it can only be denied".to_owned());
+    }
     if let Some(id) = option {
         return match allowing.iter().find(|option| option.id == id) {
             Some(option) => Ok(option.id.clone()),
-            None => impossible(format!("{id:?} is not an option that allows this; there are: {}", ids(&allowing))),
+            None => impossible(format!("{id:?} is not an option that allows this; choose one of: {}", ids(&allowing))),
         };
     }
     let once: Vec<&ApprovalOption> =
@@ -469,6 +478,25 @@ fn allowed_option(approval: &Approval, option: Option<&str>) -> Result<String, B
         [] => impossible(format!("no option allows this once; choose one of: {}", ids(&allowing))),
         _ => impossible(format!("several options allow this; choose one of: {}", ids(&once))),
     }
+}
+
+/// The option that a `deny` names.
+fn rejecting_option(approval: &Approval, option: &str) -> Result<String, BadAnswer> {
+    let rejects = |option: &&ApprovalOption| matches!(option.kind, OptionKind::RejectOnce | OptionKind::RejectAlways);
+    let rejecting: Vec<&ApprovalOption> = approval.options.iter().filter(rejects).collect();
+    if rejecting.iter().any(|rejecting| rejecting.id == option) {
+        return Ok(option.to_owned());
+    }
+    let instead = match rejecting.is_empty() {
+        true => "deny it without an option".to_owned(),
+        false => format!("choose one of: {}", ids(&rejecting)),
+    };
+    Err(BadAnswer::NotPossible(format!("{option:?} is not an option that denies this; {instead}")))
+}
+
+/// The ids of these options, for an error.
+fn ids(options: &[&ApprovalOption]) -> String {
+    options.iter().map(|option| option.id.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn check_answers(approval: &Approval, answers: &Answers) -> Result<(), BadAnswer> {

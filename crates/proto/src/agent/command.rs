@@ -28,9 +28,11 @@ pub enum AgentCommand {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         option: Option<String>,
     },
-    /// Refuse what an approval asks.
+    /// Refuse what an approval asks: with this option or, without one, for this once.
     Deny {
         approval: ApprovalId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option: Option<String>,
         /// For the agent, in words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,

@@ -360,14 +360,18 @@ fn answered_id(protocol: Protocol, line: &Value) -> Option<String> {
 }
 
 fn decision(approval: &Approval, source: &mut Source<'_>) -> Decision {
-    match source.byte() % 6 {
+    match source.byte() % 7 {
         0 => Decision::Approve { option: None },
         1 => Decision::Approve { option: Some(source.text()) },
         2 | 3 => {
             let at = source.below(approval.options.len());
             Decision::Approve { option: approval.options.get(at).map(|option| option.id.clone()) }
         }
-        4 => Decision::Deny { reason: Some(source.text()) },
+        4 => Decision::Deny { option: None, reason: Some(source.text()) },
+        5 => {
+            let at = source.below(approval.options.len());
+            Decision::Deny { option: approval.options.get(at).map(|option| option.id.clone()), reason: None }
+        }
         _ => {
             let mut answer = |question: &bowline_proto::agent::approval::Question| {
                 let label = question.options.first().map(|option| option.label.clone());

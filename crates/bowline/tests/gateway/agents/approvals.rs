@@ -27,6 +27,8 @@ fn r36_an_approval_is_shown_everywhere_and_answered_once() {
     for (command, status, code) in [
         (json!({"type": "approve", "option": "nonsense"}), 400, "bad_request"),
         (json!({"type": "approve", "option": "reject"}), 400, "bad_request"),
+        (json!({"type": "deny", "option": "nonsense"}), 400, "bad_request"),
+        (json!({"type": "deny", "option": "once"}), 400, "bad_request"),
         (json!({"type": "answer", "answers": {"q": ["x"]}}), 400, "bad_request"),
     ] {
         let refused = world.answer(&id, "x", command.clone(), &approval);
@@ -91,6 +93,41 @@ fn r36_each_answer_reaches_the_agent_as_it_was_meant() {
     let journal = world.journal(&id);
     assert_each_approval_has_one_outcome(&journal);
     assert_eq!(world.events_of(&id, "approval_resolved")[1]["reason"], "not now");
+}
+
+/// The agent offers two ways to reject: for this once, and for ever.
+#[test]
+fn r36_a_denial_with_an_option_tells_the_agent_that_option() {
+    let world = world();
+    let id = world.agent();
+    let options = json!([
+        {"optionId": "yes", "name": "Yes", "kind": "allow_once"}, {"optionId": "no", "name": "No", "kind": "reject_once"},
+        {"optionId": "never", "name": "No, and never ask again", "kind": "reject_always"},
+    ]);
+    let request = json!({"toolCall": {"toolCallId": "t", "title": "rm"}, "options": options});
+    let answers = [
+        (json!({"type": "deny"}), "no", None),
+        (json!({"type": "deny", "option": "no", "reason": "not now"}), "no", Some("no")),
+        (json!({"type": "deny", "option": "never"}), "never", Some("never")),
+    ];
+    for (n, (command, told, recorded)) in answers.into_iter().enumerate() {
+        let run = world.prompt(&id, &format!("p{n}"), &[&format!("request session/request_permission {request}")]);
+        let approval = world.approvals(&id, 1).remove(0);
+        for option in ["yes", "nonsense", ""] {
+            let refused = world.answer(&id, "x", json!({"type": "deny", "option": option}), &approval);
+            assert_eq!((refused.status, refused.code()), (400, "bad_request"), "{option}");
+            let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+            assert!(detail.ends_with("choose one of: no, never"), "{detail}");
+        }
+        assert_eq!(world.answer(&id, &format!("d{n}"), command.clone(), &approval).status, 202);
+        assert_eq!(world.answer(&id, &format!("d{n}"), command.clone(), &approval).status, 200, "a repeat");
+        world.complete(&id, &run);
+        let said = world.said(&id, &run);
+        assert!(said.contains(&format!(r#""optionId":"{told}""#)), "{command}: {said}");
+        let resolved = &world.events_of(&id, "approval_resolved")[n];
+        let found = (&resolved["outcome"], resolved["option"].as_str(), &resolved["reason"]);
+        assert_eq!(found, (&json!("denied"), recorded, &command["reason"]));
+    }
 }
 
 /// The run and its approval wait while the gateway is killed; any client answers it afterwards.

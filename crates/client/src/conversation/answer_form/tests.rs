@@ -91,7 +91,7 @@ fn a_denial_may_have_a_reason() {
     let reason = Some("2 files would be lost".to_owned());
     assert_eq!(
         press(&mut form, &[Key::Enter]),
-        FormOutcome::Answered(AgentCommand::Deny { approval: APPROVAL, reason })
+        FormOutcome::Answered(AgentCommand::Deny { approval: APPROVAL, option: None, reason })
     );
 }
 
@@ -149,7 +149,7 @@ fn at_least_one_question_is_answered_or_all_are_declined() {
     press(&mut form, &[Key::Up]);
     assert_eq!(
         press(&mut form, &[Key::Enter]),
-        FormOutcome::Answered(AgentCommand::Deny { approval: APPROVAL, reason: None })
+        FormOutcome::Answered(AgentCommand::Deny { approval: APPROVAL, option: None, reason: None })
     );
 }
 

@@ -119,12 +119,12 @@ impl World {
                 self.approvals.handle_request(request, approval(u64::from(is_second)), deadline);
             }
             Input::ApproveFirst => self.decide(first.unwrap(), Decision::Approve { option: None }),
-            Input::DenyLast => self.decide(last.unwrap().1, Decision::Deny { reason: None }),
+            Input::DenyLast => self.decide(last.unwrap().1, Decision::Deny { option: None, reason: None }),
             Input::AnswerAgain => {
                 let open = |id: &ApprovalId| self.approvals.open.iter().any(|open| open.approval.id == *id);
                 let closed = (0..self.approvals.next.0).map(ApprovalId).find(|id| !open(id));
                 if let Some(id) = closed {
-                    let again = self.approvals.check(id, &Decision::Deny { reason: None });
+                    let again = self.approvals.check(id, &Decision::Deny { option: None, reason: None });
                     assert_eq!(again, Err(BadAnswer::NotOpen), "{:?}", self.path);
                     assert!(fold(&self.journal).answered(id).is_some(), "the outcome is known: {:?}", self.path);
                 }
@@ -248,8 +248,54 @@ fn r36_an_option_is_chosen_by_its_id_and_only_if_it_allows() {
     let mut approvals = Approvals::new(ApprovalId(7));
     approvals.handle_request(RequestKey(0), unknown, None);
     assert!(check(&approvals, Some("once")).is_err(), "what is not understood can only be denied");
-    assert!(approvals.check(ApprovalId(7), &Decision::Deny { reason: None }).is_ok());
-    assert_eq!(approvals.check(ApprovalId(6), &Decision::Deny { reason: None }), Err(BadAnswer::NotOpen));
+    assert!(approvals.check(ApprovalId(7), &Decision::Deny { option: None, reason: None }).is_ok());
+    assert_eq!(approvals.check(ApprovalId(6), &Decision::Deny { option: None, reason: None }), Err(BadAnswer::NotOpen));
+}
+
+#[test]
+fn r36_a_denial_may_choose_an_option_but_only_one_that_rejects() {
+    let mut approvals = Approvals::new(ApprovalId(0));
+    let mut asked = approval(0);
+    asked.options.push(ApprovalOption {
+        id: "never".into(),
+        kind: OptionKind::RejectAlways,
+        label: "Never".into(),
+        effect: None,
+    });
+    approvals.handle_request(RequestKey(0), asked.clone(), None);
+    let deny = |option: Option<&str>| Decision::Deny { option: option.map(ToOwned::to_owned), reason: None };
+    for option in [None, Some("no"), Some("never")] {
+        let recorded = (Outcome::Denied, option.map(ToOwned::to_owned));
+        assert_eq!(approvals.check(ApprovalId(0), &deny(option)), Ok(recorded));
+    }
+    for bad in ["once", "always", "odd", "", "No", "x"] {
+        let why = approvals.check(ApprovalId(0), &deny(Some(bad))).unwrap_err().to_string();
+        assert_eq!(why, format!("{bad:?} is not an option that denies this; choose one of: no, never"));
+    }
+    while approvals.poll_output().is_some() {}
+    approvals.handle_decided(ApprovalId(0), deny(Some("never")));
+    let answer = Answer::Denied { option: Some("never".into()), reason: None };
+    assert_eq!(approvals.poll_output(), Some(ApprovalOutput::Answer { request: RequestKey(0), answer }));
+    approvals.handle_request(RequestKey(1), question(), None);
+    let why = approvals.check(ApprovalId(1), &deny(Some("no"))).unwrap_err().to_string();
+    assert_eq!(why, "\"no\" is not an option that denies this; deny it without an option");
+    approvals.handle_request(RequestKey(2), Approval { kind: ApprovalKind::Unknown, ..asked }, None);
+    assert!(approvals.check(ApprovalId(2), &deny(Some("never"))).is_ok(), "what is not understood can be denied");
+}
+
+#[test]
+fn an_approval_that_no_option_allows_says_what_to_do_instead() {
+    let mut approvals = Approvals::new(ApprovalId(0));
+    approvals.handle_request(RequestKey(0), question(), None);
+    let mut no_way = approval(0);
+    no_way.options.retain(|option| option.kind == OptionKind::RejectOnce);
+    approvals.handle_request(RequestKey(1), no_way, None);
+    for option in [None, Some("once".to_owned())] {
+        let approve = Decision::Approve { option };
+        let why = |id| approvals.check(ApprovalId(id), &approve).unwrap_err().to_string();
+        assert_eq!(why(0), "this is a question; answer it with `answer`, or deny it");
+        assert_eq!(why(1), "no option allows this; it can only be denied");
+    }
 }
 
 /// A sub-agent in the background waits for an answer, and the abort of a later run ends the sub-agent, too.
@@ -337,7 +383,7 @@ fn r36_an_approval_that_is_not_answered_in_time_is_denied_and_never_allowed() {
     };
     assert_eq!(*event, resolved(ApprovalId(2), Outcome::Expired));
     assert_eq!(*request, RequestKey(2));
-    assert!(matches!(answer, Answer::Denied { reason: Some(_) }), "{answer:?}");
+    assert!(matches!(answer, Answer::Denied { option: None, reason: Some(_) }), "{answer:?}");
     let late = approvals.check(ApprovalId(2), &Decision::Approve { option: None });
     assert_eq!(late, Err(BadAnswer::NotOpen));
     assert_eq!(approvals.poll_timeout(), Some(DEADLINE * 2));

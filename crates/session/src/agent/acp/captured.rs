@@ -143,7 +143,7 @@ fn answer(session: &mut Session, result: &Value) {
             let answers: Answers = content.iter().map(|(id, value)| (id.clone(), texts(value))).collect();
             Decision::Answer { answers }
         }
-        (None, _) => Decision::Deny { reason: None },
+        (None, _) => Decision::Deny { option: None, reason: None },
     };
     let id = approval.id;
     session.decide(|approval| approval.id == id, decision);

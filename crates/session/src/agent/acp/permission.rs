@@ -30,7 +30,7 @@ pub(super) struct OpenRequest {
 /// How the request is answered.
 #[derive(Debug)]
 enum Form {
-    /// With an option. This one refuses.
+    /// With an option. This one refuses, unless the user chose another one.
     Permission {
         reject: Option<String>,
     },
@@ -62,7 +62,9 @@ impl OpenRequest {
     /// The result that the agent gets.
     pub(super) fn result(&self, answer: &Answer) -> Value {
         match (&self.form, answer) {
-            (Form::Permission { .. }, Answer::Chosen(option)) => selected(option),
+            (Form::Permission { .. }, Answer::Chosen(option) | Answer::Denied { option: Some(option), .. }) => {
+                selected(option)
+            }
             (Form::Permission { reject: Some(option) }, Answer::Denied { .. }) => selected(option),
             (Form::Permission { .. }, _) => json!({"outcome": {"outcome": "cancelled"}}),
             (Form::Elicitation(schema), Answer::Answers(answers)) => {
@@ -72,7 +74,9 @@ impl OpenRequest {
             (Form::Elicitation(_), _) => json!({"action": "cancel"}),
             (Form::CursorQuestion(offered), Answer::Answers(answers)) => offered.result(answers),
             (Form::CursorQuestion(_), Answer::Denied { .. }) => cursor::outcome("skipped"),
-            (Form::CursorPlan, Answer::Chosen(option)) => cursor::outcome(option),
+            (Form::CursorPlan, Answer::Chosen(option) | Answer::Denied { option: Some(option), .. }) => {
+                cursor::outcome(option)
+            }
             (Form::CursorPlan, Answer::Denied { .. }) => cursor::outcome("rejected"),
             (Form::CursorQuestion(_) | Form::CursorPlan, _) => cursor::outcome("cancelled"),
         }
@@ -152,8 +156,8 @@ fn approval_option(option: &PermissionOption, cut: &mut Cut) -> ApprovalOption {
     };
     let label = cut.line(&option.name);
     let effect = match kind {
-        OptionKind::AllowAlways => Some(format!("the agent does not ask again, as far as its own words say: {label}")),
-        OptionKind::RejectAlways => Some(format!("the agent does not try again, as far as its own words say: {label}")),
+        OptionKind::AllowAlways => Some(format!("the agent does not ask again; it calls this: {label}")),
+        OptionKind::RejectAlways => Some(format!("the agent does not try again; it calls this: {label}")),
         OptionKind::AllowOnce | OptionKind::RejectOnce | OptionKind::Unknown => None,
     };
     ApprovalOption { id: option.option_id.clone(), kind, label, effect }

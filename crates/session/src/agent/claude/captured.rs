@@ -149,7 +149,9 @@ impl Client {
         let answer = &response["response"];
         let answers = answer["updatedInput"]["answers"].as_object();
         let decision = match (answer["behavior"].as_str(), answers) {
-            (Some("deny"), _) => Decision::Deny { reason: answer["message"].as_str().map(ToOwned::to_owned) },
+            (Some("deny"), _) => {
+                Decision::Deny { option: None, reason: answer["message"].as_str().map(ToOwned::to_owned) }
+            }
             (_, Some(answers)) => {
                 let list = |answer: &Value| answer.as_str().unwrap().split(", ").map(ToOwned::to_owned).collect();
                 let answers = answers.iter().map(|(question, answer)| (question.clone(), list(answer)));

@@ -83,7 +83,7 @@ impl OpenRequest {
                 }
                 (json!({"behavior": "allow", "updatedInput": input}), true)
             }
-            (_, Answer::Denied { reason: Some(reason) }) if !reason.is_empty() => (deny(reason), false),
+            (_, Answer::Denied { reason: Some(reason), .. }) if !reason.is_empty() => (deny(reason), false),
             (_, Answer::Cancelled) => {
                 // The end of a sub-agent's call, or of a late one, must not end another turn.
                 let mut response = deny(ABORTED);

@@ -30,7 +30,7 @@ impl OpenRequest {
     /// The result that the agent gets. Only what the agent itself offered is ever sent.
     pub(super) fn result(&self, answer: &Answer) -> Value {
         match answer {
-            Answer::Chosen(option) => {
+            Answer::Chosen(option) | Answer::Denied { option: Some(option), .. } => {
                 let chosen = self.results.iter().find(|(id, _)| id == option).map(|(_, result)| result);
                 chosen.unwrap_or(&self.denied).clone()
             }
@@ -38,7 +38,7 @@ impl OpenRequest {
                 let answer = |(id, answers): (&String, &Vec<String>)| (id.clone(), json!({"answers": answers}));
                 json!({"answers": answers.iter().map(answer).collect::<serde_json::Map<_, _>>()})
             }
-            Answer::Denied { .. } | Answer::Answers(_) => self.denied.clone(),
+            Answer::Denied { option: None, .. } | Answer::Answers(_) => self.denied.clone(),
             Answer::Cancelled => self.cancelled.clone(),
         }
     }

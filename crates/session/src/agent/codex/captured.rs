@@ -121,7 +121,7 @@ impl Translate for Translation {
                     (Some("accept"), _) => allow("accept"),
                     (None, Some(option)) => allow(option),
                     // Clients deny in one way; which of these Codex gets is the adapter's choice.
-                    (Some("decline" | "cancel"), _) => Decision::Deny { reason: None },
+                    (Some("decline" | "cancel"), _) => Decision::Deny { option: None, reason: None },
                     _ => Decision::Answer { answers: answers(&result["answers"]) },
                 };
                 session.decide(|_| true, decision);

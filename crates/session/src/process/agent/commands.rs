@@ -138,7 +138,9 @@ impl Agent {
             AgentCommand::Approve { approval, option } => {
                 self.decide(core, source, approval, Decision::Approve { option })
             }
-            AgentCommand::Deny { approval, reason } => self.decide(core, source, approval, Decision::Deny { reason }),
+            AgentCommand::Deny { approval, option, reason } => {
+                self.decide(core, source, approval, Decision::Deny { option, reason })
+            }
             AgentCommand::Answer { approval, answers } => {
                 self.decide(core, source, approval, Decision::Answer { answers })
             }
@@ -253,7 +255,7 @@ impl Agent {
             }
         };
         let reason = match &decision {
-            Decision::Deny { reason } => reason.clone(),
+            Decision::Deny { reason, .. } => reason.clone(),
             Decision::Approve { .. } | Decision::Answer { .. } => None,
         };
         let source = Some(source);

@@ -7,6 +7,7 @@ fn permission(id: u64, title: &str) -> Value {
     let options = json!([
         {"optionId": "always", "kind": "allow_always", "name": "Always"}, {"optionId": "yes", "kind": "allow_once", "name": "Yes"},
         {"optionId": "no", "kind": "reject_once", "name": "No"}, {"optionId": "odd", "kind": "maybe", "name": "?"},
+        {"optionId": "never", "kind": "reject_always", "name": "Never"},
     ]);
     let tool = json!({"toolCallId": "t", "title": title, "kind": "execute", "rawInput": {"command": "rm -r x\u{202e}", "cwd": "/p"}});
     let params = json!({"sessionId": "s", "options": options, "toolCall": tool});
@@ -27,7 +28,11 @@ fn r36_a_permission_request_waits_for_its_answer() {
     use bowline_proto::agent::approval::{ApprovalKind, OptionKind};
     for (answer, outcome) in [
         (Answer::Chosen("yes".into()), json!({"outcome": "selected", "optionId": "yes"})),
-        (Answer::Denied { reason: Some("no".into()) }, json!({"outcome": "selected", "optionId": "no"})),
+        (Answer::Denied { option: None, reason: Some("no".into()) }, json!({"outcome": "selected", "optionId": "no"})),
+        (
+            Answer::Denied { option: Some("never".into()), reason: None },
+            json!({"outcome": "selected", "optionId": "never"}),
+        ),
         (Answer::Cancelled, json!({"outcome": "cancelled"})),
     ] {
         let mut acp = prompted();
@@ -41,8 +46,8 @@ fn r36_a_permission_request_waits_for_its_answer() {
         assert_eq!((approval.title.as_str(), approval.detail.cwd.as_deref()), ("rm\\u{1b}[1m", Some("/p")));
         assert_eq!(approval.detail.command.as_deref(), Some("rm -r x\\u{202e}"), "nothing in it is hidden");
         let kinds: Vec<OptionKind> = approval.options.iter().map(|option| option.kind).collect();
-        use OptionKind::{AllowAlways, AllowOnce, RejectOnce, Unknown};
-        assert_eq!(kinds, [AllowAlways, AllowOnce, RejectOnce, Unknown]);
+        use OptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce, Unknown};
+        assert_eq!(kinds, [AllowAlways, AllowOnce, RejectOnce, Unknown, RejectAlways]);
         assert!(approval.options[0].effect.is_some() && approval.options[1].effect.is_none());
         acp.answer(request, &answer);
         acp.answer(request, &answer);
@@ -154,7 +159,8 @@ fn r36_the_requests_of_cursor_are_approvals() {
     let plan = json!({"toolCallId": "t", "name": "Do it", "plan": "# Steps"});
     for (answer, outcome) in [
         (Answer::Chosen("accepted".into()), "accepted"),
-        (Answer::Denied { reason: None }, "rejected"),
+        (Answer::Denied { option: None, reason: None }, "rejected"),
+        (Answer::Denied { option: Some("rejected".into()), reason: None }, "rejected"),
         (Answer::Cancelled, "cancelled"),
     ] {
         let (request, approval) = ask(&mut acp, "cursor/create_plan", plan.clone()).unwrap();

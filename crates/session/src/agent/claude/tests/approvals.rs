@@ -51,10 +51,10 @@ fn a_denial_carries_the_reason_and_an_abort_ends_the_turn() {
     let (mut claude, _) = prompted();
     let more = json!({"input": {"command": "x"}});
     let (key, _) = request(&mut claude, "1", "Bash", more.clone());
-    let denied = Answer::Denied { reason: Some("not now".into()) };
-    assert_eq!(answered(&mut claude, key, &denied), json!({"behavior": "deny", "message": "not now"}));
+    let with_reason = Answer::Denied { option: Some("deny".into()), reason: Some("not now".into()) };
+    assert_eq!(answered(&mut claude, key, &with_reason), json!({"behavior": "deny", "message": "not now"}));
     let (key, _) = request(&mut claude, "2", "Bash", more.clone());
-    let response = answered(&mut claude, key, &Answer::Denied { reason: None });
+    let response = answered(&mut claude, key, &Answer::Denied { option: None, reason: None });
     assert_eq!(response["message"], "The user denied this.");
     let (key, _) = request(&mut claude, "3", "Bash", more);
     assert_eq!(answered(&mut claude, key, &Answer::Cancelled)["interrupt"], true);

@@ -47,9 +47,15 @@ fn r34_the_options_of_a_command_are_those_that_codex_offers() {
     assert!(approval.truncated, "a decision was left out");
     let chosen = answered(&mut codex, request, &Answer::Chosen("accept-rule-2".into()));
     assert_eq!(chosen["decision"], rule);
-    let deny = Answer::Denied { reason: None };
+    let deny = Answer::Denied { option: None, reason: None };
+    let deny_with = |option: &str| Answer::Denied { option: Some(option.to_owned()), reason: None };
+    let (blocked, _) = ask(&mut codex, method, params.clone());
+    let blocked = answered(&mut codex, blocked, &deny_with("network-rule-4"));
+    assert_eq!(blocked["decision"], network("deny"));
     for (answer, expected) in [
         (deny.clone(), "decline"),
+        (deny_with("decline"), "decline"),
+        (deny_with("cancel"), "cancel"),
         (Answer::Cancelled, "cancel"),
         (Answer::Chosen("{\"acceptForSession\"}".into()), "decline"),
         (Answer::Chosen("accept-session".into()), "acceptForSession"),
