@@ -122,7 +122,8 @@ pub(crate) enum Verb {
 ///
 /// The program inherits the environment, with TERM=xterm-256color, COLORTERM=truecolor and BOWLINE_SESSION set, and
 /// without the variables that identify the terminal you are in. With --server, it gets the environment and the home
-/// directory of the server instead; --env and --cwd change them.
+/// directory of the server instead; --env and --cwd change them. There, --cwd '~/DIR' (in quotes) is below that home
+/// directory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

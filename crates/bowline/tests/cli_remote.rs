@@ -142,6 +142,21 @@ fn a_remote_session_gets_the_environment_of_the_server_and_the_given_variables()
     let output = laptop.bowline(&args).env("FROM_LAPTOP", "1").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     laptop.wait_for_screen("e", "[] [yes] [] /");
+    laptop.ok(&["new", "-d", "--name", "h", "--cwd", "~", "--", "sh", "-c", "echo [$PWD]; cat"]);
+    laptop.wait_for_screen("h", &format!("[{}]", server.path().display()));
+}
+
+#[test]
+fn r28_the_directory_of_a_remote_conversation_may_be_in_the_home_directory_of_the_server() {
+    let server = World::with_agents();
+    let gateway = Gateway::start(&server);
+    let laptop = laptop(&gateway);
+    laptop.ok(&["agent", "fake", "--name", "dev", "--detach", "--cwd", "~"]);
+    assert_eq!(laptop.info("dev", "cwd"), server.path().to_str().unwrap());
+    for missing in [&["agent", "fake", "--detach"][..], &["agent", "fake", "--detach", "--cwd", "src"]] {
+        let refused = expect_failure(laptop.run(missing), 2);
+        assert!(refused.contains("begins with / or ~") && refused.contains("'~/project'"), "{refused}");
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::board::Board;
 use crate::descriptors;
 use crate::ended::Screens;
 use crate::environment::Environment;
+use crate::files::Trees;
 use crate::list::SharedList;
 use crate::places::{Place, Places};
 use crate::problem::Problem;
@@ -86,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) text_places: Places<String>,
     /// Uploads that arrive, by the caller's id.
     pub(crate) upload_places: Places<String>,
+    /// Lists of files that were read just now.
+    pub(crate) trees: Trees,
     /// The soft limit on open files for sessions' programs: the gateway's own before it raised it.
     pub(crate) open_files: Option<u64>,
 }
@@ -138,6 +141,7 @@ impl App {
             closed_sockets: AtomicU64::new(0),
             text_places: Places::new(MAX_TEXTS),
             upload_places: Places::new(MAX_ARRIVING),
+            trees: Trees::default(),
             open_files,
         })))
     }

@@ -63,8 +63,9 @@ const PAGE: &str = "index.html";
 const HASHED: &str = "assets/";
 
 /// Allows no other origin, no inline script or style, and no framing. Svelte creates its templates through the
-/// trusted types policy `svelte-trusted-html`; the app registers its service worker through `bowline`.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
+/// trusted types policy `svelte-trusted-html`; the app registers its service worker through `bowline`. Attached images are
+/// fetched with the login's key, and shown as `blob:` URLs of the page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; font-src 'self'; \
     connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types svelte-trusted-html bowline";
 
@@ -208,5 +209,7 @@ mod tests {
     #[test]
     fn r49_the_policy_allows_no_inline_code_and_no_other_origin() {
         assert!(!POLICY.contains("unsafe") && !POLICY.contains("http") && !POLICY.contains('*'), "{POLICY}");
+        let blobs: Vec<&str> = POLICY.split("; ").filter(|directive| directive.contains("blob:")).collect();
+        assert_eq!(blobs, ["img-src 'self' blob:"], "a blob is an image, never code");
     }
 }

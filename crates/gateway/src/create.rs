@@ -3,7 +3,7 @@
 use bowline_proto::api::{Checked, IfExists, NewAgent, NewSession, NewTerminal};
 use bowline_proto::problem::Code;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -25,6 +25,7 @@ use crate::extract::Json;
 use crate::guard::Writer;
 use crate::problem::{Problem, internal};
 use crate::sessions::{blocking, on_thread};
+use crate::tilde;
 use crate::turns::Turn;
 
 /// The longest `Idempotency-Key`, in bytes; a longer one gets 400 `bad_request`.
@@ -138,21 +139,24 @@ fn session_name(name: Option<String>) -> Result<Option<SessionName>, Problem> {
     name.transpose().map_err(|why| Problem::new(Code::BadName, why.to_string()))
 }
 
-fn absolute(cwd: PathBuf) -> Result<PathBuf, Problem> {
-    if cwd.is_absolute() {
-        return Ok(cwd);
+/// The working directory that a caller gives.
+fn absolute(cwd: &str, home: Option<&Path>) -> Result<PathBuf, Problem> {
+    let bad = |why: &str| Problem::new(Code::BadCwd, format!("the working directory {cwd}: {why}"));
+    let expanded = tilde::expand(Path::new(cwd), home).map_err(|why| bad(&why.to_string()))?;
+    match expanded.is_absolute() {
+        true => Ok(expanded),
+        false => Err(Problem::new(Code::BadCwd, format!("the working directory {cwd} is not an absolute path"))),
     }
-    Err(Problem::new(Code::BadCwd, format!("the working directory {} is not an absolute path", cwd.display())))
 }
 
 async fn agent_spec(app: &App, caller: &Caller, request: NewAgent) -> Result<Spec, Problem> {
     let name = session_name(request.name.clone())?;
-    let cwd = PathBuf::from(&request.cwd);
+    let cwd = request.cwd.clone();
     let agent = AgentSpec::new(request, &app.settings.agents, || app.auth.display_name(caller))?;
     let env = app.environment.get().await.clone();
     Ok(Spec {
         name,
-        cwd: absolute(cwd)?,
+        cwd: absolute(&cwd, tilde::home(&env).as_deref())?,
         detached_ttl: 0,
         if_exists: IfExists::Fail,
         id: None,
@@ -187,10 +191,10 @@ async fn terminal_spec(app: &App, caller: &Caller, request: NewTerminal) -> Resu
     if argv.is_empty() {
         argv.extend(defaults.shell.clone().map(OsString::from));
     }
-    let home = || env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
-    let cwd = match request.cwd.map(PathBuf::from) {
-        Some(cwd) => absolute(cwd)?,
-        None => home().filter(|home| home.is_absolute()).unwrap_or_else(|| "/".into()),
+    let home = tilde::home(&env);
+    let cwd = match request.cwd {
+        Some(cwd) => absolute(&cwd, home.as_deref())?,
+        None => home.unwrap_or_else(|| "/".into()),
     };
     Ok(Spec {
         name,

@@ -8,6 +8,7 @@
 //! - `context`, `guard`, [`auth`]: where the request comes from, who calls, and with which scope;
 //! - `router`, `ready`, `extract`, [`problem`], `refusals`: routes, parsing of requests, error responses and their log;
 //! - `sessions`, `list`, `create`, `log`, `screen`: session endpoints, logs and screens;
+//! - `files`, `folders`, `tilde`: names of files below a session's directory, and folders to start sessions in;
 //! - `changes`, `turns`: renaming and ending sessions; which changes run, and which wait;
 //! - `ws`, `attach`, `relay`, `ended`: WebSockets, and relaying between one and a session, or its files;
 //! - `board`, `events`: the list of sessions, and streams of its changes;
@@ -40,6 +41,8 @@ mod environment;
 mod events;
 mod extract;
 mod file_stream;
+mod files;
+mod folders;
 mod guard;
 mod heads;
 mod history;
@@ -64,6 +67,7 @@ pub mod settings;
 #[cfg(test)]
 mod testing;
 mod text_stream;
+mod tilde;
 mod tls;
 mod turns;
 mod uploads;

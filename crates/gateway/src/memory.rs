@@ -23,6 +23,7 @@ pub(crate) async fn run(app: &App) {
     let (mut least, mut pause, mut closed) = (u64::MAX, PAUSE, 0);
     while let Some(before) = private() {
         least = least.min(before);
+        app.trees.forget_old();
         // Nothing is freed as long as all connections stay open.
         let closed_before = std::mem::replace(&mut closed, app.closed_sockets.load(Ordering::Relaxed));
         if before > least + MIN_GROWTH && closed != closed_before {

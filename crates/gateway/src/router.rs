@@ -18,8 +18,8 @@ use crate::app::App;
 use crate::extract::Json;
 use crate::problem::Problem;
 use crate::{
-    agents, approvals, assets, attach, auth, blobs, create, events, guard, history, list, log, metrics, openapi,
-    screen, sessions, uploads,
+    agents, approvals, assets, attach, auth, blobs, create, events, files, folders, guard, history, list, log, metrics,
+    openapi, screen, sessions, uploads,
 };
 
 /// A path and its handlers by method.
@@ -45,7 +45,9 @@ fn routes(metrics_handle: PrometheusHandle) -> Vec<Route> {
         ("/v1/sessions/{id}/log", get(log::get)),
         ("/v1/sessions/{id}/screen", get(screen::get)),
         ("/v1/sessions/{id}/uploads/{name}", get(uploads::get).put(uploads::put)),
+        ("/v1/sessions/{id}/files", get(files::list)),
         ("/v1/sessions/{id}/attach", get(attach::attach)),
+        ("/v1/folders", get(folders::list)),
         ("/v1/agents", get(agents::list)),
         ("/v1/approvals", get(approvals::list)),
         ("/v1/events", get(events::events)),

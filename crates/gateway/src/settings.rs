@@ -32,11 +32,16 @@ pub struct Settings {
     pub open_metrics: bool,
     pub limits: Limits,
     pub sessions: SessionDefaults,
+    /// The folders below which folders can be listed, to start sessions in: absolute paths, or ones that start with `~`.
+    pub roots: Vec<PathBuf>,
     /// The agents that a request may name.
     pub agents: AgentTable,
     /// Starts session processes.
     pub launcher: Launcher,
 }
+
+/// The default of [`Settings::roots`]: the home directory.
+pub const HOME_ROOT: &str = "~";
 
 impl Settings {
     /// Plain HTTP with the default limits and the built-in agents, and nothing optional set.
@@ -52,6 +57,7 @@ impl Settings {
             open_metrics: false,
             limits: Limits::default(),
             sessions,
+            roots: vec![PathBuf::from(HOME_ROOT)],
             agents: AgentTable::builtin(),
             launcher,
         }

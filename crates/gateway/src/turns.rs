@@ -4,6 +4,7 @@
 //! hangs up, and a session or name has only a few, so a stuck session delays only its own callers.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -31,6 +32,9 @@ pub(crate) const MAX_SEARCHES: usize = MAX_FILE_WORK / 4;
 const MAX_HISTORY: usize = 4;
 /// Concurrent uploads of one caller; more wait without being read.
 const MAX_UPLOADS: usize = 4;
+/// Concurrent reads of folders, for all callers and for one; more wait. One may be stuck on a network file system.
+const MAX_WALKS: usize = 8;
+const MAX_WALKS_OF_CALLER: usize = 2;
 /// How long an upload waits for its turn: those before it may come over a slow network.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a call waits for a turn. After that it gets 503 `unreachable`.
@@ -41,7 +45,8 @@ pub(crate) struct Turns {
     starts: Arc<Semaphore>,
     ends: Arc<Semaphore>,
     auth_changes: Arc<Semaphore>,
-    /// Turns of one session, name or caller; an entry is dead once no call has or awaits one.
+    walks: Arc<Semaphore>,
+    /// Turns of one session, name, directory or caller; an entry is dead once no call has or awaits one.
     keyed: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
@@ -55,6 +60,7 @@ impl Turns {
             starts: semaphore(MAX_STARTS),
             ends: semaphore(MAX_ENDS),
             auth_changes: semaphore(MAX_AUTH_CHANGES),
+            walks: semaphore(MAX_WALKS),
             keyed: Mutex::default(),
         }
     }
@@ -86,6 +92,21 @@ impl Turns {
     pub(crate) async fn upload(&self, caller: &Caller) -> Result<Turn, Problem> {
         let turn = take(self.keyed(format!("the uploads of {}", caller.id()), MAX_UPLOADS), UPLOAD_TIMEOUT).await?;
         turn.ok_or_else(|| busy("files are being uploaded with this token or login"))
+    }
+
+    /// A turn of this caller to read the names in folders.
+    pub(crate) async fn walk(&self, caller: &Caller) -> Result<(Turn, Turn), Problem> {
+        let own = self.keyed(format!("the walks of {}", caller.id()), MAX_WALKS_OF_CALLER);
+        let own = take(own, TURN_TIMEOUT).await?;
+        let own = own.ok_or_else(|| busy("requests of this token or login read folders"))?;
+        let any = take(self.walks.clone(), TURN_TIMEOUT).await?;
+        Ok((own, any.ok_or_else(|| busy("requests read folders"))?))
+    }
+
+    /// The turn to read what is below this directory.
+    pub(crate) async fn directory(&self, dir: &Path) -> Result<Turn, Problem> {
+        let turn = take(self.keyed(format!("the files below {}", dir.display()), 1), TURN_TIMEOUT).await?;
+        turn.ok_or_else(|| busy("requests read this directory"))
     }
 
     /// A turn to change tokens, logins or codes.
@@ -138,7 +159,28 @@ fn busy(what: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use bowline_proto::api::TokenScope;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn r52_walks_of_one_caller_leave_room_for_others() {
+        let turns = Turns::new();
+        let callers: Vec<Caller> = (0..5).map(|n| Caller::user(&n.to_string(), TokenScope::Read)).collect();
+        let mut kept = Vec::new();
+        for caller in &callers[..4] {
+            kept.extend([turns.walk(caller).await.ok().unwrap(), turns.walk(caller).await.ok().unwrap()]);
+            let third = turns.walk(caller).await.err().map(|refused| refused.code());
+            assert_eq!(third, Some(Code::Unreachable), "a caller has two");
+        }
+        assert!(turns.walk(&callers[4]).await.is_err(), "there are eight in all");
+        drop(kept);
+        assert!(turns.walk(&callers[4]).await.is_ok());
+        let dir = turns.directory(Path::new("/a")).await.ok().unwrap();
+        assert!(turns.directory(Path::new("/b")).await.is_ok() && turns.directory(Path::new("/a")).await.is_err());
+        drop(dir);
+        assert!(turns.directory(Path::new("/a")).await.is_ok());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_session_that_keeps_its_turn_delays_no_other() {

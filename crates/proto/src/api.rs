@@ -44,7 +44,7 @@ pub struct NewTerminal {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>))]
     #[cfg_attr(test, ts(optional, as = "Option<Vec<String>>"))]
     pub argv: Vec<String>,
-    /// An absolute path; the home directory if absent.
+    /// An absolute path, or one that starts with `~`; the home directory if absent.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(test, ts(optional))]
     pub cwd: Option<String>,
@@ -86,7 +86,7 @@ pub struct NewTerminal {
 pub struct NewAgent {
     /// The agent's name in the server's table, such as `gemini`.
     pub agent: String,
-    /// The project's directory: an absolute path.
+    /// The project's directory: an absolute path, or one that starts with `~`.
     pub cwd: String,
     /// 1 to 64 characters from `A-Z a-z 0-9 . _ -`, starting with a letter or digit.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -322,8 +322,8 @@ pub struct NewCommand {
     pub id: String,
     /// For a terminal `{"type":"input","text"}` or `{"type":"signal","name"}`; for an agent session
     /// `{"type":"prompt","text","attachments"?}`, `{"type":"abort","run","queue"?}`, `{"type":"steer","run","text"}`,
-    /// `{"type":"set","mode"?,"model"?,"option"?}`, `{"type":"approve","approval","option"?}`, `{"type":"deny","approval","reason"?}` or
-    /// `{"type":"answer","approval","answers"}`.
+    /// `{"type":"set","mode"?,"model"?,"option"?}`, `{"type":"approve","approval","option"?}`,
+    /// `{"type":"deny","approval","option"?,"reason"?}` or `{"type":"answer","approval","answers"}`.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     #[cfg_attr(test, ts(type = "unknown"))]
     pub command: Value,

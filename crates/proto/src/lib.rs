@@ -6,7 +6,7 @@
 //! - [`session`]: the description of a session;
 //! - [`message`]: the text messages of an attach; [`hello`]: how the first of them is validated;
 //! - [`problem`]: error codes, and the body of an HTTP error;
-//! - [`api`]: the request and response bodies of the HTTP API;
+//! - [`api`], [`files`]: the request and response bodies of the HTTP API;
 //! - [`board`]: the messages of the event stream;
 //! - [`frame`]: the encoding of messages on a unix socket, and of binary payloads on every transport;
 //! - [`control`]: the requests that a session's socket answers besides attaching;
@@ -24,6 +24,7 @@ pub mod board;
 pub mod close;
 pub mod config;
 pub mod control;
+pub mod files;
 pub mod follow;
 pub mod frame;
 pub mod hello;

@@ -21,6 +21,7 @@ use crate::api::{
     UploadReply, WaitingApproval,
 };
 use crate::board::{BoardClientMessage, BoardMessage, WatchedSession};
+use crate::files::{FileEntry, FileKind, FileList, FolderEntry, FolderList};
 use crate::ids::{ClientId, Epoch, SessionId, SessionName};
 use crate::message::{
     Attached, ClientMessage, Cursor, Grant, Hello, Lag, Missed, Permissions, PresenceEntry, Reason, Scope,
@@ -202,6 +203,11 @@ fn bodies() -> String {
     declare::<EventPage>(&mut out);
     declare::<EventRecord>(&mut out);
     declare::<Retained>(&mut out);
+    declare::<FileList>(&mut out);
+    declare::<FileEntry>(&mut out);
+    declare::<FileKind>(&mut out);
+    declare::<FolderList>(&mut out);
+    declare::<FolderEntry>(&mut out);
     out
 }
 

@@ -136,6 +136,66 @@ describe("requests", () => {
     ]);
   });
 
+  test("files below a session are listed", async () => {
+    const files = [
+      { path: "src/main.rs", kind: "file" },
+      { path: "src", kind: "folder" },
+    ];
+    const { api: client, requests } = api(() => json({ files, truncated: true, later: 1 }));
+    const { signal } = new AbortController();
+    expect(await client.files("a b", "../ü&x=%", signal)).toEqual({ files, truncated: true });
+    await client.files("a b", "");
+    expect(requests.map(({ method, url }) => [method, url])).toEqual([
+      ["GET", "https://host/sub/v1/sessions/a%20b/files?q=..%2F%C3%BC%26x%3D%25"],
+      ["GET", "https://host/sub/v1/sessions/a%20b/files?q="],
+    ]);
+    const newer = { files: [{ path: "fifo", kind: "pipe" }], truncated: false };
+    const unknown = { files: [{ path: "fifo", kind: "unknown" }], truncated: false };
+    expect(await api(() => json(newer)).api.files("x", "")).toEqual(unknown);
+    const bad = { files: [{ path: 7, kind: "file" }], truncated: false };
+    await expect(api(() => json(bad)).api.files("x", "")).rejects.toMatchObject({ code: "bad_answer" });
+  });
+
+  test("folders are listed, by default those of the first root", async () => {
+    const folders = [{ name: "bowline", git: true }];
+    const reply = { path: "/home/me/src", parent: "/home/me", roots: ["/home/me"], folders, truncated: false };
+    const { api: client, requests } = api(() => json(reply));
+    expect(await client.folders()).toEqual(reply);
+    await client.folders("/home/me/a b", { hidden: true });
+    await client.folders("~/src", { hidden: false });
+    expect(requests.map(({ method, url }) => [method, url])).toEqual([
+      ["GET", "https://host/sub/v1/folders"],
+      ["GET", "https://host/sub/v1/folders?path=%2Fhome%2Fme%2Fa+b&hidden=true"],
+      ["GET", "https://host/sub/v1/folders?path=%7E%2Fsrc"],
+    ]);
+    const top = { path: "/", parent: null, roots: ["/"], folders: [], truncated: false };
+    expect(await api(() => json(top)).api.folders("/")).toEqual(top);
+  });
+
+  test("open approvals are listed, with whole texts", async () => {
+    const approval = {
+      id: "a7",
+      run: null,
+      kind: "permission",
+      tool: "execute",
+      title: "Run it",
+      detail: { command: "x".repeat(5000) },
+      truncated: false,
+      options: [{ id: "once", kind: "allow_once", label: "Allow" }],
+      at: "2026-11-15T18:00:00Z",
+    };
+    const approvals = [{ session: info.id, approval }];
+    const { api: client, requests } = api(() => json({ approvals, later: 1 }));
+    expect(await client.approvals()).toEqual(approvals);
+    expect(requests.map(({ method, url }) => [method, url])).toEqual([["GET", "https://host/sub/v1/approvals"]]);
+    const newer = { ...approval, kind: "payment", options: [{ ...approval.options[0], kind: "allow_twice" }] };
+    const [read] = await api(() => json({ approvals: [{ session: info.id, approval: newer }] })).api.approvals();
+    expect(read?.approval).toMatchObject({ kind: "unknown", options: [{ kind: "unknown" }] });
+    await expect(api(() => json({ approvals: [{ session: info.id }] })).api.approvals()).rejects.toMatchObject({
+      code: "bad_answer",
+    });
+  });
+
   test("a file is uploaded as it is, and can be fetched", async () => {
     const reply = { id: "0123456789abcdef-a-b.png", name: "a/b ü.png", type: "image/png", bytes: 3 };
     for (const file of ["text", Uint8Array.from([1, 2, 3]), new Blob(["blob"])]) {

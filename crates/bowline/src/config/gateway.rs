@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline_gateway::is_url_path;
-use bowline_gateway::settings::{ForwardAuth, Limits, ProxySecret, SessionDefaults, Settings, TlsFiles};
+use bowline_gateway::settings::{ForwardAuth, HOME_ROOT, Limits, ProxySecret, SessionDefaults, Settings, TlsFiles};
 use bowline_host::launch::Launcher;
 use bowline_proto::api::Secret;
 use ipnet::IpNet;
@@ -31,6 +31,7 @@ pub(crate) struct GatewayConfig {
     base_path: String,
     hosts: Vec<String>,
     proxies: Vec<IpNet>,
+    roots: Vec<PathBuf>,
     open_metrics: bool,
     pub(crate) log_level: String,
     pub(crate) scopes: Scopes,
@@ -139,6 +140,7 @@ impl Default for GatewayConfig {
             base_path: String::new(),
             hosts: Vec::new(),
             proxies: Vec::new(),
+            roots: vec![PathBuf::from(HOME_ROOT)],
             open_metrics: false,
             log_level: "info".into(),
             scopes: Scopes::default(),
@@ -162,6 +164,9 @@ impl GatewayConfig {
         }
         if !is_url_path(&self.base()) {
             return Err(format!("base_path must be empty or a plain path such as /terminals, not {:?}", self.base()));
+        }
+        if let Some(root) = self.roots.iter().find(|root| !root.is_absolute() && !root.starts_with("~")) {
+            return Err(format!("roots must be absolute paths, or start with ~, and {} does neither", root.display()));
         }
         if self.tls.cert.is_some() != self.tls.key.is_some() {
             return Err("--tls-cert and --tls-key (tls.cert and tls.key) must be used together".into());
@@ -280,6 +285,7 @@ impl Config {
             base_path: gateway.base(),
             hosts: gateway.hosts.clone(),
             proxies: gateway.proxies.clone(),
+            roots: gateway.roots.clone(),
             forward_auth: gateway.forward_auth.settings()?,
             tls: tls.cert.zip(tls.key).map(|(cert, key)| TlsFiles { cert, key }),
             open_metrics: gateway.open_metrics,
@@ -312,6 +318,8 @@ mod tests {
         assert!(check_error("[gateway]\npublic_url = \"ftp://a.example\"").contains("http://HOST"));
         assert!(check_error("[gateway]\npublic_url = \"https://me:secret@a.example\"").contains("public_url"));
         assert!(check_error("[gateway]\nbase_path = \"a b\"").contains("plain path"));
+        assert!(check_error("[gateway]\nroots = [\"~\", \"src\"]").contains("and src does neither"));
+        assert!(check_error("[gateway]\nroots = [\"~other\"]").contains("and ~other does neither"));
         assert!(check_error("[gateway.tls]\ncert = \"a.pem\"").contains("tls.cert and tls.key"));
         assert!(check_error("[gateway.forward_auth]\nheader = \"X-User\"").contains("users"));
         assert!(check_error("[gateway.forward_auth]\nheader = \"X-User\"\nusers = [\"me\"]").contains("proxies"));

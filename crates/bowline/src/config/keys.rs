@@ -93,6 +93,11 @@ pub(crate) const KEYS: &[Key] = &[
         "serve --proxy",
         "networks of trusted proxies; their X-Forwarded-* headers are used, and of several values the last",
     ),
+    key(
+        "gateway.roots",
+        "",
+        "folders below which `GET /v1/folders` lists folders, to choose where a session starts; `~` is the home directory. Others get 403 `not_allowed`. A session can still be started in any directory",
+    ),
     key("gateway.open_metrics", "serve --open-metrics", "serve /metrics without a token"),
     key(
         "gateway.log_level",

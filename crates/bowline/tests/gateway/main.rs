@@ -12,6 +12,7 @@ mod ended;
 mod events;
 mod faults;
 mod flood;
+mod folders;
 mod full_disk;
 mod gateway;
 mod generated;

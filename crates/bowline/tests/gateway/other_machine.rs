@@ -51,7 +51,7 @@ fn r21_a_session_of_another_machine_is_listed_and_cannot_be_changed() {
     check_refusals(&world, &path);
 }
 
-/// Checks that no call can change the session at `path`, which belongs to the machine "far-away".
+/// Checks that no call can change the session at `path`, which belongs to the machine "far-away", or list the files there.
 fn check_refusals(world: &World, path: &str) {
     let command = json!({"id": "c", "command": {"type": "input", "text": "x"}});
     for (method, path, body) in [
@@ -61,6 +61,7 @@ fn check_refusals(world: &World, path: &str) {
         ("PATCH", path.to_owned(), json!({"name": "mine", "detached_ttl": 5})),
         ("DELETE", path.to_owned(), Value::Null),
         ("POST", format!("{path}/restart"), Value::Null),
+        ("GET", format!("{path}/files?q=x"), Value::Null),
     ] {
         let refused = world.call(method, &path, &body);
         check_problem(&refused, 403, "not_allowed");

@@ -1,6 +1,13 @@
 /** The HTTP API over `fetch`. Every failure is an {@link ApiError}. */
 import type { TargetBuilder } from "../connection/environment.js";
-import { conversationState, epoch, sessionInfo, sessionList, type UnreadableSession } from "../core/message.js";
+import {
+  approval,
+  conversationState,
+  epoch,
+  sessionInfo,
+  sessionList,
+  type UnreadableSession,
+} from "../core/message.js";
 import type { Command } from "../core/post/entry.js";
 import type { PostResponse } from "../core/post/response.js";
 import {
@@ -22,8 +29,13 @@ import { Http, type RequestOptions } from "./http.js";
 import type {
   AgentList,
   AgentStatus,
+  ApprovalList,
   EventPage,
   EventRecord,
+  FileEntry,
+  FileList,
+  FolderEntry,
+  FolderList,
   Login,
   LoginReply,
   NewCommand,
@@ -39,6 +51,7 @@ import type {
   TokenList,
   TokenReply,
   UploadReply,
+  WaitingApproval,
 } from "./bodies.js";
 import type { ApiOptions, Auth, FetchResponse, FileContent, LogPart, UploadedFile } from "./types.js";
 
@@ -78,6 +91,21 @@ const agentStatus = object<AgentStatus>({
   modes: list(text),
   models: optional(list(text)),
 });
+
+const fileList = object<FileList>({
+  files: list(object<FileEntry>({ path: text, kind: oneOfOrUnknown("file", "folder") })),
+  truncated: flag,
+});
+
+const folderList = object<FolderList>({
+  path: text,
+  parent: nullable(text),
+  roots: list(text),
+  folders: list(object<FolderEntry>({ name: text, git: flag })),
+  truncated: flag,
+});
+
+const approvalList = object<ApprovalList>({ approvals: list(object<WaitingApproval>({ session: text, approval })) });
 
 /** The HTTP API of one gateway. */
 export class Api {
@@ -190,6 +218,11 @@ export class Api {
     return this.#json("GET", `${pathOf(session)}/events`, eventPage, { query, signal });
   }
 
+  /** What the agents of all sessions wait for, with whole texts: by session, oldest session first. */
+  async approvals(): Promise<WaitingApproval[]> {
+    return (await this.#json("GET", "v1/approvals", approvalList)).approvals;
+  }
+
   /**
    * Uploads a file, at most 10 MiB, to an agent session. A prompt attaches it by the `id` of the reply. The same file under
    * the same name has the same id, so an upload whose answer did not come can be repeated.
@@ -209,6 +242,20 @@ export class Api {
   /** The URL of a file that was uploaded. It needs the same credentials as any call. */
   uploadUrl(session: string, id: string): string {
     return this.#http.url(uploadPath(session, id));
+  }
+
+  /**
+   * Lists files and folders below the directory of a session, at most 50: those whose path contains the characters of `query` in
+   * this order, the best matches first. An empty query lists the top of the tree. `signal` gives the request up.
+   */
+  files(session: string, query: string, signal?: AbortSignal): Promise<FileList> {
+    return this.#json("GET", `${pathOf(session)}/files`, fileList, { query: { q: query }, signal });
+  }
+
+  /** Lists the folders in a folder that sessions may be started in; without `path`, in the first one that is allowed. */
+  folders(path?: string, options: { hidden?: boolean } = {}): Promise<FolderList> {
+    const query = { ...(path === undefined ? {} : { path }), ...(options.hidden ? { hidden: "true" } : {}) };
+    return this.#json("GET", "v1/folders", folderList, { query });
   }
 
   /**

@@ -16,7 +16,7 @@ export type NewTerminal = {
   name?: string,
   /** The program and its arguments; the login shell if empty. */
   argv?: Array<string>,
-  /** An absolute path; the home directory if absent. */
+  /** An absolute path, or one that starts with `~`; the home directory if absent. */
   cwd?: string,
   /** Variables to add to the environment of a login. */
   env?: Record<string, string>,
@@ -36,7 +36,7 @@ export type NewTerminal = {
 export type NewAgent = {
   /** The agent's name in the server's table, such as `gemini`. */
   agent: string,
-  /** The project's directory: an absolute path. */
+  /** The project's directory: an absolute path, or one that starts with `~`. */
   cwd: string,
   /** 1 to 64 characters from `A-Z a-z 0-9 . _ -`, starting with a letter or digit. */
   name?: string,
@@ -85,8 +85,8 @@ export type NewCommand = {
   id: string,
   /** For a terminal `{"type":"input","text"}` or `{"type":"signal","name"}`; for an agent session
  * `{"type":"prompt","text","attachments"?}`, `{"type":"abort","run","queue"?}`, `{"type":"steer","run","text"}`,
- * `{"type":"set","mode"?,"model"?,"option"?}`, `{"type":"approve","approval","option"?}`, `{"type":"deny","approval","reason"?}` or
- * `{"type":"answer","approval","answers"}`. */
+ * `{"type":"set","mode"?,"model"?,"option"?}`, `{"type":"approve","approval","option"?}`,
+ * `{"type":"deny","approval","option"?,"reason"?}` or `{"type":"answer","approval","answers"}`. */
   command: unknown,
 };
 
@@ -294,4 +294,43 @@ export type Retained = {
   from: number,
   /** Exclusive. */
   to: number,
+};
+
+/** Files and folders below the directory of a session. */
+export type FileList = {
+  /** The best matches first. */
+  files: Array<FileEntry>,
+  /** There are more matches, or the directory was too large to be searched as a whole. */
+  truncated: boolean,
+};
+
+/** A file or folder below the directory of a session. */
+export type FileEntry = {
+  /** Relative to the directory of the session, with `/` between the names. */
+  path: string,
+  kind: FileKind,
+};
+
+/** Whether an entry is a file or a folder. */
+export type FileKind = "file" | "folder" | "unknown";
+
+/** The folders in a folder that sessions may be started in. */
+export type FolderList = {
+  /** The absolute path of the folder, without symbolic links. */
+  path: string,
+  /** The folder that contains it; null if that may not be listed. */
+  parent: string | null,
+  /** The folders whose contents may be listed. */
+  roots: Array<string>,
+  /** By name. */
+  folders: Array<FolderEntry>,
+  /** There are more folders than are listed. */
+  truncated: boolean,
+};
+
+/** A folder in a folder. */
+export type FolderEntry = {
+  name: string,
+  /** Whether it is a Git repository or worktree. */
+  git: boolean,
 };

@@ -41,7 +41,7 @@ export type FileContent = Blob | Uint8Array<ArrayBuffer> | string;
 
 /** A file that was uploaded. */
 export interface UploadedFile {
-  readonly bytes: Uint8Array;
+  readonly bytes: Uint8Array<ArrayBuffer>;
   /** Its media type, such as `image/png`. */
   readonly type: string;
 }
@@ -65,7 +65,7 @@ export interface BodyReader {
 
 /** Part of a session's log. */
 export interface LogPart {
-  readonly bytes: Uint8Array;
+  readonly bytes: Uint8Array<ArrayBuffer>;
   /** The offset of the first byte. */
   readonly from: number;
 }

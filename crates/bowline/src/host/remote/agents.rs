@@ -14,9 +14,10 @@ use crate::{args, send};
 const PAGE: usize = 1000;
 
 pub(super) fn start(host: &RemoteHost, verb: &args::Agent, prompt: Option<FirstPrompt>) -> anyhow::Result<Session> {
-    let Some(cwd) = verb.cwd.clone().filter(|cwd| cwd.is_absolute()) else {
-        let message = "with --server, --cwd is required: a directory of the server, by its absolute path";
-        return Err(Failure::new(Code::Usage, message, "use --cwd /home/me/project, for example").into());
+    // The server knows its home directory.
+    let Some(cwd) = verb.cwd.clone().filter(|cwd| cwd.is_absolute() || cwd.starts_with("~")) else {
+        let message = "with --server, --cwd is required: a directory of the server, by a path that begins with / or ~";
+        return Err(Failure::new(Code::Usage, message, "use --cwd '~/project', with the quotes, for example").into());
     };
     let cwd = super::utf8(cwd.into_os_string())?;
     let body = NewSession::Agent(verb.request(cwd, prompt));

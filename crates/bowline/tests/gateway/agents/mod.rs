@@ -7,6 +7,7 @@ mod blobs;
 mod chaos;
 mod commands;
 mod conversation;
+mod files;
 mod full_disk;
 mod history;
 mod hostile;
