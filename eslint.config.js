@@ -10,10 +10,16 @@ const folders = {
   parts: [],
   state: [],
   session: ["parts", "state"],
+  rich: ["parts"],
+  approvals: ["parts", "state", "session", "rich"],
   board: ["parts", "state", "session"],
   terminal: ["parts", "state", "session"],
-  app: ["parts", "state", "session", "board", "terminal"],
+  conversation: ["parts", "state", "session", "rich", "approvals"],
+  app: ["parts", "state", "session", "rich", "approvals", "board", "terminal", "conversation"],
 };
+
+/** Ways to turn text into HTML. What agents and programs write must never become markup. */
+const MARKUP = ["innerHTML", "outerHTML", "insertAdjacentHTML", "setHTMLUnsafe", "createContextualFragment", "srcdoc"];
 
 export default defineConfig(
   globalIgnores(["target/", "fuzz/", "crates/", "**/dist/", "packages/client/src/core/wire.ts"]),
@@ -31,6 +37,7 @@ export default defineConfig(
       "no-control-regex": "off",
       // Not every Map or Set is read by a component.
       "svelte/prefer-svelte-reactivity": "off",
+      "svelte/no-at-html-tags": "error",
     },
   },
   {
@@ -49,8 +56,9 @@ export default defineConfig(
     languageOptions: { parserOptions: { projectService: false, project: "packages/web/tsconfig.worker.json" } },
   },
   Object.entries(folders).map(([folder, imports]) => {
+    const forbidden = Object.keys(folders).filter((name) => name !== folder && !imports.includes(name));
     // `\x2f` is a slash; a plain one would end the pattern in the selector.
-    const others = `^\\.\\.\\x2f(?!(?:${imports.join("|")})\\x2f)`;
+    const others = `^(?:\\.\\.\\x2f)+(?:${forbidden.join("|") || "[^]"})\\x2f`;
     const message = `${folder}/ imports only from ${[...imports, folder].map((name) => `${name}/`).join(", ")}.`;
     return {
       files: [`packages/web/src/${folder}/**`],
@@ -60,6 +68,16 @@ export default defineConfig(
       },
     };
   }),
+  {
+    files: ["packages/web/src/**"],
+    rules: {
+      "no-restricted-properties": [
+        "error",
+        ...MARKUP.map((property) => ({ property, message: "Text must not become markup: create nodes." })),
+        { object: "document", property: "write", message: "Text must not become markup: create nodes." },
+      ],
+    },
+  },
   {
     files: ["packages/*/tests/**"],
     rules: {

@@ -3,6 +3,7 @@
  * files.
  */
 import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
@@ -30,7 +31,13 @@ function workerFiles(): Plugin {
 export default defineConfig({
   base: "./",
   plugins: [svelte(), workerFiles()],
-  resolve: { conditions: ["source", "module", "browser", "development|production"] },
+  resolve: {
+    conditions: ["source", "module", "browser", "development|production"],
+    // For browsers, this package lets the page's own parser decode entities, which trusted types forbid.
+    alias: {
+      "decode-named-character-reference": fileURLToPath(import.meta.resolve("decode-named-character-reference")),
+    },
+  },
   ssr: { resolve: { conditions: ["source"] } },
   build: {
     target: ["chrome111", "firefox113", "safari16.4"],

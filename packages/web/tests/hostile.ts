@@ -1,0 +1,127 @@
+/** Markdown that tries to be more than text. None of it may load, run or hide anything. */
+
+export interface HostileText {
+  readonly name: string;
+  readonly markdown: string;
+}
+
+/** Targets that must never become links. `javascript:` is written in all ways that a browser reads as such. */
+const TARGETS = [
+  "javascript:alert(1)",
+  "JaVaScRiPt:alert(1)",
+  "java&#10;script:alert(1)",
+  "java&Tab;script:alert(1)",
+  "java&NewLine;script:alert(1)",
+  "&#106;&#97;&#118;&#97;&#115;&#99;&#114;&#105;&#112;&#116;&#58;alert(1)",
+  "&#x6A&#x61&#x76&#x61&#x73&#x63&#x72&#x69&#x70&#x74&#x3A;alert(1)",
+  "javascript&colon;alert(1)",
+  "javascript&#x3a;alert&lpar;1&rpar;",
+  "&#1;javascript:alert(1)",
+  "&nbsp;javascript:alert(1)",
+  "\u0001javascript:alert(1)",
+  "\u200Bjavascript:alert(1)",
+  "\u202Ejavascript:alert(1)",
+  "javascript://example.org/%0Aalert(1)",
+  "javascript\\:alert(1)",
+  "javascript:alert(1)//https://example.org",
+  "jar:javascript:alert(1)",
+  "view-source:javascript:alert(1)",
+  "feed:javascript:alert(1)",
+  "vbscript:msgbox(1)",
+  "VBSCRIPT:msgbox(1)",
+  "livescript:alert(1)",
+  "data:text/html,<script>alert(1)</script>",
+  "data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==",
+  "DATA:image/svg+xml,<svg/onload=alert(1)>",
+  "blob:https://example.org/1",
+  "file:///etc/passwd",
+  "filesystem:https://example.org/temporary/x",
+  "ftp://example.org/",
+  "intent://example.org/#Intent;scheme=https;end",
+  "ms-settings:",
+  "tel:123",
+  "about:blank",
+  "//example.org/",
+  "\\\\example.org\\share",
+  "/v1/sessions",
+  "#/settings",
+  "?x=1",
+  "",
+];
+
+const HTML = [
+  "<script>alert(1)</script>",
+  "<SCRIPT SRC=https://example.org/x.js></SCRIPT>",
+  "<scr<script>ipt>alert(1)</script>",
+  "<img src=x onerror=alert(1)>",
+  "<img src=x onerror=alert(1)",
+  "a <b onmouseover=alert(1)>b</b>",
+  "<svg onload=alert(1)></svg>",
+  "<svg><animate onbegin=alert(1) attributeName=x></svg>",
+  "<iframe src=javascript:alert(1)></iframe>",
+  '<iframe srcdoc="<script>alert(1)</script>"></iframe>',
+  "<object data=javascript:alert(1)></object><embed src=javascript:alert(1)>",
+  '<a href="javascript:alert(1)">click</a>',
+  '<form action="javascript:alert(1)"><button>send</button></form>',
+  "<style>* { background: url(https://example.org/) }</style>",
+  '<link rel=stylesheet href="https://example.org/x.css">',
+  '<meta http-equiv=refresh content="0;url=https://example.org/">',
+  '<base href="https://example.org/">',
+  "<details open ontoggle=alert(1)>",
+  "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>",
+  '<noscript><p title="</noscript><img src=x onerror=alert(1)>">',
+  "<!-- --><script>alert(1)</script>",
+  "<!--><script>alert(1)</script>",
+  "<?xml version='1.0'?><script>alert(1)</script>",
+  "<![CDATA[<script>alert(1)</script>]]>",
+  "&lt;script&gt;alert(1)&lt;/script&gt;",
+  "{@html '<img src=x onerror=alert(1)>'} {{constructor.constructor('alert(1)')()}} ${alert(1)}",
+];
+
+/** Ways to write a link or an image with a target. */
+const LINKS: readonly (readonly [string, (target: string) => string])[] = [
+  ["link", (target) => `[click](${target})`],
+  ["link in angles", (target) => `[click](<${target}>)`],
+  ["link with a title", (target) => `[click](${target} "onmouseover=alert(1)")`],
+  ["reference", (target) => `[click][1]\n\n[1]: ${target}`],
+  ["short reference", (target) => `[click]\n\n[click]: <${target}> 'title'`],
+  ["image", (target) => `![alt](${target})`],
+  ["image by reference", (target) => `![alt][1]\n\n[1]: ${target}`],
+  ["image in a link", (target) => `[![alt](${target})](${target})`],
+  ["autolink", (target) => `<${target}>`],
+  ["link in containers", (target) => `> 1. - **[~~click~~](${target})**\n>\n> | a |\n> | - |\n> | [b](${target}) |`],
+  ["link in a footnote", (target) => `a[^1]\n\n[^1]: [click](${target})`],
+];
+
+export const HOSTILE: readonly HostileText[] = [
+  ...LINKS.flatMap(([name, write]) =>
+    TARGETS.map((target) => ({ name: `${name}: ${target}`, markdown: write(target) })),
+  ),
+  ...HTML.flatMap((html) => [
+    { name: `HTML: ${html}`, markdown: html },
+    { name: `HTML in a line: ${html}`, markdown: `a ${html} b` },
+    { name: `HTML in a list: ${html}`, markdown: `- ${html}\n  > ${html}` },
+    { name: `HTML in a table: ${html}`, markdown: `| a |\n| - |\n| ${html} |` },
+    { name: `HTML in a link: ${html}`, markdown: `[${html}](https://example.org/)` },
+    { name: `HTML in a heading: ${html}`, markdown: `# ${html}` },
+    { name: `HTML in code: ${html}`, markdown: `\`${html}\`\n\n\`\`\`html\n${html}\n\`\`\`` },
+    { name: `HTML as a language: ${html}`, markdown: `~~~ ${html}\nx\n~~~` },
+    { name: `HTML as alt text: ${html}`, markdown: `![${html}](https://example.org/x.png)` },
+    { name: `HTML as a footnote: ${html}`, markdown: `[^${html}]\n\n[^${html}]: ${html}` },
+  ]),
+  { name: "remote image", markdown: "![tracking](https://example.org/pixel.png?id=1)" },
+  {
+    name: "an attribute in a target",
+    markdown: '[a](https://example.org/"onmouseover="alert(1)) [b](https://example.org/\'>)',
+  },
+  { name: "names before the host", markdown: "[https://good.example](https://good.example@bad.example/)" },
+  { name: "a text that names another host", markdown: "[https://good.example/](https://bad.example/)" },
+  { name: "letters that look alike", markdown: "https://аррӏе.com/ and [apple.com](https://аррӏе.com/)" },
+  { name: "reversed text in a link", markdown: "[https://good.example/\u202Egpj.exe\u202C](https://bad.example/)" },
+  { name: "reversed text before a link", markdown: "\u202E[good](https://bad.example/)" },
+  { name: "hidden characters in code", markdown: "`rm\u200B -rf \u2066/\u2069`\n\n```sh\nls # \u202E}; rm -rf ~\n```" },
+  {
+    name: "names of the prototype",
+    markdown: "[a][__proto__] [b][constructor]\n\n[__proto__]: https://example.org/\n[^toString] [^toString]: a",
+  },
+];
