@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { boardSections } from "../src/board/order.ts";
 import { commandOf, kindText, nameOf, stateText } from "../src/session/text.ts";
 import { recordUpdate } from "../src/state/attention.ts";
-import { bell, session } from "./session.ts";
+import { agentSession, approval, bell, session } from "./session.ts";
 
 describe("R54: the board", () => {
   it("lists sessions that need attention, then running ones by name, then ended ones", () => {
@@ -19,6 +19,20 @@ describe("R54: the board", () => {
     const { attention, running, ended } = boardSections(sessions, {});
     const ids = (entries: readonly { session: SessionInfo }[]) => entries.map((entry) => entry.session.id).join("");
     expect([ids(attention), ids(running), ids(ended)]).toEqual(["e", "bac", "fd"]);
+  });
+
+  it("R36: lists agents that wait for an answer first, the one that has waited longest on top", () => {
+    const waits = (id: string, at: string) => agentSession([approval({ at })], { id });
+    const { attention } = boardSections(
+      [
+        session({ id: "a", call: { ...bell, at: "2026-11-15T18:09:00Z" } }),
+        waits("b", "2026-11-15T18:05:00Z"),
+        session({ id: "c", call: { ...bell, at: "2026-11-15T18:10:00Z" } }),
+        waits("d", "2026-11-15T18:02:00Z"),
+      ],
+      {},
+    );
+    expect(attention.map(({ session: { id } }) => id).join("")).toBe("dbca");
   });
 
   it("lists a session in a state of a newer version as running, with an unknown state", () => {

@@ -8,6 +8,7 @@ describe("routes", () => {
       { name: "board" },
       { name: "session", id: "k3v9x0q2m7aa" },
       { name: "session", id: "a/b c" },
+      { name: "approvals" },
       { name: "settings" },
       { name: "help" },
     ];

@@ -9,7 +9,7 @@ export interface BoardEntry {
 }
 
 export interface BoardSections {
-  /** Latest call first. */
+  /** Those with approvals first, the one that has waited longest on top; then the others, latest call first. */
   readonly attention: readonly BoardEntry[];
   /** By name, so that rows do not move while programs print; sessions without a name last, latest first. */
   readonly running: readonly BoardEntry[];
@@ -28,11 +28,17 @@ export function boardSections(sessions: Iterable<SessionInfo>, records: ViewReco
     byCreation(a, b);
   const byCreation = (a: BoardEntry, b: BoardEntry) =>
     b.session.created.localeCompare(a.session.created) || a.session.id.localeCompare(b.session.id);
+  const byNeed = (a: BoardEntry, b: BoardEntry) => waitingSince(a).localeCompare(waitingSince(b)) || byCall(a, b);
   const byCall = (a: BoardEntry, b: BoardEntry) =>
     (b.session.call?.at ?? "").localeCompare(a.session.call?.at ?? "") || byCreation(a, b);
   return {
-    attention: entries.filter((entry) => entry.reason).sort(byCall),
+    attention: entries.filter((entry) => entry.reason).sort(byNeed),
     running: entries.filter((entry) => !entry.reason && !hasEnded(entry.session)).sort(byName),
     ended: entries.filter((entry) => !entry.reason && hasEnded(entry.session)).sort(byCreation),
   };
+}
+
+/** Since when an agent waits for an answer; after all times if it does not. */
+function waitingSince({ reason }: BoardEntry): string {
+  return (reason?.kind === "approval" && reason.approvals[0]?.at) || "9999";
 }

@@ -3,13 +3,14 @@ import type { SessionInfo } from "@bowline/client";
 import { untrack } from "svelte";
 import { gateway } from "../state/gateway.svelte.ts";
 import { page } from "../state/page.svelte.ts";
+import { pageTitle } from "../state/title.svelte.ts";
 import { nameOf } from "./text.ts";
 
 /**
  * Marks the session as viewed and puts its name into the page title, as long as the calling component exists.
- * `hasBell` adds a dot before the name. Call it while the component initializes.
+ * `mark` goes before the name. Call it while the component initializes.
  */
-export function trackViewing(session: () => SessionInfo | undefined, hasBell: () => boolean = () => false): void {
+export function trackViewing(session: () => SessionInfo | undefined, mark: () => string = () => ""): void {
   $effect(() => {
     const shown = session();
     if (!shown) return;
@@ -19,6 +20,6 @@ export function trackViewing(session: () => SessionInfo | undefined, hasBell: ()
   });
   $effect(() => {
     const shown = session();
-    document.title = `${hasBell() ? "● " : ""}${shown ? nameOf(shown) : "Session"} · Bowline`;
+    pageTitle.text = `${mark()}${shown ? nameOf(shown) : "Session"} · Bowline`;
   });
 }

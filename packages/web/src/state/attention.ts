@@ -1,9 +1,9 @@
 /**
- * Which sessions need attention: a bell, a notification or an end that this device has not viewed yet.
+ * Which sessions need attention: an agent waits for an answer, or this device has not viewed a bell, a notification or an end yet.
  *
  * Nothing here compares clocks. A call is identified by the time its session gave it, a run of a session by its epoch.
  */
-import type { SessionInfo } from "@bowline/client";
+import type { Approval, SessionInfo } from "@bowline/client";
 
 /** What this device last viewed of a session. */
 export interface ViewRecord {
@@ -20,10 +20,19 @@ export type ViewRecords = Readonly<Record<string, ViewRecord>>;
 
 /** Why a session needs attention. */
 export type AttentionReason =
-  { readonly kind: "bell" } | { readonly kind: "notify"; readonly text: string } | { readonly kind: "ended" };
+  /** What the agent waits for, oldest first; at least one. */
+  | { readonly kind: "approval"; readonly approvals: readonly Approval[] }
+  | { readonly kind: "bell" }
+  | { readonly kind: "notify"; readonly text: string }
+  | { readonly kind: "ended" };
 
-/** Returns why a session needs attention, if it does. An end counts only if this device has seen that epoch running. */
+/**
+ * Returns why a session needs attention, if it does. An open approval needs an answer, so to view it is not enough. An end counts
+ * only if this device has seen that epoch running.
+ */
 export function attentionReason(session: SessionInfo, record: ViewRecord | undefined): AttentionReason | undefined {
+  const approvals = openApprovals(session);
+  if (approvals.length > 0) return { kind: "approval", approvals };
   if (hasEnded(session) && record?.epoch === session.epoch && !record.ended) return { kind: "ended" };
   const call = session.call;
   if (!call || call.at === record?.call) return undefined;
@@ -60,6 +69,11 @@ export function parseViewRecords(stored: string | undefined): ViewRecords {
   } catch {
     return {};
   }
+}
+
+/** The approvals of a session that wait for an answer, oldest first. A lost session lists some that cannot be answered any more. */
+export function openApprovals(session: SessionInfo): readonly Approval[] {
+  return hasEnded(session) ? [] : (session.approvals ?? []);
 }
 
 /** Whether a session has ended. A state added by a newer version does not count as ended. */

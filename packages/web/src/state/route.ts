@@ -6,6 +6,7 @@
 export type Route =
   | { readonly name: "board" }
   | { readonly name: "session"; readonly id: string }
+  | { readonly name: "approvals" }
   | { readonly name: "settings" }
   | { readonly name: "help" };
 
@@ -14,7 +15,7 @@ export function parseRoute(hash: string): Route {
   const [, name, id, ...rest] = hash.replace(/^#/, "").split("/");
   if (rest.length === 0) {
     if (name === "s" && id) return { name: "session", id: decode(id) };
-    if ((name === "settings" || name === "help") && id === undefined) return { name };
+    if ((name === "approvals" || name === "settings" || name === "help") && id === undefined) return { name };
   }
   return { name: "board" };
 }
