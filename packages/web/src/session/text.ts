@@ -1,5 +1,5 @@
 /** Text for the user about sessions and their connections. */
-import type { ConnectionState, ExitStatus, SessionInfo, Unsent } from "@bowline/client";
+import type { Approval, ConnectionState, ExitStatus, SessionInfo, Unsent } from "@bowline/client";
 import type { AttentionReason } from "../state/attention.ts";
 
 export interface ConnectionText {
@@ -82,6 +82,11 @@ export function otherViewersText(others: number): string {
   return others === 0 ? "" : others === 1 ? "1 other viewer" : `${others} other viewers`;
 }
 
+/** The name of a caller. `local` is a client on the session's machine. */
+export function callerText(by: string): string {
+  return by === "local" ? "a terminal on the server" : by;
+}
+
 /** A session's display name: its name, else its command, title or id. */
 export function nameOf(session: SessionInfo): string {
   return session.name || commandOf(session) || session.title || session.id;
@@ -97,8 +102,9 @@ export function commandOf({ argv = [] }: SessionInfo): string {
   return [program.slice(program.lastIndexOf("/") + 1).replace(/^-/, ""), ...rest].join(" ");
 }
 
-export function kindText({ kind }: SessionInfo): string {
-  return { terminal: "Terminal", agent: "Agent", unknown: "Unknown kind" }[kind];
+/** What kind of session it is; for an agent session, the name of its agent. */
+export function kindText({ kind, agent }: SessionInfo): string {
+  return { terminal: "Terminal", agent: agent || "Agent", unknown: "Unknown kind" }[kind];
 }
 
 export function stateText(session: SessionInfo): string {
@@ -109,6 +115,8 @@ export function stateText(session: SessionInfo): string {
 
 export function attentionText(reason: AttentionReason, session: SessionInfo): string {
   switch (reason.kind) {
+    case "approval":
+      return approvalsText(reason.approvals);
     case "bell":
       return "Rang the bell";
     case "notify":
@@ -116,6 +124,33 @@ export function attentionText(reason: AttentionReason, session: SessionInfo): st
     case "ended":
       return stateText(session);
   }
+}
+
+/** What an agent waits for, in one line. */
+export function approvalsText(approvals: readonly Approval[]): string {
+  const [first] = approvals;
+  if (!first || approvals.length > 1) return `${approvals.length} approvals wait`;
+  switch (first.kind) {
+    case "permission":
+      if (first.detail.command) return `Asks to run: ${oneLine(first.detail.command)}`;
+      return first.title ? `Asks for permission: ${oneLine(first.title)}` : "Asks for permission";
+    case "question":
+      return "Has a question";
+    case "plan":
+      return "Asks for consent to its plan";
+    case "unknown":
+      return "Asks for something that this version does not know";
+  }
+}
+
+/** The beginning of a text, as one line, without characters that turn text around. */
+function oneLine(text: string): string {
+  const line = text
+    .slice(0, 400)
+    .replace(/\s+/g, " ")
+    .replace(/[\p{Cc}\p{Bidi_Control}]/gu, "\ufffd")
+    .trim();
+  return line.length > 160 ? `${line.slice(0, 160)}…` : line;
 }
 
 /**

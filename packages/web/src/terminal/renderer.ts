@@ -7,7 +7,8 @@
  */
 import type { WebglAddon } from "@xterm/addon-webgl";
 import type { Terminal } from "@xterm/xterm";
-import { hasGpu, loadGpu } from "./gpu.ts";
+import { hasGpu } from "../session/gpu.ts";
+import { loadGpu } from "./gpu.ts";
 import type { Pixels } from "./letterbox.ts";
 
 /** The tolerance for rounding, in device pixels. */

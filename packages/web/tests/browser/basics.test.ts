@@ -45,8 +45,8 @@ describe.each([
     const app = await open({ screen });
     const { page } = app;
     await page.click("text=New session >> nth=0");
-    await page.fill("dialog input >> nth=0", "printf 'begun %s\\n' $$; exec cat");
-    await page.fill("dialog input >> nth=1", "first");
+    await page.getByLabel("Command").fill("printf 'begun %s\\n' $$; exec cat");
+    await page.getByLabel("Name").fill("first");
     await page.click('dialog button:has-text("Start session")');
     await app.waitForState("open");
     const before = /begun (\d+)/.exec((await app.prints(/begun \d+/)).text)?.[1];

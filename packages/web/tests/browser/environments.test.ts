@@ -76,7 +76,7 @@ test.each([
     ]),
   ).toEqual([false, false, false, false]);
   await page.click("text=New session >> nth=0");
-  await page.fill("dialog input >> nth=0", "exec sh");
+  await page.getByLabel("Command").fill("exec sh");
   await page.click('dialog button:has-text("Start session")');
   await app.waitForState("open");
   await app.type("echo plain $((5 * 5))\r");
@@ -116,7 +116,7 @@ test("R53: under a path of a proxy, everything works and the cookie is limited t
   const cookies = await app.context.cookies();
   expect(cookies).toMatchObject([{ path: "/terminals", httpOnly: true, sameSite: "Strict" }]);
   await page.click("text=New session >> nth=0");
-  await page.fill("dialog input >> nth=0", "exec sh");
+  await page.getByLabel("Command").fill("exec sh");
   await page.click('dialog button:has-text("Start session")');
   await app.waitForState("open");
   await app.type("echo below $((6 * 6))\r");

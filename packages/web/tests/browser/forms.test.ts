@@ -8,8 +8,8 @@ const { server, open } = browserSuite();
 
 async function startSession({ page }: App, command: string, folder = ""): Promise<void> {
   await page.click("text=New session >> nth=0");
-  await page.fill("dialog input >> nth=0", command);
-  await page.fill("dialog input >> nth=2", folder);
+  await page.getByLabel("Command").fill(command);
+  await page.getByTestId("folder").fill(folder);
   await page.click('dialog button:has-text("Start session")');
 }
 
@@ -50,7 +50,7 @@ test("R54: a retry after a lost response starts no second session, but a changed
   await page.click('[aria-label="Back to the board"]');
   await startSession(app, "echo another; exec cat");
   await page.waitForSelector('dialog [role="alert"]');
-  await page.fill("dialog input >> nth=0", "echo other; exec cat");
+  await page.getByLabel("Command").fill("echo other; exec cat");
   await page.click('dialog button:has-text("Start session")');
   await app.prints("other");
   expect(await sessions()).toBe(3);
@@ -108,13 +108,14 @@ test("R54: selecting text past the edge of a dialog does not close it, but a cli
   const app = await open();
   const { page } = app;
   await page.click("text=New session >> nth=0");
-  await page.fill("dialog input >> nth=0", "make test");
-  const field = (await page.locator("dialog input >> nth=0").boundingBox())!;
+  const command = page.getByLabel("Command");
+  await command.fill("make test");
+  const field = (await command.boundingBox())!;
   await page.mouse.move(field.x + 60, field.y + 10);
   await page.mouse.down();
   await page.mouse.move(5, field.y + 10, { steps: 4 });
   await page.mouse.up();
-  expect(await page.inputValue("dialog input >> nth=0")).toBe("make test");
+  expect(await command.inputValue()).toBe("make test");
   await page.mouse.click(5, field.y + 10);
   await page.waitForSelector("dialog", { state: "detached" });
 });
