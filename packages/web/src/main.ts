@@ -14,7 +14,8 @@ const code = loginCode(location.hash);
 if (code !== undefined) page.removeLoginCode();
 page.start();
 gateway.onAttention = (session, reason) => {
-  if (reason.kind === "bell" && !settings.bellNotice) return;
+  // The announcement of approvals shows its own notices.
+  if (reason.kind === "approval" || (reason.kind === "bell" && !settings.bellNotice)) return;
   showNotice(nameOf(session), {
     body: attentionText(reason, session),
     href: hrefOf({ name: "session", id: session.id }),

@@ -2,11 +2,14 @@
 import { AgentConnection, type ConnectionState, type ConversationState, type SessionInfo } from "@bowline/client";
 import { browserEnvironment } from "@bowline/client/browser";
 import { untrack } from "svelte";
+import { SvelteSet } from "svelte/reactivity";
 import type { LiveSession } from "../session/live.ts";
 import { gateway } from "../state/gateway.svelte.ts";
 import { outbox } from "../state/outbox.svelte.ts";
-import { type Message, activityOf, messagesOf } from "./messages.ts";
-import { type Item, type PlanStep, type PromptItem, Transcript } from "./transcript.ts";
+import { isResuming } from "./composer/resume.svelte.ts";
+import { Folds } from "./folds.svelte.ts";
+import { type Message, activityOf, isAbortOf, messagesOf } from "./messages.ts";
+import { type EndItem, type Item, type PlanStep, type PromptItem, Transcript } from "./transcript.ts";
 
 /** Events that are kept while the newest are shown; older ones are read again when the user scrolls up. */
 const MAX_RECORDS = 6000;
@@ -24,34 +27,51 @@ export class LiveConversation implements LiveSession {
   waiting: readonly PromptItem[] = $state.raw([]);
   plan: readonly PlanStep[] = $state.raw([]);
   hasOlder = $state(false);
-  loadingOlder = $state(false);
   /** Why the last request for older events failed; empty if it did not. */
   olderProblem = $state("");
-  /** Counts resets: everything that is shown was replaced. */
-  resets = $state(0);
+  /** Why the connection was not opened at the last try; empty if that is not known. */
+  problem = $state("");
+  /** Which parts the user has opened or folded. */
+  readonly folds = new Folds();
   /** What this page has sent and the transcript does not show yet. */
   readonly messages: readonly Message[] = $derived.by(() => {
     void this.#version;
     return messagesOf(outbox().entries, this.id, this.#transcript);
   });
-  readonly activity = $derived(activityOf(this.conversation, this.messages));
+  readonly activity = $derived(activityOf(this.conversation, this.messages, isResuming));
+  /** Whether the run in `activity` is about to be stopped. */
+  readonly isStopping = $derived.by(() => {
+    const run = this.conversation?.runs[0];
+    if (!run) return false;
+    return run.aborted || outbox().entries.some((entry) => isAbortOf(entry, this.id, run.run));
+  });
   /** Whether older events may be dropped: the user sees the newest. */
   atEnd = true;
+  /** Called when a run has succeeded just now: not for what this page only learns of later. */
+  onSuccess: (run: string) => void = () => {};
+  /** Runs that never started and whose prompts were sent again. */
+  readonly #resent = new SvelteSet<string>();
+  /** Events with lower numbers had been recorded when this page connected. */
+  #liveFrom = 0;
   readonly #transcript = new Transcript();
   /** Changes with the transcript. */
   #version = $state(0);
   #connection: AgentConnection | undefined;
+  #disconnect = (): void => {};
   #publishing = false;
+  #reading: Promise<void> | undefined;
   readonly #stop: () => void;
 
   constructor(id: string) {
     this.id = id;
+    // A `$derived` that creates it would not notice its changes.
+    outbox();
     this.#stop = $effect.root(() => {
       // A stream that was refused for good is replaced by another one.
       $effect(() => {
         const { events } = gateway;
         if (events) untrack(() => this.#connect(events));
-        return () => this.#connection?.dispose();
+        return () => this.#disconnect();
       });
       // What the transcript shows needs no entry any more.
       $effect(() => {
@@ -92,6 +112,19 @@ export class LiveConversation implements LiveSession {
     return this.conversation?.exit !== undefined || state === "lost";
   }
 
+  /** The prompt of a run that never started, if it can be sent again. */
+  resendable({ complete }: EndItem): PromptItem | undefined {
+    if (complete.started || complete.aborted || this.#resent.has(complete.run)) return undefined;
+    return this.items.find((item) => item.kind === "prompt" && item.run === complete.run) as PromptItem | undefined;
+  }
+
+  /** Sends the prompt of a run that never started again, as another one. */
+  resend({ run, text, attachments }: PromptItem): void {
+    const { post } = outbox();
+    const files = attachments.length > 0 ? { attachments } : {};
+    if (post.send(this.id, { type: "prompt", text, ...files }).ok) this.#resent.add(run);
+  }
+
   retry = (): void => {
     gateway.retry();
     this.#connection?.retry();
@@ -101,13 +134,16 @@ export class LiveConversation implements LiveSession {
     gateway.put(await gateway.api.restart(this.id));
   }
 
-  /** Reads the events before the oldest one. */
-  async older(): Promise<void> {
-    if (this.loadingOlder || !this.hasOlder) return;
-    this.loadingOlder = true;
+  /** Reads the events before the oldest one. While they are being read, another call waits for the same. */
+  older(): Promise<void> {
+    if (!this.hasOlder) return Promise.resolve();
+    this.#reading ??= this.#readOlder().finally(() => (this.#reading = undefined));
+    return this.#reading;
+  }
+
+  async #readOlder(): Promise<void> {
     this.olderProblem = "";
     await this.#connection?.older();
-    this.loadingOlder = false;
   }
 
   /** Reads older events until the one with this number is loaded, or nothing older is. */
@@ -129,6 +165,9 @@ export class LiveConversation implements LiveSession {
     const seen = (records: Parameters<Transcript["append"]>[0]) => {
       for (const record of records) post.handleEvent(this.id, record);
     };
+    const stopCounting = events.subscribe({
+      board: (sessions) => (this.#liveFrom = sessions.find(({ id }) => id === this.id)?.offset ?? 0),
+    });
     const connection = new AgentConnection({
       environment: browserEnvironment(),
       api: gateway.api,
@@ -138,11 +177,11 @@ export class LiveConversation implements LiveSession {
         state: (state) => {
           this.state = state;
           this.retryAt = state.name === "reconnecting" ? Date.now() + state.delay : 0;
+          if (state.name === "open") this.problem = "";
         },
         reset: ({ records }) => {
           seen(records);
           this.#transcript.reset(records);
-          this.resets += 1;
           this.#publish();
         },
         older: ({ records }) => {
@@ -154,14 +193,23 @@ export class LiveConversation implements LiveSession {
           seen(records);
           this.#transcript.append(records);
           this.#publishSoon();
+          for (const { seq, event } of records) {
+            if (event.type === "complete" && event.success && seq >= this.#liveFrom) this.onSuccess(event.run);
+          }
         },
         conversation: () => this.#publishSoon(),
         error: ({ source, message }) => {
-          if (source === "history") this.olderProblem = message;
+          if (source !== "history") return;
+          if (this.#reading) this.olderProblem = message;
+          else this.problem = message;
         },
       },
     });
     this.#connection = connection;
+    this.#disconnect = () => {
+      stopCounting();
+      connection.dispose();
+    };
     this.state = connection.state;
   }
 

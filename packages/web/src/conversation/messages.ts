@@ -37,6 +37,12 @@ export function failedCommands(entries: readonly PostEntry[], session: string): 
   );
 }
 
+/** Whether an entry is about to stop a run. */
+export function isAbortOf({ session: to, command, state }: PostEntry, session: string, run: string): boolean {
+  const underWay = state.name !== "failed" && !(state.name === "delivered" && state.how !== "accepted");
+  return to === session && command?.type === "abort" && command["run"] === run && underWay;
+}
+
 /** One line about what the session does now. */
 export interface ActivityLine {
   readonly text: string;
@@ -48,23 +54,26 @@ export interface ActivityLine {
 
 /**
  * What the session does; `undefined` if nothing. An open run comes from the events. Before the event of its prompt has
- * arrived, a message stands for it, from the moment of sending.
+ * arrived, a message stands for it, from the moment of sending. `isResuming`: its session is being started again for it.
  */
 export function activityOf(
   state: ConversationState | undefined,
   messages: readonly Message[],
+  isResuming: (message: string) => boolean = () => false,
 ): ActivityLine | undefined {
   const open = state?.activity;
   if (open) {
     const since = Date.parse(open.started_at);
+    const isAsked = state.approvals.some(({ run }) => run === open.run);
     return {
-      text: open.text,
+      text: isAsked ? "Waiting for your answer" : open.text,
       since: Number.isFinite(since) ? since : undefined,
       stop: open.can_interrupt ? open.run : undefined,
     };
   }
-  for (const { type, state } of messages) {
+  for (const { id, type, state } of messages) {
     if (type !== "prompt") continue;
+    if (isResuming(id)) return { text: "Resuming the session", since: undefined, stop: undefined };
     const text = sendingText(state);
     if (text !== undefined) return { text, since: undefined, stop: undefined };
   }

@@ -21,6 +21,8 @@ export interface Settings {
   keyRow: "auto" | "always" | "never";
   /** Whether a bell in another session shows a notice. */
   bellNotice: boolean;
+  /** Which key sends a message to an agent. With `ctrl-enter`, Enter starts a new line. */
+  sendWith: "enter" | "ctrl-enter";
   /** Failed attempts after which a connection waits for the user; 0 for never. */
   reconnectTries: number;
   /** Whether a sound is played when a run succeeds. */
@@ -52,6 +54,8 @@ const DEFAULTS: Settings = {
   useMySize: false,
   keyRow: "auto",
   bellNotice: true,
+  // On-screen keyboards have no Shift+Enter; there, the button sends.
+  sendWith: touch ? "ctrl-enter" : "enter",
   reconnectTries: BROWSER.tries ?? 0,
   finishedSound: false,
 };
@@ -73,6 +77,7 @@ export function readSettings(stored: string | undefined, defaults: Settings = DE
   const settings = Object.fromEntries(valid) as unknown as Settings;
   if (!["system", "light", "dark"].includes(settings.theme)) settings.theme = defaults.theme;
   if (!["auto", "always", "never"].includes(settings.keyRow)) settings.keyRow = defaults.keyRow;
+  if (!["enter", "ctrl-enter"].includes(settings.sendWith)) settings.sendWith = defaults.sendWith;
   settings.fontSize = clampFont(settings.fontSize);
   settings.scrollback = clampScrollback(settings.scrollback);
   settings.reconnectTries = clampTries(settings.reconnectTries);
