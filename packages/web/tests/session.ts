@@ -1,5 +1,5 @@
 /** Sessions for tests. */
-import type { SessionInfo } from "@bowline/client";
+import type { Approval, SessionInfo } from "@bowline/client";
 
 /** A running terminal session, with `changes` applied. */
 export function session(changes: Partial<SessionInfo> = {}): SessionInfo {
@@ -24,3 +24,30 @@ export function session(changes: Partial<SessionInfo> = {}): SessionInfo {
 
 /** A `call`: the program rang the bell. */
 export const bell = { at: "2026-11-15T18:01:00Z", kind: "bell", text: "" } as const;
+
+/** A running session of an agent that waits for `approvals`. */
+export function agentSession(approvals: Approval[], changes: Partial<SessionInfo> = {}): SessionInfo {
+  const { argv: _argv, size: _size, ...rest } = session();
+  const agent = { agent: "gemini", conversation: null, activity: null, queued: 0, approvals };
+  return { ...rest, kind: "agent", ...agent, ...changes };
+}
+
+/** A permission to run a command, with `changes` applied. */
+export function approval(changes: Partial<Approval> = {}): Approval {
+  return {
+    id: "a0",
+    run: "r0",
+    kind: "permission",
+    tool: "execute",
+    title: "Run the tests",
+    detail: { command: "npm test", cwd: "/home/dev/app" },
+    truncated: false,
+    options: [
+      { id: "once", kind: "allow_once", label: "Allow once" },
+      { id: "always", kind: "allow_always", label: "Always allow", effect: "adds a rule" },
+      { id: "no", kind: "reject_once", label: "Reject" },
+    ],
+    at: "2026-11-15T18:00:00Z",
+    ...changes,
+  };
+}

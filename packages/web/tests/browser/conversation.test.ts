@@ -1,6 +1,6 @@
 /** A conversation with an agent, followed from Node through a real gateway that is killed on the way. */
 import { existsSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import {
   AgentConnection,
   type AgentRecord,
@@ -17,15 +17,9 @@ import { WebSocket } from "ws";
 import { TestServer } from "./parts/server.ts";
 import { until } from "./parts/until.ts";
 
-const FAKE_AGENT = resolve(import.meta.dirname, "../../../../fixtures/fake-agent/agent.mjs");
-
 test("R40: a killed gateway neither loses nor repeats an event of a conversation", async () => {
   const server = await TestServer.start();
   onTestFinished(() => server.stop());
-  const command = JSON.stringify([process.execPath, FAKE_AGENT]);
-  writeFileSync(join(server.folder, "config.toml"), `[agents.fake]\nprotocol = "acp"\ncommand = ${command}\n`);
-  await server.killGateway();
-  await server.startGateway();
   const token = await server.bowline("token", "create", "--name", "test", "--scope", "admin");
   const api = new Api({ base: server.url, auth: { kind: "bearer", token } });
   const { id } = await api.createAgent({ agent: "fake", cwd: server.folder });

@@ -11,6 +11,9 @@ export const BOWLINE = resolve(
   process.env["BOWLINE_BIN"] ?? join(import.meta.dirname, "../../../../../target/debug/bowline"),
 );
 
+/** An agent that does what its prompts say; fixtures/fake-agent/README.md lists the instructions. */
+const FAKE_AGENT = resolve(import.meta.dirname, "../../../../../fixtures/fake-agent/agent.mjs");
+
 /** The prompt of the shells in tests. */
 export const PROMPT = "ready> ";
 
@@ -37,7 +40,13 @@ export class TestServer {
   static async start(...flags: string[]): Promise<TestServer> {
     if (!existsSync(BOWLINE)) throw new Error(`${BOWLINE} does not exist; run \`make browser-test\` to build it`);
     const server = new TestServer(mkdtempSync(join(tmpdir(), "bowline-web-")), flags);
-    writeFileSync(join(server.folder, "config.toml"), "");
+    const fake = JSON.stringify([process.execPath, FAKE_AGENT]);
+    // There, the agent keeps its conversations.
+    const env = `{ FAKE_AGENT_STATE = ${JSON.stringify(join(server.folder, "agent"))} }`;
+    writeFileSync(
+      join(server.folder, "config.toml"),
+      `[agents.fake]\nprotocol = "acp"\ncommand = ${fake}\nenv = ${env}\n`,
+    );
     writeFileSync(join(server.folder, ".bashrc"), `PS1='${PROMPT}'\nunset PROMPT_COMMAND HISTFILE\n`);
     servers.add(server);
     await server.startGateway();
@@ -134,6 +143,12 @@ export class TestServer {
       join(this.folder, ".bashrc"),
       "-i",
     );
+  }
+
+  /** Starts a conversation with the fake agent. Returns its id. */
+  async agent(name?: string, prompt = "say Hello."): Promise<string> {
+    const id = await this.bowline("agent", "fake", "--detach", ...(name ? ["--name", name] : []), "--", prompt);
+    return id.trim();
   }
 
   /** Creates a login link for one browser. */
