@@ -19,7 +19,7 @@ lint: setup web
 	scripts/check-requirements
 	scripts/check-security
 
-test: lint web-test browser-test agents
+test: lint web-test browser-test
 	cargo test --workspace --no-fail-fast
 
 # Installs the real agent programs that `make test` runs, from npm into a cache of their own.
@@ -54,7 +54,7 @@ web-test: setup
 	npm test --silent
 
 # Tests the web app in a real browser, against a real gateway and real shells.
-browser-test: web
+browser-test: web agents
 	cargo build --quiet -p bowline
 	npm run --silent test:browser -w @bowline/web
 
