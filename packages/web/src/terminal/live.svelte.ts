@@ -12,6 +12,7 @@ import {
 } from "@bowline/client";
 import { browserEnvironment, previousClientId } from "@bowline/client/browser";
 import { OUTBOX } from "@bowline/client/core";
+import { untrack } from "svelte";
 import { backoff, clampFont, saveSettings, settings } from "../state/device.svelte.ts";
 import { gateway, logConnectionError } from "../state/gateway.svelte.ts";
 import { showNotice } from "../state/notices.svelte.ts";
@@ -70,8 +71,10 @@ export class LiveTerminal {
   constructor(id: string, container: HTMLElement, appearance: Appearance) {
     this.id = id;
     this.screen = new Screen(container, appearance, {
+      // Leaving the view removes a focused terminal, which then reports to the program that it lost the focus. The
+      // browser does that while Svelte updates the page, when state may only be changed untracked.
       onInput: (data) => {
-        if (this.you.write || !REPORT.test(data)) this.#handleInput(data);
+        if (this.you.write || !REPORT.test(data)) untrack(() => this.#handleInput(data));
       },
       onBinaryInput: (data) => {
         if (this.you.write) this.type(data);

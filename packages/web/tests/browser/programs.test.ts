@@ -49,6 +49,26 @@ test.each([
   expect(readFileSync(file, "utf8").split("\n")[42]).toBe("row 43 HERE of the poem");
 });
 
+test("R15: a page of vim is left by Back without an error, and vim hears that it lost the focus", async () => {
+  const app = await open();
+  const focusReports = `let [&t_fe, &t_fd] = ["\\e[?1004h", "\\e[?1004l"]`;
+  const id = await server.new("vim", "-u", "NONE", "-N", "--cmd", focusReports, "+autocmd FocusLost * s/$/ LOST");
+  await app.visit(id);
+  // vim asks for focus reports when it has drawn its screen.
+  const reportsFocus = () =>
+    app.page.evaluate(() => {
+      const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
+        terminal: import("@xterm/xterm").Terminal;
+      };
+      return terminal.modes.sendFocusMode;
+    });
+  await until("vim asks for focus reports", reportsFocus);
+  await app.focus();
+  await app.page.goBack();
+  await app.page.waitForSelector(`[data-session="${id}"]`);
+  await until("vim hears it", async () => (await server.screen(id)).includes("LOST"));
+});
+
 test("R22: less shows the same page after a reload, and restores the shell's screen when it quits", async () => {
   const app = await open();
   await app.visit(await server.shell());
