@@ -37,15 +37,16 @@ describe("the page's lifecycle", () => {
     document.dispatchEvent(new Event("resume"));
     document.visibilityState = "visible";
     document.dispatchEvent(new Event("visibilitychange"));
+    window.dispatchEvent(new Event("pagehide"));
     window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: false }));
     window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
     window.dispatchEvent(new Event("online"));
     window.dispatchEvent(new Event("offline"));
-    expect(signals).toEqual(["hidden", "frozen", "resumed", "visible", "restored", "online", "offline"]);
+    expect(signals).toEqual(["hidden", "frozen", "resumed", "visible", "left", "restored", "online", "offline"]);
     unsubscribe();
     unsubscribe();
     window.dispatchEvent(new Event("online"));
-    expect(signals).toHaveLength(7);
+    expect(signals).toHaveLength(8);
   });
 
   test("a page without a network says so", () => {
@@ -63,7 +64,7 @@ describe("the page's lifecycle", () => {
       target: () => new Promise(() => {}),
       on: {},
     });
-    expect(document.count + window.count).toBe(6);
+    expect(document.count + window.count).toBe(7);
     connection.dispose();
     expect([document.count, window.count]).toEqual([0, 0]);
   });

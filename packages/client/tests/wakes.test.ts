@@ -25,6 +25,29 @@ describe("wakes", () => {
     expect(connection.state.name).toBe("open");
   });
 
+  test("R11, R23: a page that is left closes its connection for good, and connects again when it is restored", async () => {
+    const { world, session, viewer } = await attached();
+    const codes: number[] = [];
+    const { closed } = world.peer;
+    world.peer.closed = (socket, code) => {
+      codes.push(code);
+      closed.call(world.peer, socket, code);
+    };
+    world.signal("left");
+    expect(codes).toEqual([1000]);
+    session.print([4]);
+    // The page is in the back/forward cache, so its timers stand still.
+    world.frozen = true;
+    await world.advance(3_000);
+    expect(world.sockets).toHaveLength(1);
+    world.frozen = false;
+    world.signal("restored");
+    await world.advance(100);
+    expect(world.sockets).toHaveLength(2);
+    expect(viewer.connection.state.name).toBe("open");
+    expect(viewer.shown).toEqual([1, 2, 3, 4]);
+  });
+
   test("R12: a socket that seems open after a sleep is probed, and replaced after 2 s of silence", async () => {
     const { world, viewer } = await attached();
     world.live[0]!.zombie = true;

@@ -1,4 +1,4 @@
-/** The page's lifecycle: visibilitychange, pageshow from the back/forward cache, freeze and resume, online and offline. */
+/** The page's lifecycle: visibilitychange, pagehide, pageshow from the back/forward cache, freeze and resume, online and offline. */
 import type { Lifecycle, LifecycleSignal } from "../connection/environment.js";
 
 /** The part of a `Window` that {@link pageLifecycle} uses. */
@@ -27,6 +27,7 @@ export function pageLifecycle(page: PageWindow = window): Lifecycle {
         [document, "visibilitychange", () => (isHidden() ? "hidden" : "visible")],
         [document, "freeze", () => "frozen"],
         [document, "resume", () => "resumed"],
+        [page, "pagehide", () => "left"],
         // Without `persisted` it is an ordinary page load, not a return from the back/forward cache.
         [page, "pageshow", (event) => ((event as PageTransitionEvent).persisted ? "restored" : undefined)],
         [page, "online", () => "online"],

@@ -268,12 +268,22 @@ export class Driver {
 
   #handleSignal(signal: LifecycleSignal): void {
     if (signal === "offline") return;
+    if (signal === "left") return this.#leave();
     if (signal === "hidden" || signal === "frozen") {
       if (!this.#hidden) this.#hide();
       this.work();
     } else {
       this.#wake();
     }
+  }
+
+  /** Closes the connection of a page that goes, so that others need not wait for it. A page that is restored dials again. */
+  #leave(): void {
+    if (!this.#hidden) this.#hide();
+    const dial = this.#dial;
+    if (!dial) return this.work();
+    this.#dropSocket(NORMAL, "client left");
+    this.#handleClosed(dial, { kind: "failed" }, "the page was left");
   }
 
   #hide(): void {

@@ -60,10 +60,12 @@ export interface SocketEvents {
 }
 
 /**
- * What happened to a page. After `hidden` and `frozen`, a lost connection is tried at most once a minute. After `offline`, commands
- * wait; connections find out by themselves. The others wake a connection: an open one is checked, a lost one is tried at once.
+ * What happened to a page. After `hidden` and `frozen`, a lost connection is tried at most once a minute. With `left`, the page is
+ * about to go, perhaps to the back/forward cache: a connection is closed, so that the server need not wait for it to return. After
+ * `offline`, commands wait; connections find out by themselves. The others wake a connection: an open one is checked, a lost one is
+ * tried at once.
  */
-export type LifecycleSignal = "hidden" | "frozen" | "visible" | "restored" | "resumed" | "online" | "offline";
+export type LifecycleSignal = "hidden" | "frozen" | "left" | "visible" | "restored" | "resumed" | "online" | "offline";
 
 /** Whether the page is visible, and what wakes a connection. */
 export interface Lifecycle {

@@ -209,6 +209,7 @@ export class Post {
     switch (signal) {
       case "hidden":
       case "frozen":
+      case "left":
         this.#queue.handleHidden(this.#now());
         return this.#work();
       case "offline":
