@@ -17,6 +17,8 @@ export interface Settings {
   gpu: boolean;
   /** Whether a session is resized to this window when it is opened. */
   useMySize: boolean;
+  /** Whether typing sets the size of a session to this window. */
+  sizeFollowsTyping: boolean;
   /** When to show the key row; `auto` means on touch screens. */
   keyRow: "auto" | "always" | "never";
   /** Whether a bell in another session shows a notice. */
@@ -52,6 +54,7 @@ const DEFAULTS: Settings = {
   screenReader: false,
   gpu: true,
   useMySize: false,
+  sizeFollowsTyping: true,
   keyRow: "auto",
   bellNotice: true,
   // On-screen keyboards have no Shift+Enter; there, the button sends.

@@ -13,7 +13,7 @@ import {
 import { browserEnvironment, previousClientId } from "@bowline/client/browser";
 import { OUTBOX } from "@bowline/client/core";
 import { untrack } from "svelte";
-import { backoff, clampFont, saveSettings, settings } from "../state/device.svelte.ts";
+import { backoff, clampFont, saveSettings, settings, tabStore } from "../state/device.svelte.ts";
 import { gateway, logConnectionError } from "../state/gateway.svelte.ts";
 import { showNotice } from "../state/notices.svelte.ts";
 import { copy } from "../parts/clipboard.ts";
@@ -22,13 +22,10 @@ import { type ClipboardRequest, CLIPBOARD_LIMIT } from "./osc52.ts";
 import { type Appearance, Screen } from "./screen.ts";
 import { DARK, LIGHT } from "./themes.ts";
 
-/**
- * Mouse and focus reports of xterm.js. The user did not type them, so a read-only viewer drops them without a
- * notice.
- */
-const REPORT = /^\x1b\[(?:<|M|[IO]$)/;
 /** How much input is kept until the connection is created, which takes a moment; more is refused. */
 const EARLY_LIMIT = 64 * 1024;
+/** The key in the tab's storage of the session whose size this page decided when it was left. */
+const OWNED_KEY = "bowline.size";
 
 export class LiveTerminal {
   /** The session id or name in the URL. */
@@ -66,6 +63,8 @@ export class LiveTerminal {
   #client = newClientId();
   /** Whether the page was shown, and the session has not reported its viewers since. */
   #claimPending = false;
+  /** Whether this page decided the size when it was left, and has not attached since. */
+  #ownedWhenLeft = false;
   #disposed = false;
 
   constructor(id: string, container: HTMLElement, appearance: Appearance) {
@@ -73,8 +72,9 @@ export class LiveTerminal {
     this.screen = new Screen(container, appearance, {
       // Leaving the view removes a focused terminal, which then reports to the program that it lost the focus. The
       // browser does that while Svelte updates the page, when state may only be changed untracked.
-      onInput: (data) => {
-        if (this.you.write || !REPORT.test(data)) untrack(() => this.#handleInput(data));
+      onInput: (data, typed) => {
+        // The user did not type a report, so a read-only viewer drops it without a notice.
+        if (this.you.write || typed) untrack(() => this.#handleInput(data, typed));
       },
       onBinaryInput: (data) => {
         if (this.you.write) this.type(data);
@@ -85,6 +85,7 @@ export class LiveTerminal {
     });
     gateway.onLogin.add(this.retry);
     document.addEventListener("visibilitychange", this.#handleVisibility);
+    window.addEventListener("pagehide", this.#handleLeave);
   }
 
   /** Whether another viewer sets the size; the terminal is then scaled to fit and framed. */
@@ -108,6 +109,7 @@ export class LiveTerminal {
 
   /** Sends a key of the key row. */
   press(key: KeyName | { readonly text: string }): void {
+    this.#followTyping();
     const held = this.#heldModifiers();
     const { applicationCursorKeysMode } = this.screen.term.modes;
     this.type(
@@ -125,10 +127,8 @@ export class LiveTerminal {
     return this.#refusals === before;
   }
 
-  /** Sets the terminal to this window's size, now and whenever a session is opened on this device. */
+  /** Sets the terminal to this window's size. */
   claimSize(): void {
-    settings.useMySize = true;
-    saveSettings();
     this.#connection?.claimSize(this.screen.window);
   }
 
@@ -173,12 +173,15 @@ export class LiveTerminal {
     this.#disposed = true;
     gateway.onLogin.delete(this.retry);
     document.removeEventListener("visibilitychange", this.#handleVisibility);
+    window.removeEventListener("pagehide", this.#handleLeave);
     this.#connection?.dispose();
     this.screen.dispose();
   }
 
   #start(): void {
     if (this.#disposed) return;
+    this.#ownedWhenLeft = tabStore.get(OWNED_KEY) === this.id;
+    tabStore.remove(OWNED_KEY);
     this.#connection ??= this.#connect(previousClientId(this.#client));
     for (const data of this.#earlyInput.splice(0)) this.type(data);
   }
@@ -198,7 +201,7 @@ export class LiveTerminal {
       unsent,
       size: screen.window,
       backoff: backoff(),
-      claimSize: settings.useMySize,
+      claimSize: settings.useMySize || this.#ownedWhenLeft,
       scrollback: settings.scrollback,
       theme: { fg: theme?.foreground ?? DARK.foreground!, bg: theme?.background ?? DARK.background! },
       on: {
@@ -214,7 +217,8 @@ export class LiveTerminal {
           this.#setRights(attached.you);
           // Another viewer took the size while this page was disconnected, or the page was shown before it
           // noticed the disconnect.
-          if (ownedSize || this.#claimPending) this.#claimAgain();
+          if (ownedSize || this.#claimPending) this.#claimAgain(this.#ownedWhenLeft);
+          this.#ownedWhenLeft = false;
           if (attached.verdict === "exact") screen.resize(attached.size);
           this.#updateCounts();
         },
@@ -282,7 +286,8 @@ export class LiveTerminal {
     this.screen.framed = !you.size;
   }
 
-  #handleInput(data: string): void {
+  #handleInput(data: string, typed: boolean): void {
+    if (typed) this.#followTyping();
     const held = this.#heldModifiers();
     this.type(held.ctrl || held.alt ? applyModifiers(data, held) : data);
     if (held.ctrl || held.alt) this.modifiers = releaseModifiers(this.modifiers);
@@ -290,6 +295,11 @@ export class LiveTerminal {
 
   #heldModifiers(): { ctrl: boolean; alt: boolean } {
     return { ctrl: this.modifiers.ctrl !== "off", alt: this.modifiers.alt !== "off" };
+  }
+
+  /** Takes over the size for a user who types, if the settings say so. */
+  #followTyping(): void {
+    if (settings.sizeFollowsTyping && this.framed && this.you.write && this.state.name === "open") this.claimSize();
   }
 
   #handleWindowSize(size: Size): void {
@@ -307,9 +317,18 @@ export class LiveTerminal {
     this.#claimAgain();
   };
 
-  #claimAgain(): void {
+  /**
+   * When the page is closed, reloaded or replaced: others get the size at once, as the connection is closed. A page
+   * that comes back, by a reload or from the back/forward cache, takes it again.
+   */
+  #handleLeave = (): void => {
+    this.#ownedWhenLeft = this.you.size && this.session !== undefined && !this.exit;
+    if (this.#ownedWhenLeft) tabStore.set(OWNED_KEY, this.session!.id);
+  };
+
+  #claimAgain(wanted = false): void {
     const visible = document.visibilityState === "visible";
-    if (visible && settings.useMySize && this.framed && this.you.write) this.#connection?.claimSize(this.screen.window);
+    if (visible && (wanted || settings.useMySize) && this.framed && this.you.write) this.claimSize();
   }
 
   #updateCounts(): void {

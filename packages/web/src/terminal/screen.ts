@@ -27,6 +27,8 @@ const SCROLL_BAR = 12;
  * phones show the cursor before the first tap.
  */
 const RESET = new TextEncoder().encode("\x18\x1bc\x1b[?47l");
+/** Mouse and focus reports of xterm.js. */
+const REPORT = /^\x1b\[(?:<|M|[IO]$)/;
 /** Schemes of links that may be opened. */
 const LINK = /^(https?|mailto):/i;
 
@@ -41,8 +43,8 @@ export interface Appearance {
 }
 
 export interface ScreenEvents {
-  /** The user typed, pasted or used the mouse. */
-  onInput(data: string): void;
+  /** The user typed or pasted, or used the mouse; `typed` tells which. */
+  onInput(data: string, typed: boolean): void;
   /** Mouse reports that are not text. */
   onBinaryInput(data: Uint8Array): void;
   /** The window has room for a terminal of this size, at the font size of the settings. */
@@ -83,6 +85,8 @@ export class Screen {
   #window: Size | undefined;
   #disposed = false;
   #frame = 0;
+  /** Whether input results from a wheel event. */
+  #wheeling = false;
 
   constructor(container: HTMLElement, appearance: Appearance, events: ScreenEvents) {
     this.#container = container;
@@ -119,7 +123,7 @@ export class Screen {
       return true;
     });
     term.onData((data) => {
-      if (!this.#mute.isAutomaticReply(data)) events.onInput(data);
+      if (!this.#mute.isAutomaticReply(data)) events.onInput(data, !this.#wheeling && !REPORT.test(data));
     });
     term.onBinary((data) => events.onBinaryInput(Uint8Array.from(data, (char) => char.charCodeAt(0) & 0xff)));
     term.loadAddon(new WebLinksAddon((_, uri) => openLink(uri)));
@@ -127,6 +131,8 @@ export class Screen {
     // Typing scrolls to the cursor; touch gestures, which become wheel events, do not.
     for (const type of ["keydown", "input"])
       term.textarea?.addEventListener(type, () => this.showCursor(), { capture: true });
+    // Programs on the alternate screen get arrow keys for a wheel. xterm.js sends them before the next task.
+    this.#host.addEventListener("wheel", () => this.#noteWheel(), { capture: true, passive: true });
     this.#renderer = new Renderer(term, this.#host, container, () => this.layout());
     this.#renderer.gpu = appearance.gpu;
     this.#observer = new ResizeObserver(() => this.layout());
@@ -255,6 +261,11 @@ export class Screen {
     this.#renderer.dispose();
     this.term.dispose();
     this.#host.remove();
+  }
+
+  #noteWheel(): void {
+    this.#wheeling = true;
+    setTimeout(() => (this.#wheeling = false));
   }
 
   #enqueue(operation: Operation): void {

@@ -29,6 +29,11 @@ async function claimSize(app: App): Promise<void> {
   await app.page.locator(CLAIM_BUTTON).waitFor({ state: "detached" });
 }
 
+/** An init script for a device that always uses its own size. */
+function alwaysUseMySize(): void {
+  localStorage.setItem("bowline.settings", JSON.stringify({ useMySize: true }));
+}
+
 /** Waits until the terminal has the phone's size, which has fewer columns than any laptop's. */
 async function waitForPhoneSize(laptop: App): Promise<void> {
   await until("the phone's size", async () => (await laptop.terminalState()).cols < 60);
@@ -44,9 +49,8 @@ async function phoneOwnsSize() {
   const id = await server.shell();
   const laptop = await open({ screen: DESKTOP });
   await laptop.visit(id);
-  const phone = await open({ screen: PHONE, base: wire.url, networkErrors: true });
+  const phone = await open({ screen: PHONE, base: wire.url, networkErrors: true, initScript: alwaysUseMySize });
   await phone.visit(id);
-  await claimSize(phone);
   await waitForPhoneSize(laptop);
   return { wire, laptop, phone };
 }

@@ -5,6 +5,11 @@ import { until } from "./parts/until.ts";
 
 const { server, open } = browserSuite();
 
+/** An init script for a device on which typing does not set the size. */
+function keepSize(): void {
+  localStorage.setItem("bowline.settings", JSON.stringify({ sizeFollowsTyping: false }));
+}
+
 /** Waits until the terminal has this size. */
 async function waitForSize(app: App, cols: number, rows: number): Promise<void> {
   const check = async () => {
@@ -49,7 +54,7 @@ test("R23, R26: the first window owns the size, the second shows it in a frame, 
   const mine = await first.prints("ready>");
   expect(await first.page.locator('button:has-text("Use my size")').count()).toBe(0);
 
-  const second = await open({ screen: { viewport: { width: 900, height: 500 } } });
+  const second = await open({ screen: { viewport: { width: 900, height: 500 } }, initScript: keepSize });
   await second.visit(id);
   await waitForSize(second, mine.cols, mine.rows);
   await expectInside(second);
@@ -82,7 +87,10 @@ test("R23, R26: the first window owns the size, the second shows it in a frame, 
 
 test("R23: both windows have the same text after the width changed twice", async () => {
   const id = await server.shell();
-  const [laptop, phone] = [await open({ screen: DESKTOP }), await open({ screen: PHONE })];
+  const [laptop, phone] = [
+    await open({ screen: DESKTOP, initScript: keepSize }),
+    await open({ screen: PHONE, initScript: keepSize }),
+  ];
   await laptop.visit(id);
   await laptop.prints("ready>");
   await laptop.type("for i in 1 2 3; do seq -s, $i 90; done; echo don''e\r");
@@ -122,7 +130,65 @@ test("R23: both windows have the same text after the width changed twice", async
   );
 });
 
-test("R23: the program is resized with the window, and a device remembers to use its own size", async () => {
+test("R23: the size follows the viewer who types, but not one who scrolls", async () => {
+  const id = await server.new("sh", "-c", "printf '\\033[?1049hpage\\r\\n'; stty raw -echo; exec cat -v");
+  const [laptop, phone] = [await open({ screen: DESKTOP }), await open({ screen: PHONE })];
+  await laptop.visit(id);
+  const mine = await laptop.prints("page");
+  await phone.visit(id);
+  await waitForSize(phone, mine.cols, mine.rows);
+  // On the alternate screen, a wheel sends arrow keys.
+  await phone.page.evaluate(() =>
+    document
+      .querySelector(".xterm-screen")!
+      .dispatchEvent(new WheelEvent("wheel", { deltaY: 200, bubbles: true, cancelable: true })),
+  );
+  await laptop.prints("^[");
+  expect(await laptop.terminalState()).toMatchObject({ cols: mine.cols, rows: mine.rows });
+  await phone.type("p");
+  await until("the phone's size", async () => (await laptop.terminalState()).cols < 60);
+  expect(await phone.page.locator('button:has-text("Use my size")').count()).toBe(0);
+  await laptop.type("l");
+  await waitForSize(phone, mine.cols, mine.rows);
+  // Keys of the key row count as typing.
+  await phone.page.tap('[data-testid="key-row"] [aria-label="Escape"]');
+  await until("the phone's size again", async () => (await laptop.terminalState()).cols < 60);
+});
+
+test("R23: a page that is closed gives up the size at once, and one that comes back takes it again", async () => {
+  const id = await server.shell();
+  const [laptop, phone] = [await open({ screen: DESKTOP }), await open({ screen: PHONE })];
+  await laptop.visit(id);
+  const mine = await laptop.prints("ready>");
+  await phone.visit(id);
+  await waitForSize(phone, mine.cols, mine.rows);
+  // Within the time that a dropped owner keeps the size.
+  await laptop.page.goto("about:blank");
+  await until("the phone's size", async () => (await phone.terminalState()).cols < 60);
+  // A page from the back/forward cache does not load again.
+  await laptop.page.goBack({ waitUntil: "commit" });
+  await laptop.waitForState("open");
+  await waitForSize(phone, mine.cols, mine.rows);
+  await laptop.page.reload();
+  await laptop.waitForState("open");
+  await waitForSize(laptop, mine.cols, mine.rows);
+  await laptop.page.close();
+  await until("the phone's size again", async () => (await phone.terminalState()).cols < 60);
+});
+
+test("R23: a claimed size is no setting of the device", async () => {
+  const id = await server.shell();
+  const [first, second] = [await open(), await open({ screen: { viewport: { width: 900, height: 500 } } })];
+  await first.visit(id);
+  const before = await first.prints("ready>");
+  await second.visit(id);
+  await second.page.click('button:has-text("Use my size")');
+  await waitForOwnSize(second, before);
+  await second.page.goto(`${second.base}/#/settings`);
+  expect(await second.page.isChecked('label:has-text("Use my size") input')).toBe(false);
+});
+
+test("R23: the program is resized with the window, and with the window of a device that always uses its own size", async () => {
   const id = await server.new("sh", "-c", "trap 'stty size' WINCH; stty size; while :; do read x; done");
   const app = await open();
   await app.visit(id);
@@ -136,8 +202,9 @@ test("R23: the program is resized with the window, and a device remembers to use
   });
 
   const other = await open({ screen: { viewport: { width: 1000, height: 700 } } });
+  await other.page.goto(`${other.base}/#/settings`);
+  await other.page.check('label:has-text("Use my size") input');
   await other.visit(id);
-  await other.page.click('button:has-text("Use my size")');
   const theirs = await waitForOwnSize(other, after);
   await app.page.click('button:has-text("Use my size")');
   await waitForSize(other, after.cols, after.rows);
