@@ -18,6 +18,7 @@ import { gateway, logConnectionError } from "../state/gateway.svelte.ts";
 import { showNotice } from "../state/notices.svelte.ts";
 import { copy } from "../parts/clipboard.ts";
 import { applyModifiers, keyBytes, type KeyName, type Modifiers, releaseModifiers } from "./keys.ts";
+import type { HoveredLink } from "./links.ts";
 import { type ClipboardRequest, CLIPBOARD_LIMIT } from "./osc52.ts";
 import { type Appearance, Screen } from "./screen.ts";
 import { DARK, LIGHT } from "./themes.ts";
@@ -52,6 +53,8 @@ export class LiveTerminal {
   skippedBytes = $state(0);
   /** The content of the text field, kept while that is closed. */
   draft = $state("");
+  /** The link under the pointer. */
+  link: HoveredLink | undefined = $state.raw();
   modifiers: Modifiers = $state.raw({ ctrl: "off", alt: "off" });
   readonly screen: Screen;
   /** Input from before the connection is created. */
@@ -81,6 +84,7 @@ export class LiveTerminal {
       },
       onWindowSize: (size) => this.#handleWindowSize(size),
       onClipboard: (request) => void this.#handleClipboard(request),
+      onLink: (link) => untrack(() => (this.link = link)),
       onLayout: (size) => (this.size = size),
     });
     gateway.onLogin.add(this.retry);

@@ -10,6 +10,7 @@ import { WebLinksAddon } from "@xterm/addon-web-links";
 import { type ITheme, Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { fits, fontFor, type Pixels, sizeFor, smaller } from "./letterbox.ts";
+import { type HoveredLink, openLink, opensLink } from "./links.ts";
 import { type MuteHooks, mute } from "./mute.ts";
 import { type ClipboardRequest, parseOsc52 } from "./osc52.ts";
 import { Renderer } from "./renderer.ts";
@@ -29,8 +30,7 @@ const SCROLL_BAR = 12;
 const RESET = new TextEncoder().encode("\x18\x1bc\x1b[?47l");
 /** Mouse and focus reports of xterm.js. */
 const REPORT = /^\x1b\[(?:<|M|[IO]$)/;
-/** Schemes of links that may be opened. */
-const LINK = /^(https?|mailto):/i;
+const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 
 export interface Appearance {
   readonly theme: ITheme;
@@ -51,6 +51,8 @@ export interface ScreenEvents {
   onWindowSize(size: Size): void;
   /** The program sent an OSC 52 sequence. */
   onClipboard(request: ClipboardRequest): void;
+  /** The pointer moved over a link, or away from it. */
+  onLink(link: HoveredLink | undefined): void;
   /** The terminal was laid out with this size. */
   onLayout(size: Size): void;
 }
@@ -87,6 +89,8 @@ export class Screen {
   #frame = 0;
   /** Whether input results from a wheel event. */
   #wheeling = false;
+  /** The type of the pointer that was last pressed. */
+  #pointer = "";
 
   constructor(container: HTMLElement, appearance: Appearance, events: ScreenEvents) {
     this.#container = container;
@@ -96,6 +100,13 @@ export class Screen {
     this.#host.className = "screen-host";
     container.append(this.#host);
     redirectStylesOnce();
+    const links = {
+      activate: (event: MouseEvent, url: string) => {
+        if (opensLink(event, this.#pointer, MAC)) openLink(url);
+      },
+      hover: ({ clientX: x, clientY: y }: MouseEvent, url: string) => events.onLink({ url, x, y }),
+      leave: () => events.onLink(undefined),
+    };
     this.term = new Terminal({
       allowProposedApi: true,
       cols: 80,
@@ -112,7 +123,7 @@ export class Screen {
       screenReaderMode: appearance.screenReader,
       theme: appearance.theme,
       overviewRuler: { width: SCROLL_BAR },
-      linkHandler: { activate: (_, uri) => openLink(uri) },
+      linkHandler: links,
     });
     const { term } = this;
     term.unicode.register(sessionWidths);
@@ -126,12 +137,13 @@ export class Screen {
       if (!this.#mute.isAutomaticReply(data)) events.onInput(data, !this.#wheeling && !REPORT.test(data));
     });
     term.onBinary((data) => events.onBinaryInput(Uint8Array.from(data, (char) => char.charCodeAt(0) & 0xff)));
-    term.loadAddon(new WebLinksAddon((_, uri) => openLink(uri)));
+    term.loadAddon(new WebLinksAddon(links.activate, links));
     term.open(this.#host);
     // Typing scrolls to the cursor; touch gestures, which become wheel events, do not.
     for (const type of ["keydown", "input"])
       term.textarea?.addEventListener(type, () => this.showCursor(), { capture: true });
     // Programs on the alternate screen get arrow keys for a wheel. xterm.js sends them before the next task.
+    this.#host.addEventListener("pointerdown", (event) => (this.#pointer = event.pointerType), { capture: true });
     this.#host.addEventListener("wheel", () => this.#noteWheel(), { capture: true, passive: true });
     this.#renderer = new Renderer(term, this.#host, container, () => this.layout());
     this.#renderer.gpu = appearance.gpu;
@@ -329,10 +341,6 @@ let stylesRedirected = false;
 function redirectStylesOnce(): void {
   if (!stylesRedirected) redirectStyles();
   stylesRedirected = true;
-}
-
-function openLink(uri: string): void {
-  if (LINK.test(uri)) window.open(uri, "_blank", "noopener,noreferrer");
 }
 
 function concat(parts: readonly Uint8Array[]): Uint8Array {

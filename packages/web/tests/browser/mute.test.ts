@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { browserSuite } from "./parts/app.ts";
+import { browserSuite, PHONE } from "./parts/app.ts";
 import { clockOf, controlClock } from "./parts/clock.ts";
 import { OTHER_NAME } from "./parts/setup.ts";
 import { until } from "./parts/until.ts";
@@ -68,7 +68,7 @@ test("R29: a program can write to the clipboard, but not read it", async () => {
   expect(readFileSync(input, "latin1")).toBe("x");
 });
 
-test("R27: a link that wraps is recognized completely, and opens on a click", async () => {
+test("R27: a link that wraps is recognized completely, and opens on a click with Ctrl only", async () => {
   const app = await open();
   const url = `http://${OTHER_NAME}:${new URL(server.url).port}/healthz?${"long=query&".repeat(20)}end`;
   await app.visit(await server.new("sh", "-c", `printf 'see \\033[4m%s\\033[0m for more\\r\\n' '${url}'; exec cat`));
@@ -81,8 +81,31 @@ test("R27: a link that wraps is recognized completely, and opens on a click", as
   const opened = app.context.waitForEvent("page");
   await app.page.mouse.move(screen!.x + 100, screen!.y + cell * 1.5, { steps: 4 });
   await app.page.waitForSelector(".xterm-cursor-pointer");
+  await app.byTestId("link-hint").locator(`text=${url}`).waitFor();
   await app.page.mouse.click(screen!.x + 100, screen!.y + cell * 1.5);
+  await app.waitForPaint();
+  expect(app.context.pages()).toHaveLength(1);
+  await app.page.keyboard.down("Control");
+  await app.page.mouse.click(screen!.x + 100, screen!.y + cell * 1.5);
+  await app.page.keyboard.up("Control");
   await (await opened).waitForURL(url);
+  await app.page.mouse.move(screen!.x + 100, screen!.y + cell * 8);
+  await app.byTestId("link-hint").waitFor({ state: "detached" });
+});
+
+test("R27: on a phone, a link opens on a tap", async () => {
+  const app = await open({ screen: PHONE });
+  const url = `http://${OTHER_NAME}:${new URL(server.url).port}/healthz?tap`;
+  await app.visit(
+    await server.new("sh", "-c", `printf '\\033]8;;${url}\\007a link to tap\\033]8;;\\007\\r\\n'; exec cat`),
+  );
+  await app.prints("a link to tap");
+  await app.waitForPaint();
+  const screen = (await app.page.locator(".xterm-screen").boundingBox())!;
+  const opened = app.context.waitForEvent("page");
+  await app.page.touchscreen.tap(screen.x + 30, screen.y + screen.height / (await app.terminalState()).rows / 2);
+  await (await opened).waitForURL(url);
+  expect(await app.byTestId("link-hint").count()).toBe(0);
 });
 
 test("R27, R47: a login link is offered in a notice, once", async () => {
