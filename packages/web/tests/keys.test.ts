@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import {
   applyModifiers,
-  ARROW_KEYS,
+  SECOND_KEYS,
   FIRST_KEYS,
   keyBytes,
   type Modifiers,
@@ -64,7 +64,7 @@ describe("R54: the key row", () => {
   });
 
   it("gives every key a unique name", () => {
-    const names = [...FIRST_KEYS, ...ARROW_KEYS, ...MORE_KEYS].map((key) => key.name);
+    const names = [...FIRST_KEYS, ...SECOND_KEYS, ...MORE_KEYS].map((key) => key.name);
     expect(new Set(names).size).toBe(names.length);
   });
 });

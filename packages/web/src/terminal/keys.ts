@@ -43,14 +43,15 @@ const control = (letter: string, name: string): RowKey => ({
   sends: { text: String.fromCharCode(letter.charCodeAt(0) & 0x1f) },
 });
 
-/** Shown left of the modifiers. */
+/** Shown left of Control. */
 export const FIRST_KEYS: readonly RowKey[] = [
   { label: "Esc", name: "Escape", sends: "Escape" },
   { label: "Tab", name: "Tab", sends: "Tab" },
 ];
 
-/** Shown right of the modifiers. */
-export const ARROW_KEYS: readonly RowKey[] = [
+/** Shown right of Control. With Paste, the narrowest phone shows all keys up to here. */
+export const SECOND_KEYS: readonly RowKey[] = [
+  control("C", "Control C"),
   { label: "←", name: "Left", sends: "Left", repeats: true },
   { label: "↓", name: "Down", sends: "Down", repeats: true },
   { label: "↑", name: "Up", sends: "Up", repeats: true },
@@ -59,7 +60,6 @@ export const ARROW_KEYS: readonly RowKey[] = [
 
 /** Reached by swiping the row. */
 export const MORE_KEYS: readonly RowKey[] = [
-  control("C", "Control C"),
   text("/", "Slash"),
   text("-", "Hyphen"),
   text("|", "Pipe"),
