@@ -20,13 +20,21 @@ import { copy } from "../parts/clipboard.ts";
 import { applyModifiers, keyBytes, type KeyName, type Modifiers, releaseModifiers } from "./keys.ts";
 import type { HoveredLink } from "./links.ts";
 import { type ClipboardRequest, CLIPBOARD_LIMIT } from "./osc52.ts";
-import { type Appearance, Screen } from "./screen.ts";
+import { type Appearance, Screen, type Scroll } from "./screen.ts";
 import { DARK, LIGHT } from "./themes.ts";
 
 /** How much input is kept until the connection is created, which takes a moment; more is refused. */
 const EARLY_LIMIT = 64 * 1024;
 /** The key in the tab's storage of the session whose size this page decided when it was left. */
 const OWNED_KEY = "bowline.size";
+
+/** Output that is in the log and was not shown. */
+export interface SkippedOutput {
+  /** The range of the log that all of it is in. */
+  readonly from: number;
+  readonly to: number;
+  readonly bytes: number;
+}
 
 export class LiveTerminal {
   /** The session id or name in the URL. */
@@ -49,8 +57,13 @@ export class LiveTerminal {
   bellAt = $state(0);
   /** Whether the bell rang while the page was hidden; reset when the page is shown. */
   bellUnseen = $state(false);
-  /** Bytes of output that snapshots skipped; the user dismisses the count. */
-  skippedBytes = $state(0);
+  /** The output that snapshots skipped, until the user has read or dismissed it. */
+  skipped: SkippedOutput | undefined = $state.raw();
+  scroll: Scroll = $state.raw({ up: false, top: false });
+  /** Whether output came while the terminal was scrolled up. */
+  newOutput = $state(false);
+  /** Whether the session was on the board and no longer is. */
+  forgotten = $state(false);
   /** The content of the text field, kept while that is closed. */
   draft = $state("");
   /** The link under the pointer. */
@@ -59,6 +72,8 @@ export class LiveTerminal {
   readonly screen: Screen;
   /** Input from before the connection is created. */
   #earlyInput: (string | Uint8Array)[] = [];
+  /** Whether the session was on the board. */
+  #listed = false;
   /** How many times input was refused. */
   #refusals = 0;
   /** Created once the size of the window is known. */
@@ -85,6 +100,7 @@ export class LiveTerminal {
       onWindowSize: (size) => this.#handleWindowSize(size),
       onClipboard: (request) => void this.#handleClipboard(request),
       onLink: (link) => untrack(() => (this.link = link)),
+      onScroll: (scroll) => untrack(() => this.#handleScroll(scroll)),
       onLayout: (size) => (this.size = size),
     });
     gateway.onLogin.add(this.retry);
@@ -166,8 +182,21 @@ export class LiveTerminal {
     this.#replaceConnection();
   }
 
+  /** The end of the output, in bytes since the session was created. */
+  get end(): number {
+    return this.#connection?.cursor?.offset ?? this.session?.offset ?? 0;
+  }
+
+  scrollToBottom(): void {
+    this.screen.term.scrollToBottom();
+    this.screen.showCursor();
+  }
+
   /** Handles a board update of this session. If it was restarted elsewhere, attaches to the new run. */
-  handleBoardUpdate(session: SessionInfo): void {
+  handleBoardUpdate(session: SessionInfo | undefined): void {
+    this.forgotten = this.#listed && !session;
+    this.#listed ||= session !== undefined;
+    if (!session) return;
     if (this.state.name === "ended" && session.state === "running" && session.epoch !== this.session?.epoch)
       this.#replaceConnection();
     else if (this.session) this.session = session;
@@ -227,13 +256,14 @@ export class LiveTerminal {
           this.#updateCounts();
         },
         snapshotBegin: ({ size, scope, missed }) => {
-          if (missed) this.skippedBytes += missed.to - missed.from;
+          if (missed) this.#noteSkipped(missed);
           screen.beginSnapshot(size, scope === "all");
         },
         snapshotPart: (bytes) => screen.addSnapshotPart(bytes),
         snapshotEnd: (_, rendered) => screen.endSnapshot(rendered),
         output: (bytes, _, rendered) => {
           screen.write(bytes, rendered);
+          if (this.scroll.up) this.newOutput = true;
           if (this.queuedBytes > 0) this.#updateCounts();
         },
         resize: (size) => screen.resize(size),
@@ -255,7 +285,10 @@ export class LiveTerminal {
           this.#claimPending = false;
           this.#setRights(you);
         },
-        exit: (status) => (this.exit = status),
+        exit: (status) => {
+          this.exit = status;
+          screen.hideCursor();
+        },
         unsent: () => this.#updateCounts(),
         error: (error) => {
           // A read-only viewer may not claim the size, which the "Use my size" setting does automatically.
@@ -272,7 +305,7 @@ export class LiveTerminal {
     this.#client = newClientId();
     this.#connection?.dispose();
     this.exit = undefined;
-    this.skippedBytes = 0;
+    this.skipped = undefined;
     this.state = { name: "connecting" };
     // The user still decides about the unsent input.
     this.#connection = this.#connect(previousClientId(this.#client), this.#connection?.unsent);
@@ -281,8 +314,23 @@ export class LiveTerminal {
 
   #handleState(state: ConnectionState): void {
     this.state = state;
+    if (state.name === "gone") this.screen.hideCursor();
     this.retryAt = state.name === "reconnecting" ? Date.now() + state.delay : 0;
     this.#updateCounts();
+  }
+
+  #handleScroll(scroll: Scroll): void {
+    this.scroll = scroll;
+    if (!scroll.up) this.newOutput = false;
+  }
+
+  #noteSkipped({ from, to }: { readonly from: number; readonly to: number }): void {
+    const before = this.skipped;
+    this.skipped = {
+      from: Math.min(before?.from ?? from, from),
+      to: Math.max(before?.to ?? to, to),
+      bytes: (before?.bytes ?? 0) + to - from,
+    };
   }
 
   #setRights(you: Permissions): void {

@@ -9,6 +9,7 @@ import type { Size } from "@bowline/client";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { type ITheme, Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
+import { type ReadText, readText } from "./buffer_text.ts";
 import { fits, fontFor, type Pixels, sizeFor, smaller } from "./letterbox.ts";
 import { type HoveredLink, openLink, opensLink } from "./links.ts";
 import { type MuteHooks, mute } from "./mute.ts";
@@ -28,8 +29,12 @@ const SCROLL_BAR = 12;
  * phones show the cursor before the first tap.
  */
 const RESET = new TextEncoder().encode("\x18\x1bc\x1b[?47l");
+/** How many lines of the scrollback are compared with the log. */
+const FIRST_LINES = 5;
 /** Mouse and focus reports of xterm.js. */
 const REPORT = /^\x1b\[(?:<|M|[IO]$)/;
+/** Hides the cursor, until a program or a reset shows it. */
+const HIDE_CURSOR = new TextEncoder().encode("\x1b[?25l");
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 
 export interface Appearance {
@@ -40,6 +45,14 @@ export interface Appearance {
   readonly cursorBlink: boolean;
   readonly screenReader: boolean;
   readonly gpu: boolean;
+}
+
+/** Where the reader of a terminal is. */
+export interface Scroll {
+  /** Whether newer lines are below the screen. */
+  readonly up: boolean;
+  /** Whether it shows the oldest line of the scrollback. */
+  readonly top: boolean;
 }
 
 export interface ScreenEvents {
@@ -53,6 +66,7 @@ export interface ScreenEvents {
   onClipboard(request: ClipboardRequest): void;
   /** The pointer moved over a link, or away from it. */
   onLink(link: HoveredLink | undefined): void;
+  onScroll(scroll: Scroll): void;
   /** The terminal was laid out with this size. */
   onLayout(size: Size): void;
 }
@@ -89,6 +103,10 @@ export class Screen {
   #frame = 0;
   /** Whether input results from a wheel event. */
   #wheeling = false;
+  #covered = 0;
+  /** How far the terminal is moved up, in CSS pixels. */
+  #raised = 0;
+  #scroll: Scroll = { up: false, top: false };
   /** The type of the pointer that was last pressed. */
   #pointer = "";
 
@@ -136,6 +154,7 @@ export class Screen {
     term.onData((data) => {
       if (!this.#mute.isAutomaticReply(data)) events.onInput(data, !this.#wheeling && !REPORT.test(data));
     });
+    term.onRender(() => this.#handleRender());
     term.onBinary((data) => events.onBinaryInput(Uint8Array.from(data, (char) => char.charCodeAt(0) & 0xff)));
     term.loadAddon(new WebLinksAddon(links.activate, links));
     term.open(this.#host);
@@ -186,6 +205,16 @@ export class Screen {
       this.showCursor();
       done();
     });
+  }
+
+  /**
+   * How much of the container's lower end is covered, in CSS pixels. The terminal keeps its size, and moves up as far as
+   * the cursor needs.
+   */
+  set covered(pixels: number) {
+    if (this.#covered === pixels) return;
+    this.#covered = pixels;
+    this.#uncoverCursor();
   }
 
   /** Whether another viewer sets the size. The terminal is then framed, and scaled down if it does not fit. */
@@ -253,16 +282,27 @@ export class Screen {
     this.#container.scrollTop += overflow(top, top + height, this.#container.clientHeight);
   }
 
-  /** The text of the screen and the scrollback. */
-  text(): string {
-    const { active } = this.term.buffer;
-    let text = "";
-    for (let row = 0; row < active.length; row++) {
-      const line = active.getLine(row);
-      if (line)
-        text += (row > 0 && !line.isWrapped ? "\n" : "") + line.translateToString(!active.getLine(row + 1)?.isWrapped);
+  /** The text of the screen and the scrollback, and where the reader is in it. */
+  text(): ReadText {
+    return readText(this.term.buffer.active);
+  }
+
+  /** The first lines of the scrollback, enough to recognize them; without those, of the screen. */
+  firstLines(): string {
+    const { normal } = this.term.buffer;
+    const lines: string[] = [];
+    // The first line may be the rest of one that wrapped.
+    for (let row = 1; row < normal.length && lines.length < FIRST_LINES; row++) {
+      const line = normal.getLine(row);
+      if (line && !line.isWrapped && !normal.getLine(row + 1)?.isWrapped) lines.push(line.translateToString(true));
+      else if (lines.length > 0) break;
     }
-    return text.trimEnd();
+    return lines.join("\n").trim() ? lines.join("\n") : "";
+  }
+
+  /** Hides the cursor of a program that has ended, after everything that was written before. */
+  hideCursor(): void {
+    this.write(HIDE_CURSOR, () => {});
   }
 
   dispose(): void {
@@ -273,6 +313,29 @@ export class Screen {
     this.#renderer.dispose();
     this.term.dispose();
     this.#host.remove();
+  }
+
+  #handleRender(): void {
+    if (this.#covered > 0) this.#uncoverCursor();
+    const { baseY, viewportY } = this.term.buffer.active;
+    const scroll = { up: viewportY < baseY, top: viewportY === 0 && baseY > 0 };
+    if (scroll.up === this.#scroll.up && scroll.top === this.#scroll.top) return;
+    this.#scroll = scroll;
+    this.#events.onScroll(scroll);
+  }
+
+  #uncoverCursor(): void {
+    let raised = 0;
+    if (this.#covered > 0) {
+      const { cursorY, baseY, viewportY } = this.term.buffer.active;
+      const [host, container] = [this.#host.getBoundingClientRect(), this.#container.getBoundingClientRect()];
+      const row = Math.min(baseY + cursorY - viewportY, this.term.rows - 1);
+      const bottom = host.top + this.#raised - container.top + (row + 1) * this.#renderer.measure().height;
+      raised = Math.min(Math.max(bottom - (this.#container.clientHeight - this.#covered), 0), this.#covered);
+    }
+    if (raised === this.#raised) return;
+    this.#raised = raised;
+    this.#host.style.transform = raised > 0 ? `translateY(${-raised}px)` : "";
   }
 
   #noteWheel(): void {

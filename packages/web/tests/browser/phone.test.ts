@@ -77,6 +77,55 @@ test("R54: the key row sends Esc, Tab, Ctrl-C, arrows, and letters with modifier
   await expectNoHorizontalScroll(app);
 });
 
+test("R54: Control C and Paste are on the first screen of the key row", async () => {
+  const app = await open({ screen: PHONE });
+  await app.visit(await server.shell());
+  await app.prints("ready>");
+  const { x, width } = (await app.page.locator('[data-testid="key-row"] .keys').boundingBox())!;
+  for (const name of ["Escape", "Tab", "Control", "Control C", "Up", "Down", "Left", "Right", "Paste"]) {
+    const key = (await app.page.locator(`[data-testid="key-row"] [aria-label="${name}"]`).boundingBox())!;
+    expect([name, key.x + key.width <= x + width]).toEqual([name, true]);
+    expect(key.height).toBeGreaterThanOrEqual(44);
+  }
+});
+
+test.each([
+  ["a phone", PHONE],
+  ["a laptop", {}],
+] as const)("R54: on %s, the text field does not resize the program, nor hide its cursor", async (_, screen) => {
+  const app = await open({ screen });
+  const { page } = app;
+  await app.visit(
+    await server.new("sh", "-c", "trap 'echo resized' WINCH; seq 200; while :; do read x && echo got $x; done"),
+  );
+  // The program gets the size of the window when it is attached.
+  const { cols, rows } = await app.prints(/^200\nresized$/m);
+  const boxes = () =>
+    page.evaluate(() => {
+      const [text, cursor] = [".xterm-rows", ".xterm-cursor"].map((name) => document.querySelector(name)!);
+      const composer = document.querySelector('[data-testid="composer"]');
+      return {
+        top: text!.getBoundingClientRect().top,
+        cursor: cursor!.getBoundingClientRect().bottom,
+        composer: composer?.getBoundingClientRect().top ?? 0,
+      };
+    });
+  const before = await boxes();
+  if (screen === PHONE) await page.tap('[aria-label="Text field"]');
+  else await app.choose("Open text field");
+  await until("the cursor is above the text field", async () => {
+    const { cursor, composer } = await boxes();
+    return composer > 0 && cursor <= composer + 1;
+  });
+  await page.fill('textarea[aria-label="Text"]', "ls");
+  await page.click('[aria-label="Send with Enter"]');
+  const { text, ...after } = await app.prints("got ls");
+  expect(text.match(/resized/g)).toHaveLength(1);
+  expect(after).toMatchObject({ cols, rows });
+  await page.click('[aria-label="Close text field"]');
+  await until("the terminal is where it was", async () => (await boxes()).top === before.top);
+});
+
 test("R54: arrow keys respect the application cursor mode", async () => {
   const app = await open({ screen: PHONE, initScript: controlClock });
   const input = await recordInput(app, "application", "\\033[?1h");

@@ -1,6 +1,9 @@
 /** Tests what surrounds a terminal: search, its menus, scrolling, and older output. */
-import { test } from "vitest";
-import { type App, browserSuite } from "./parts/app.ts";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type App, browserSuite, DESKTOP, PHONE, stopAfterTest } from "./parts/app.ts";
+import { Wire } from "./parts/proxy.ts";
 import { until } from "./parts/until.ts";
 
 const { server, open } = browserSuite();
@@ -38,4 +41,167 @@ test("R54: a search says how many matches there are, and can match case and regu
   await finds(app, /^Not a regular expression$/);
   await field.fill("x*");
   await finds(app, /^No results$/);
+});
+
+/** Scrolls the terminal by this many lines. */
+const scrollLines = ({ page }: App, lines: number) =>
+  page.evaluate((lines) => {
+    const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
+      terminal: import("@xterm/xterm").Terminal;
+    };
+    terminal.scrollLines(lines);
+  }, lines);
+
+/** Opens a session that has printed the numbers up to `last`, then echoes what is typed. */
+async function openNumbers(app: App, last: number): Promise<void> {
+  const id = await server.new("sh", "-c", `seq -f 'number %.0f' ${last}; echo END; exec cat`);
+  await until("the session has printed", async () => (await server.screen(id)).includes("END"));
+  await app.visit(id);
+  await app.prints(/^END$/m);
+}
+
+const hasFocus = ({ page }: App) =>
+  page.evaluate(() => document.activeElement?.classList.contains("xterm-helper-textarea"));
+
+test.each([
+  ["a laptop", DESKTOP],
+  ["a phone", PHONE],
+])("R54: on %s, selecting text begins where the reader is", async (_, screen) => {
+  const app = await open({ screen });
+  await openNumbers(app, 500);
+  const visible = () =>
+    app.page.evaluate(() => {
+      const pane = document.querySelector("dialog pre")!;
+      const { left, top, bottom } = pane.getBoundingClientRect();
+      const textAt = (y: number) => {
+        const { offsetNode, offset } = document.caretPositionFromPoint(left + 30, y)!;
+        const text = offsetNode.textContent!;
+        const start = text.lastIndexOf("\n", offset) + 1;
+        return text.slice(start, text.indexOf("\n", start) < 0 ? undefined : text.indexOf("\n", start));
+      };
+      return [textAt(top + 9), textAt(bottom - 20)];
+    });
+  await app.choose("Select text");
+  await until("the end is shown", async () => (await visible())[1] === "END", visible);
+  await app.page.keyboard.press("Escape");
+  await scrollLines(app, -200);
+  await app.waitForPaint();
+  const first = await app.page.evaluate(() => {
+    const { terminal } = document.querySelector('[data-testid="terminal"]') as unknown as {
+      terminal: import("@xterm/xterm").Terminal;
+    };
+    const { active } = terminal.buffer;
+    return active.getLine(active.viewportY)!.translateToString(true);
+  });
+  await app.choose("Select text");
+  await until("the reader's place is shown", async () => (await visible())[0] === first, visible);
+});
+
+test("R54: a terminal that is scrolled up says when there is new output, and jumps to it", async () => {
+  const app = await open();
+  await openNumbers(app, 500);
+  const jump = app.page.locator('button[title="Jump to the bottom"]');
+  expect(await jump.count()).toBe(0);
+  await scrollLines(app, -50);
+  await jump.waitFor();
+  expect(await jump.textContent()).toContain("Jump to the bottom");
+  const [id] = /[^/]+$/.exec(app.page.url())!;
+  await server.bowline("send", id, "--enter", "more output");
+  await jump.locator("text=New output").waitFor();
+  await jump.click();
+  await jump.waitFor({ state: "detached" });
+  const { screen } = await app.terminalState();
+  expect(screen).toContain("more output");
+});
+
+test.each([
+  ["a laptop", DESKTOP],
+  ["a phone", PHONE],
+])("R54: on %s, output above the scrollback is read from the log", async (_, screen) => {
+  const app = await open({ screen });
+  await openNumbers(app, 100_000);
+  const { text } = await app.terminalState();
+  const first = Number(/^number (\d+)$/m.exec(text)![1]);
+  expect(first).toBeGreaterThan(95_000);
+  await scrollLines(app, -2000);
+  await app.page.click("text=Show older output");
+  const older = app.byTestId("older-output");
+  await older.locator(`text=number ${first - 1}`).waitFor();
+  const numbers = async () =>
+    [...(await older.innerText()).matchAll(/^number (\d+)$/gm)].map((match) => Number(match[1]));
+  const before = await numbers();
+  expect(before.at(-1)).toBeLessThanOrEqual(first + 1);
+  expect(before.at(-1)).toBeGreaterThanOrEqual(first - 1);
+  for (let loads = 0; loads < 4 && (await older.locator("text=This is the oldest").count()) === 0; loads++) {
+    const shown = (await numbers()).length;
+    await older.locator("text=Load more").click();
+    await until("more is shown", async () => (await numbers()).length > shown);
+  }
+  const all = await numbers();
+  expect(all[0]).toBe(1);
+  expect(all.findIndex((number, at) => number !== at + 1)).toBe(-1);
+});
+
+test("R4, R54: output that was skipped is shown on a click", async () => {
+  const wire = stopAfterTest(await Wire.to(server.url));
+  const app = await open({ base: wire.url, networkErrors: true });
+  const go = join(server.folder, "go-skipped");
+  const id = await server.new(
+    "sh",
+    "-c",
+    `echo before; until test -e ${go}; do sleep 0.05; done; seq -f 'number %.0f' 400000; echo END; exec cat`,
+  );
+  await app.visit(id);
+  await app.prints("before");
+  wire.refusing = true;
+  wire.cut();
+  writeFileSync(go, "");
+  await until("the session has printed", async () => (await server.screen(id)).includes("END"));
+  wire.refusing = false;
+  await app.page.evaluate(() => void dispatchEvent(new Event("online")));
+  await app.prints(/^END$/m);
+  await app.page.waitForSelector("text=/bytes of output skipped/");
+  await app.page.click('button:text-is("Show")');
+  await app.byTestId("older-output").locator("text=/^number 39\\d+$/m").waitFor();
+  await app.page.waitForSelector("text=/bytes of output skipped/", { state: "detached" });
+});
+
+test("R54: the focus returns to the terminal after a menu and after a dialog", async () => {
+  const app = await open();
+  const { page } = app;
+  await app.visit(await server.shell());
+  await app.prints("ready>");
+  await app.focus();
+  await page.click('[aria-label="Session menu"]');
+  expect(await hasFocus(app)).toBe(false);
+  await page.keyboard.press("Escape");
+  expect(await hasFocus(app)).toBe(true);
+  await app.choose("Rename");
+  await page.waitForSelector("dialog[open]");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("dialog", { state: "detached" });
+  expect(await hasFocus(app)).toBe(true);
+  // A menu that was opened with the keyboard gives the focus back to its button.
+  await page.focus('[aria-label="Session menu"]');
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Escape");
+  expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Session menu");
+});
+
+test("R3: a session that has ended has no cursor, and one that was forgotten cannot be restarted", async () => {
+  const app = await open();
+  const { page } = app;
+  const id = await server.shell();
+  await app.visit(id);
+  await app.prints("ready>");
+  await app.type("exit 3\r");
+  await page.waitForSelector('[data-testid="exit"]:has-text("Exited with code 3")');
+  await app.waitForPaint();
+  expect(await page.locator(".xterm-cursor").count()).toBe(0);
+  await page.waitForSelector('button:has-text("Restart")');
+  await server.bowline("kill", id);
+  await page.waitForSelector("text=Forgotten");
+  expect(await page.locator('button:has-text("Restart")').count()).toBe(0);
+  await page.click('footer button:has-text("Back to the board")');
+  await page.waitForSelector("text=No sessions yet");
 });
