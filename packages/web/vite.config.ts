@@ -11,14 +11,14 @@ import { defineConfig } from "vitest/config";
 /** The gateway that `npm run dev` proxies API requests to. */
 const gateway = process.env["BOWLINE_URL"] ?? "http://127.0.0.1:7433";
 
-/** Writes into the service worker the names of the built files, and a version that changes when one of them does. */
+/** Writes into the service worker the names of the built files without fonts, which few devices use, and a version that changes when one of them does. */
 function workerFiles(): Plugin {
   return {
     name: "bowline-worker-files",
     apply: "build",
     generateBundle(_, bundle) {
       const files = Object.keys(bundle)
-        .filter((name) => name.startsWith("assets/"))
+        .filter((name) => name.startsWith("assets/") && !name.endsWith(".woff2"))
         .sort();
       const worker = bundle["sw.js"];
       if (worker?.type !== "chunk") throw new Error("the service worker was not built");

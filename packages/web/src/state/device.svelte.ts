@@ -6,11 +6,17 @@ export interface Settings {
   theme: "system" | "light" | "dark";
   /** The terminal's font size in CSS pixels. */
   fontSize: number;
-  /** The terminal's font; empty for the default. */
+  /** The terminal's colours, by name. */
+  palette: string;
+  /** The terminal's font: the browser's default, the one that comes with the app, or `fontFamily`. */
+  font: "default" | "bundled" | "installed";
+  /** The name of an installed font; empty for the default. */
   fontFamily: string;
   /** Lines kept above the screen. An attach requests this many, and gets no more than the session keeps. */
   scrollback: number;
   cursorBlink: boolean;
+  /** Whether text is copied when it is selected with the mouse. */
+  copyOnSelect: boolean;
   /** xterm.js' screen reader mode: output is announced. */
   screenReader: boolean;
   /** Whether to render with a GPU, if there is one. */
@@ -48,9 +54,12 @@ const touch = typeof matchMedia === "function" && matchMedia("(pointer: coarse)"
 const DEFAULTS: Settings = {
   theme: "system",
   fontSize: touch ? 12 : 14,
+  palette: "bowline",
+  font: "default",
   fontFamily: "",
   scrollback: 5000,
   cursorBlink: false,
+  copyOnSelect: false,
   screenReader: false,
   gpu: true,
   useMySize: false,
@@ -81,6 +90,7 @@ export function readSettings(stored: string | undefined, defaults: Settings = DE
   if (!["system", "light", "dark"].includes(settings.theme)) settings.theme = defaults.theme;
   if (!["auto", "always", "never"].includes(settings.keyRow)) settings.keyRow = defaults.keyRow;
   if (!["enter", "ctrl-enter"].includes(settings.sendWith)) settings.sendWith = defaults.sendWith;
+  if (!["default", "bundled", "installed"].includes(settings.font)) settings.font = defaults.font;
   settings.fontSize = clampFont(settings.fontSize);
   settings.scrollback = clampScrollback(settings.scrollback);
   settings.reconnectTries = clampTries(settings.reconnectTries);

@@ -17,11 +17,13 @@ import { backoff, clampFont, saveSettings, settings, tabStore } from "../state/d
 import { gateway, logConnectionError } from "../state/gateway.svelte.ts";
 import { showNotice } from "../state/notices.svelte.ts";
 import { copy } from "../parts/clipboard.ts";
+import { bundledFont } from "./font.svelte.ts";
 import { applyModifiers, keyBytes, type KeyName, type Modifiers, releaseModifiers } from "./keys.ts";
 import type { HoveredLink } from "./links.ts";
 import { type ClipboardRequest, CLIPBOARD_LIMIT } from "./osc52.ts";
 import { type Appearance, Screen, type Scroll } from "./screen.ts";
-import { DARK, LIGHT } from "./themes.ts";
+import { paletteTheme } from "./palettes.ts";
+import { DARK } from "./themes.ts";
 
 /** How much input is kept until the connection is created, which takes a moment; more is refused. */
 const EARLY_LIMIT = 64 * 1024;
@@ -418,6 +420,27 @@ export class LiveTerminal {
 
 /** The terminal appearance that the settings of this device give. */
 export function appearanceFor(dark: boolean): Appearance {
-  const { fontSize, fontFamily, scrollback, cursorBlink, screenReader, gpu } = settings;
-  return { theme: dark ? DARK : LIGHT, fontSize, fontFamily, scrollback, cursorBlink, screenReader, gpu };
+  const { fontSize, scrollback, cursorBlink, screenReader, gpu } = settings;
+  const theme = paletteTheme(settings.palette, dark);
+  return {
+    theme,
+    fontSize,
+    fontFamily: fontFamily(),
+    scrollback,
+    cursorBlink,
+    screenReader,
+    gpu,
+  };
+}
+
+/** The font family of the settings; empty for the default. */
+function fontFamily(): string {
+  switch (settings.font) {
+    case "default":
+      return "";
+    case "bundled":
+      return bundledFont();
+    case "installed":
+      return settings.fontFamily;
+  }
 }

@@ -205,3 +205,115 @@ test("R3: a session that has ended has no cursor, and one that was forgotten can
   await page.click('footer button:has-text("Back to the board")');
   await page.waitForSelector("text=No sessions yet");
 });
+
+/** The middle of the terminal's first rows, where a test presses the mouse. */
+async function pointIn({ page }: App): Promise<[number, number]> {
+  const { x, y } = (await page.locator(".xterm-screen").boundingBox())!;
+  return [x + 100, y + 30];
+}
+
+test("R54: a right click opens a menu that copies, pastes, selects all and searches", async () => {
+  const app = await open();
+  const { page } = app;
+  await app.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: app.base });
+  await app.visit(await server.shell());
+  await app.prints("ready>");
+  const choose = async (label: string) => {
+    await page.mouse.click(...(await pointIn(app)), { button: "right" });
+    await page.click(`[data-testid="context-menu"] button:has-text("${label}")`);
+    await app.byTestId("context-menu").waitFor({ state: "detached" });
+  };
+  await page.evaluate(() => navigator.clipboard.writeText("echo pasted $((6 * 7))"));
+  await choose("Paste");
+  expect(await hasFocus(app)).toBe(true);
+  await page.keyboard.press("Enter");
+  await app.prints("pasted 42");
+  await choose("Select all");
+  await choose("Copy");
+  const copied = () => page.evaluate(() => navigator.clipboard.readText());
+  await until("all is copied", async () => (await copied()).includes("pasted 42"), copied);
+  await choose("Search");
+  await page.locator('[aria-label="Search for"]').waitFor();
+});
+
+test("R54: a program that uses the mouse gets the right click, unless Shift is held", async () => {
+  const app = await open();
+  const { page } = app;
+  await app.visit(
+    await server.new("sh", "-c", "stty raw -echo; printf '\\033[?1000h\\033[?1006hmouse\\r\\n'; exec cat -v"),
+  );
+  await app.prints("mouse");
+  const at = await pointIn(app);
+  await page.mouse.click(...at, { button: "right" });
+  await app.prints("^[[<2;");
+  expect(await app.byTestId("context-menu").count()).toBe(0);
+  await page.keyboard.down("Shift");
+  await page.mouse.click(...at, { button: "right" });
+  await page.keyboard.up("Shift");
+  await app.byTestId("context-menu").waitFor();
+  await page.keyboard.press("Escape");
+  await app.byTestId("context-menu").waitFor({ state: "detached" });
+  expect(await hasFocus(app)).toBe(true);
+});
+
+test("R54: with copy on select, what the mouse selects is on the clipboard", async () => {
+  const app = await open();
+  const { page } = app;
+  await app.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: app.base });
+  await app.visit(await server.new("sh", "-c", "echo one two three; exec cat"));
+  await app.prints("three");
+  const copied = () => page.evaluate(() => navigator.clipboard.readText());
+  const select = async () => {
+    const { x, y } = (await page.locator(".xterm-screen").boundingBox())!;
+    await page.mouse.dblclick(x + 45, y + 8);
+  };
+  await page.evaluate(() => navigator.clipboard.writeText("before"));
+  await select();
+  await app.waitForPaint();
+  expect(await copied()).toBe("before");
+  await page.goto(`${app.base}/#/settings`);
+  await page.check('label:has-text("Copy on select") input');
+  await page.goBack();
+  await app.waitForState("open");
+  await app.prints("three");
+  await select();
+  await until("the word is copied", async () => (await copied()) === "two", copied);
+});
+
+test("R54: the terminal has the chosen colours and font, which is loaded only then", async () => {
+  const app = await open();
+  const { page } = app;
+  const fonts: string[] = [];
+  page.on("request", (request) => {
+    if (request.resourceType() === "font") fonts.push(request.url());
+  });
+  const id = await server.shell();
+  await app.visit(id);
+  await app.prints("ready>");
+  expect(fonts).toEqual([]);
+  await page.goto(`${app.base}/#/settings`);
+  await page.selectOption('label:has-text("Colours") select', "solarized");
+  await page.selectOption('label:has(> span:text-is("Font")) select', "bundled");
+  await app.visit(id);
+  const { cols } = await app.prints("ready>");
+  const look = () =>
+    page.evaluate(() => {
+      const container = document.querySelector('[data-testid="terminal"]') as HTMLElement & {
+        terminal: import("@xterm/xterm").Terminal;
+      };
+      const { theme, fontFamily } = container.terminal.options;
+      return [theme!.background, getComputedStyle(container).backgroundColor, fontFamily!.split(",")[0]];
+    });
+  const wanted = ["#fdf6e3", "rgb(253, 246, 227)", '"Bowline JetBrains Mono"'];
+  await until("the look", async () => JSON.stringify(await look()) === JSON.stringify(wanted), look);
+  expect(fonts).toHaveLength(2);
+  // The session has the size that fits the font.
+  await app.type("stty size\r");
+  await until("the size", async () => {
+    const state = await app.terminalState();
+    return state.text.includes(`${state.rows} ${state.cols}`);
+  });
+  expect(cols).toBeGreaterThan(80);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await until("the dark variant", async () => (await look())[0] === "#002b36", look);
+});
