@@ -1,7 +1,16 @@
 /** Tests the answers to questions, while they are chosen. */
 import type { Question } from "@bowline/client";
 import { describe, expect, it } from "vitest";
-import { answerOf, choose, chooseOwn, EMPTY_DRAFT, formAnswers, sendLabel, typeText } from "../src/approvals/form.ts";
+import {
+  answerOf,
+  choose,
+  chooseOwn,
+  EMPTY_DRAFT,
+  formAnswers,
+  isComplete,
+  sendLabel,
+  typeText,
+} from "../src/approvals/form.ts";
 
 const question = (changes: Partial<Question> = {}): Question => ({
   id: "q",
@@ -54,10 +63,11 @@ describe("R36: the answer to a question", () => {
   it("leaves questions out only when the button says so", () => {
     const questions = [question(), question({ id: "r", multi: true }), question({ id: "s" })];
     const picked = { chosen: ["None"], text: "", own: false };
-    const labels = [{}, { r: picked }, { q: picked, r: picked, s: picked }].map((drafts) =>
-      sendLabel(formAnswers(questions, drafts)),
+    const forms = [{}, { r: picked }, { q: picked, r: picked, s: picked }].map((drafts) =>
+      formAnswers(questions, drafts),
     );
-    expect(labels).toEqual(["Send", "Send 1 of 3 answers", "Send"]);
+    expect(forms.map(sendLabel)).toEqual(["Send", "Send 1 of 3 answers", "Send"]);
+    expect(forms.map(isComplete)).toEqual([false, false, true]);
     expect(formAnswers(questions, { r: picked })).toEqual({ answers: { r: ["None"] }, answered: 1, asked: 3 });
   });
 });

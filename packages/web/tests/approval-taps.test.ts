@@ -1,6 +1,6 @@
-/** Tests that a press counts only if the card was where it is for a moment. */
+/** Tests that a press counts only if the card was where it is for a moment, and that a held key presses once. */
 import { describe, expect, it } from "vitest";
-import { SETTLE_MS, TapGuard } from "../src/approvals/tap.ts";
+import { isRepeatedPress, SETTLE_MS, TapGuard } from "../src/approvals/tap.ts";
 
 const place = (inWindow: number, inContent = inWindow) => ({ inWindow, inContent });
 
@@ -36,5 +36,23 @@ describe("R36: a press on a card", () => {
     guard.handlePlace(place(300, 2800), 2100);
     guard.handlePlace(place(300, 2900), 2200);
     expect(guard.accepts(2200)).toBe(true);
+  });
+});
+
+describe("R36: a held key", () => {
+  const repeated = (key: string, control: string, repeat = true) => isRepeatedPress({ key, control, repeat });
+
+  it("presses a button once, so that it never confirms what it has chosen", () => {
+    expect([repeated("Enter", "BUTTON", false), repeated(" ", "BUTTON", false)]).toEqual([false, false]);
+    expect([repeated("Enter", "BUTTON"), repeated(" ", "BUTTON")]).toEqual([true, true]);
+  });
+
+  it("sends no form", () => {
+    expect([repeated("Enter", "INPUT", false), repeated("Enter", "INPUT")]).toEqual([false, true]);
+  });
+
+  it("still types and moves", () => {
+    const typed = [repeated("Enter", "TEXTAREA"), repeated(" ", "TEXTAREA"), repeated(" ", "INPUT")];
+    expect([...typed, repeated("Tab", "BUTTON"), repeated("a", "INPUT")]).toEqual([false, false, false, false, false]);
   });
 });

@@ -162,6 +162,7 @@ test("commands that had no effect are listed, each with its reason", () => {
       entry(undefined, failed("unreadable")),
     ],
     "s",
+    [],
   );
   expect(lines.map(({ what, why, canSendAgain }) => [what, why, canSendAgain])).toEqual([
     ["Stop", "Not sent within ten minutes", true],
@@ -170,6 +171,24 @@ test("commands that had no effect are listed, each with its reason", () => {
     ["Command", "This message was written by another version and cannot be sent", false],
     ["effort high", "Not changed: the agent is not running. Send a message first", false],
   ]);
+});
+
+test("failed answers to approvals are told of only when no card does", () => {
+  const answers = [
+    entry({ type: "approve", approval: "a1", option: "yes" }, failed()),
+    entry({ type: "deny", approval: "a2" }, failed()),
+    entry({ type: "answer", approval: "a3", answers: {} }, failed()),
+    entry({ type: "abort", run: "a1" }, failed()),
+  ];
+  const told = (...open: string[]) =>
+    commandLines(
+      answers,
+      "s",
+      open.map((id) => ({ id })),
+    ).map(({ what }) => what);
+  expect(told()).toEqual(["Your approval", "Your refusal", "Your answer", "Stop"]);
+  expect(told("a1", "a3")).toEqual(["Your refusal", "Stop"]);
+  expect(told("a1", "a2", "a3")).toEqual(["Stop"]);
 });
 
 describe("settings", () => {

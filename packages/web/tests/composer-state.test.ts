@@ -1,5 +1,5 @@
 /** The composer of a session: what is written leaves it only once it is in the queue, and comes back when that is certain. */
-import type { Command, SendResult, UploadReply } from "@bowline/client";
+import type { Command, PostEntry, SendResult, UploadReply } from "@bowline/client";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { ComposerState } from "../src/conversation/composer/composer.svelte.ts";
 import type { PromptItem } from "../src/conversation/transcript.ts";
@@ -7,6 +7,8 @@ import type { PromptItem } from "../src/conversation/transcript.ts";
 const posted: Command[] = [];
 const resumed: string[] = [];
 const dismissed: string[] = [];
+const discarded: string[] = [];
+let entries: PostEntry[] = [];
 let full = false;
 let uploads: { answer: (reply: UploadReply) => void; fail: (error: Error) => void }[] = [];
 
@@ -20,6 +22,7 @@ vi.mock("../src/state/gateway.svelte.ts", () => ({
 }));
 vi.mock("../src/state/outbox.svelte.ts", () => ({
   outbox: () => ({
+    entries,
     post: {
       send: (_: string, command: Command): SendResult => {
         if (full) return { ok: false, why: "session_full" };
@@ -27,6 +30,7 @@ vi.mock("../src/state/outbox.svelte.ts", () => ({
         return { ok: true, id: `c${posted.length}` };
       },
       dismiss: (id: string) => dismissed.push(id),
+      discard: (id: string) => discarded.push(id),
     },
   }),
 }));
@@ -58,7 +62,8 @@ function write(text: string) {
 }
 
 beforeEach(() => {
-  posted.length = resumed.length = dismissed.length = 0;
+  posted.length = resumed.length = dismissed.length = discarded.length = 0;
+  entries = [];
   full = false;
   uploads = [];
   composer = composerOf(`s${++sessions}`);
@@ -105,6 +110,22 @@ describe("sending", () => {
     expect(composer.send(false)).toBe(true);
     expect(posted).toEqual([{ type: "prompt", text: "", attachments: ["id-a"] }]);
     expect(composer.uploads.list).toEqual([]);
+  });
+
+  test("a setting that failed does not hold what follows, but a withdrawal leaves it alone", () => {
+    const failed = (id: string, session: string, type: string): PostEntry => {
+      const state = { name: "failed", reason: "expired", message: "" } as const;
+      return { id, session, command: { type }, made: 1, order: 1, state };
+    };
+    const { session } = composer;
+    entries = [failed("a", session, "set"), failed("b", "another", "set"), failed("c", session, "prompt")];
+    composer.withdraw("r1");
+    expect(discarded).toEqual([]);
+    write("Fix it");
+    composer.send(false);
+    expect(discarded).toEqual(["a"]);
+    composer.set({ type: "set", mode: "plan" });
+    expect(discarded).toEqual(["a", "a"]);
   });
 
   test("files that cannot be attached are named", () => {
@@ -180,6 +201,17 @@ describe("leaving the page of a session", () => {
     leaveComposer(composer);
     deviceStore.set(`bowline.draft.${composer.session} /lab/`, '{"text":"from another tab","files":[]}');
     expect(composerOf(composer.session).text).toBe("from another tab");
+  });
+
+  test("an empty composer stays while a prompt is to come back to it", () => {
+    composer.edit(prompt("Fix it"));
+    leaveComposer(composer);
+    expect(composerOf(composer.session)).toBe(composer);
+    composer.users += 1;
+    composer.finishEdit("r1", "withdrawn");
+    expect(composer.text).toBe("Fix it");
+    leaveComposer(composer);
+    expect(stored()).toContain("Fix it");
   });
 
   test("a composer that did not change writes nothing", () => {

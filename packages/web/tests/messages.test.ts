@@ -181,6 +181,10 @@ describe("a message", () => {
     page.answer(id, refused(410, "session_gone", "the session has ended"));
     const activity = activityOf(page.state, page.messages, (message) => message === id);
     expect(activity?.text).toBe("Resuming the session");
+    const next = page.prompt("And this");
+    page.queue.discard(id, page.now);
+    const held = page.messages.map((message) => ({ ...message, state: { name: "waiting", why: "held" } as const }));
+    expect(activityOf(page.state, held, (message) => message === next)).toBeUndefined();
   });
 
   test("R35: offline and without a login, it waits and says for what", () => {
@@ -221,6 +225,15 @@ describe("a reconnect", () => {
     const id = page.prompt();
     page.answer(id, LOST);
     page.reload([prompted(id), started(), complete()]);
+    expect([page.messages, page.activity]).toEqual([[], undefined]);
+  });
+
+  test("R41: a page of history that begins after the prompt settles the message, too", () => {
+    const page = new Page();
+    const id = page.prompt();
+    page.answer(id, accepted(id, 3));
+    const late = [{ seq: 300, at: AT, event: readEvent({ type: "text", run: "r0", block: "b", delta: "On." }) }];
+    page.transcript.reset(late);
     expect([page.messages, page.activity]).toEqual([[], undefined]);
   });
 

@@ -87,9 +87,11 @@ describe("R54: going through folders", () => {
     expect((await first)?.path).toBe("/home/me");
     const next = browser.open("/home/me/secret");
     expect([browser.list?.path, browser.loading]).toEqual(["/home/me", true]);
+    expect(browser.usable, "the user may mean either").toBeUndefined();
     requests[1]!.refuse("permission denied");
     expect(await next).toBeUndefined();
     expect([browser.list?.path, browser.problem, browser.loading]).toEqual(["/home/me", "permission denied", false]);
+    expect(browser.usable?.path).toBe("/home/me");
     const again = browser.retry();
     expect(requests[2]!.path).toBe("/home/me/secret");
     requests[2]!.answer(list("/home/me/secret"));

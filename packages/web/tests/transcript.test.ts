@@ -228,3 +228,14 @@ describe("trimming", () => {
     expect(transcript.waiting).toHaveLength(1);
   });
 });
+
+test("R40: a text that streams for an hour is one record", () => {
+  const transcript = make(prompt("r0"), started("r0"));
+  const at = new Date(0).toISOString();
+  for (let seq = 2; seq < 20_000; seq++)
+    transcript.append([{ seq, at, event: readEvent(text("r0", "m0", "a word ")) }]);
+  expect(transcript.size).toBe(3);
+  expect(transcript.start).toBe(0);
+  const last = transcript.items.at(-1)!;
+  expect(last.kind === "text" && last.text.length).toBe(7 * 19_998);
+});

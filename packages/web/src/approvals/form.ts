@@ -56,7 +56,12 @@ export function formAnswers(questions: readonly Question[], drafts: Drafts): For
   return { answers: Object.fromEntries(given), answered: given.length, asked: questions.length };
 }
 
+/** Whether every question has an answer. */
+export function isComplete({ answered, asked }: FormAnswers): boolean {
+  return answered === asked;
+}
+
 /** The label of the button that sends the form. Questions may be left out, but never by accident. */
-export function sendLabel({ answered, asked }: FormAnswers): string {
-  return answered === 0 || answered === asked ? "Send" : `Send ${answered} of ${asked} answers`;
+export function sendLabel(form: FormAnswers): string {
+  return form.answered === 0 || isComplete(form) ? "Send" : `Send ${form.answered} of ${form.asked} answers`;
 }

@@ -1,6 +1,6 @@
 /**
- * Ignores presses that were not meant for a card: it appeared or moved under the finger only a moment ago. The rules are a
- * plain class; the rest connects them to an element.
+ * Ignores presses that were not meant for a card: it appeared or moved under the finger only a moment ago, or a key is held. The
+ * rules are plain; the rest connects them to an element.
  */
 
 /** How long a card has to be in its place before a press counts, in milliseconds. */
@@ -48,8 +48,27 @@ export class TapGuard {
   }
 }
 
+/** A key on a control. */
+export interface KeyPress {
+  readonly key: string;
+  /** Whether the key is held and this is not its first event. */
+  readonly repeat: boolean;
+  /** The tag of the control, in capitals. */
+  readonly control: string;
+}
+
 /**
- * Makes an attachment that guards an element, and tells whether presses count now. Clicks by keyboard are not affected.
+ * Whether a key press is the repetition of one that presses buttons or sends forms. Held, Enter clicks a button again and again,
+ * so that it would also confirm. Text fields repeat characters as usual.
+ */
+export function isRepeatedPress({ key, repeat, control }: KeyPress): boolean {
+  if (!repeat) return false;
+  return key === "Enter" ? control !== "TEXTAREA" : key === " " && control === "BUTTON";
+}
+
+/**
+ * Makes an attachment that guards an element, and tells whether presses count now. Of the clicks by keyboard, only those of a
+ * held key are ignored.
  */
 export function guardTaps(tell: (counts: boolean) => void): (element: HTMLElement) => () => void {
   return (element) => {
@@ -74,14 +93,20 @@ export function guardTaps(tell: (counts: boolean) => void): (element: HTMLElemen
       event.preventDefault();
       event.stopPropagation();
     };
+    const handleKey = (event: KeyboardEvent) => {
+      const control = event.target instanceof Element ? event.target.tagName : "";
+      if (isRepeatedPress({ key: event.key, repeat: event.repeat, control })) event.preventDefault();
+    };
     window.addEventListener("pointerdown", handleAnyPress, true);
     element.addEventListener("pointerdown", handlePress, true);
     element.addEventListener("click", handleClick, true);
+    element.addEventListener("keydown", handleKey, true);
     return () => {
       clearInterval(timer);
       window.removeEventListener("pointerdown", handleAnyPress, true);
       element.removeEventListener("pointerdown", handlePress, true);
       element.removeEventListener("click", handleClick, true);
+      element.removeEventListener("keydown", handleKey, true);
     };
   };
 }

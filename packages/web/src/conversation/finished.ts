@@ -32,6 +32,7 @@ export interface Claims {
 /** Plays two short, quiet tones. Browsers refuse it until the user has touched the page. */
 export function playFinished(): void {
   const audio = new AudioContext();
+  if (audio.state === "suspended") return void audio.close();
   const start = audio.currentTime;
   [660, 880].forEach((frequency, i) => {
     const [tone, volume] = [audio.createOscillator(), audio.createGain()];

@@ -1,5 +1,11 @@
 /** An open conversation: its connection, its transcript, and the state that the components around it show. */
-import { AgentConnection, type ConnectionState, type ConversationState, type SessionInfo } from "@bowline/client";
+import {
+  AgentConnection,
+  type Complete,
+  type ConnectionState,
+  type ConversationState,
+  type SessionInfo,
+} from "@bowline/client";
 import { browserEnvironment } from "@bowline/client/browser";
 import { untrack } from "svelte";
 import { SvelteSet } from "svelte/reactivity";
@@ -8,7 +14,7 @@ import { gateway } from "../state/gateway.svelte.ts";
 import { outbox } from "../state/outbox.svelte.ts";
 import { isResuming } from "./composer/resume.svelte.ts";
 import { Folds } from "./folds.svelte.ts";
-import { type Message, activityOf, isAbortOf, messagesOf } from "./messages.ts";
+import { type Message, activityOf, isAbortOf, isRecorded, messagesOf } from "./messages.ts";
 import { type EndItem, type Item, type PlanStep, type PromptItem, Transcript } from "./transcript.ts";
 
 /** Events that are kept while the newest are shown; older ones are read again when the user scrolls up. */
@@ -38,7 +44,13 @@ export class LiveConversation implements LiveSession {
     void this.#version;
     return messagesOf(outbox().entries, this.id, this.#transcript);
   });
-  readonly activity = $derived(activityOf(this.conversation, this.messages, isResuming));
+  readonly activity = $derived.by(() => {
+    const line = activityOf(this.conversation, this.messages, isResuming);
+    return line?.since === undefined ? line : { ...line, since: line.since + this.#clockAhead };
+  });
+  /** Milliseconds that this device's clock is ahead of the server's, at most: events take a moment to arrive. */
+  #clockAhead = $state(0);
+  #hasCompared = false;
   /** Whether the run in `activity` is about to be stopped. */
   readonly isStopping = $derived.by(() => {
     const run = this.conversation?.runs[0];
@@ -47,8 +59,8 @@ export class LiveConversation implements LiveSession {
   });
   /** Whether older events may be dropped: the user sees the newest. */
   atEnd = true;
-  /** Called when a run has succeeded just now: not for what this page only learns of later. */
-  onSuccess: (run: string) => void = () => {};
+  /** Called when a run has ended just now: not for what this page only learns of later. */
+  onEnd: (end: Complete) => void = () => {};
   /** Runs that never started and whose prompts were sent again. */
   readonly #resent = new SvelteSet<string>();
   /** Events with lower numbers had been recorded when this page connected. */
@@ -77,8 +89,8 @@ export class LiveConversation implements LiveSession {
       $effect(() => {
         void this.#version;
         const { post, entries } = outbox();
-        for (const { id, session, state } of entries) {
-          if (session === this.id && state.name === "delivered" && this.#transcript.hasCommand(id)) post.dismiss(id);
+        for (const entry of entries) {
+          if (entry.session === this.id && isRecorded(entry, this.#transcript)) post.dismiss(entry.id);
         }
       });
     });
@@ -115,7 +127,12 @@ export class LiveConversation implements LiveSession {
   /** The prompt of a run that never started, if it can be sent again. */
   resendable({ complete }: EndItem): PromptItem | undefined {
     if (complete.started || complete.aborted || this.#resent.has(complete.run)) return undefined;
-    return this.items.find((item) => item.kind === "prompt" && item.run === complete.run) as PromptItem | undefined;
+    const at = this.items.findIndex((item) => item.kind === "prompt" && item.run === complete.run);
+    const prompt = this.items[at];
+    if (prompt?.kind !== "prompt") return undefined;
+    // It was sent again before this page was loaded.
+    const later = [...this.items.slice(at + 1), ...this.waiting, ...this.messages];
+    return later.some((item) => "text" in item && item.text === prompt.text) ? undefined : prompt;
   }
 
   /** Sends the prompt of a run that never started again, as another one. */
@@ -144,6 +161,12 @@ export class LiveConversation implements LiveSession {
   async #readOlder(): Promise<void> {
     this.olderProblem = "";
     await this.#connection?.older();
+  }
+
+  /** Tries now what is tried again later by itself. */
+  retryOlder(): void {
+    if (this.#reading) this.#connection?.retry();
+    else void this.older();
   }
 
   /** Reads older events until the one with this number is loaded, or nothing older is. */
@@ -187,14 +210,16 @@ export class LiveConversation implements LiveSession {
         older: ({ records }) => {
           seen(records);
           this.#transcript.prepend(records);
+          this.olderProblem = "";
           this.#publish();
         },
         events: (records) => {
           seen(records);
           this.#transcript.append(records);
           this.#publishSoon();
-          for (const { seq, event } of records) {
-            if (event.type === "complete" && event.success && seq >= this.#liveFrom) this.onSuccess(event.run);
+          for (const { seq, at, event } of records) {
+            if (seq >= this.#liveFrom) this.#compareClocks(at);
+            if (event.type === "complete" && seq >= this.#liveFrom) this.onEnd(event);
           }
         },
         conversation: () => this.#publishSoon(),
@@ -211,6 +236,13 @@ export class LiveConversation implements LiveSession {
       connection.dispose();
     };
     this.state = connection.state;
+  }
+
+  #compareClocks(at: string): void {
+    const ahead = Date.now() - Date.parse(at);
+    if (Number.isNaN(ahead) || (this.#hasCompared && ahead >= this.#clockAhead)) return;
+    this.#hasCompared = true;
+    this.#clockAhead = ahead;
   }
 
   /** Shows what has changed with the next frame, however many events come until then. */

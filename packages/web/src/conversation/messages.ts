@@ -19,14 +19,21 @@ export interface Message {
 export function messagesOf(
   entries: readonly PostEntry[],
   session: string,
-  transcript: Pick<Transcript, "hasCommand">,
+  transcript: Pick<Transcript, "hasCommand" | "start">,
 ): Message[] {
-  return entries.flatMap(({ id, session: to, command, state }) => {
-    if (to !== session || transcript.hasCommand(id)) return [];
+  return entries.flatMap((entry) => {
+    const { id, session: to, command, state } = entry;
+    if (to !== session || transcript.hasCommand(id) || isRecorded(entry, transcript)) return [];
     const type = command?.type;
     if (!command || (type !== "prompt" && type !== "steer")) return [];
     return [{ id, type, text: textOf(command), attachments: attachmentsOf(command), state }];
   });
+}
+
+/** Whether an entry was delivered, and the transcript has its event, or only newer ones. */
+export function isRecorded({ id, state }: PostEntry, transcript: Pick<Transcript, "hasCommand" | "start">): boolean {
+  if (state.name !== "delivered") return false;
+  return transcript.hasCommand(id) || (state.how === "accepted" && state.seq < (transcript.start ?? 0));
 }
 
 /** Commands besides messages that failed, and of which nothing else tells: aborts, answers and settings. */
@@ -73,7 +80,8 @@ export function activityOf(
   }
   for (const { id, type, state } of messages) {
     if (type !== "prompt") continue;
-    if (isResuming(id)) return { text: "Resuming the session", since: undefined, stop: undefined };
+    const isHeld = state.name === "waiting" && state.why === "held";
+    if (isResuming(id) && !isHeld) return { text: "Resuming the session", since: undefined, stop: undefined };
     const text = sendingText(state);
     if (text !== undefined) return { text, since: undefined, stop: undefined };
   }

@@ -24,6 +24,10 @@ export class ListScroll {
   /** The first element that the reader sees, and its distance from the top of the view. */
   #anchor: { readonly element: Element; readonly top: number } | undefined;
   #lastTop = 0;
+  /** The highest `scrollTop` that was possible then. */
+  #lastMost = 0;
+  /** Nothing is moved until the next `show` or `follow`. */
+  #held = false;
   readonly #view: HTMLElement;
   readonly #list: HTMLElement;
   readonly #on: ScrollCallbacks;
@@ -42,18 +46,20 @@ export class ListScroll {
 
   /** Restores the reader's place after a change of the list. */
   settle(): void {
+    if (this.#held) return;
     const view = this.#view;
     if (this.#following) view.scrollTop = view.scrollHeight;
     else if (this.#anchor?.element.isConnected) {
       const moved = this.#topOf(this.#anchor.element) - this.#anchor.top;
       if (Math.abs(moved) >= 1) view.scrollTop += moved;
     } else this.#setAnchor();
-    this.#lastTop = view.scrollTop;
+    this.#remember();
     this.#want();
   }
 
   /** Goes to the end, and follows it. */
   follow(): void {
+    this.#held = false;
     this.#setFollowing(true);
     this.settle();
   }
@@ -63,11 +69,17 @@ export class ListScroll {
     this.#setFollowing(false);
   }
 
-  /** Goes to an element. */
-  show(element: Element): void {
+  /** Moves nothing while other elements are put into the list, until `show` is called. */
+  hold(): void {
+    this.#held = true;
+  }
+
+  /** Goes to an element; without one, stays near where it is. */
+  show(element: Element | null | undefined): void {
+    this.#held = false;
     this.#setFollowing(false);
-    element.scrollIntoView({ block: "center" });
-    this.#lastTop = this.#view.scrollTop;
+    element?.scrollIntoView({ block: "center" });
+    this.#remember();
     this.#setAnchor();
   }
 
@@ -77,15 +89,23 @@ export class ListScroll {
   }
 
   #handleScroll = (): void => {
+    if (this.#held) return;
     const { scrollTop, scrollHeight, clientHeight } = this.#view;
-    const atEnd = scrollHeight - scrollTop - clientHeight < END && this.#on.isComplete();
-    // Only a move upwards is the reader's: what is added below moves nothing.
-    if (atEnd) this.#setFollowing(true);
-    else if (scrollTop < this.#lastTop) this.#setFollowing(false);
-    this.#lastTop = scrollTop;
+    const most = scrollHeight - clientHeight;
+    // What is added below moves nothing, and a list that became shorter moves the reader up.
+    const isReader = scrollTop < this.#lastTop && most >= this.#lastMost;
+    if (isReader) this.#setFollowing(false);
+    else if (most - scrollTop < END && this.#on.isComplete()) this.#setFollowing(true);
+    this.#remember();
     this.#setAnchor();
     this.#want();
   };
+
+  #remember(): void {
+    const { scrollTop, scrollHeight, clientHeight } = this.#view;
+    this.#lastTop = scrollTop;
+    this.#lastMost = scrollHeight - clientHeight;
+  }
 
   #setFollowing(following: boolean): void {
     if (this.#following === following) return;

@@ -223,7 +223,7 @@ export class Transcript {
   /** Adds events that come after all others. */
   append(records: readonly AgentRecord[]): void {
     for (const record of records) {
-      this.#records.push(record);
+      this.#keep(record);
       this.#fold(record);
     }
     this.#items = undefined;
@@ -250,6 +250,14 @@ export class Transcript {
     if (from <= 0) return undefined;
     this.reset(records.slice(from));
     return this.start;
+  }
+
+  /** Keeps pieces of one text that follow each other as one record: a run at work may write a hundred a second. */
+  #keep(record: AgentRecord): void {
+    const last = this.#records.at(-1);
+    const both = last && joined(last, record);
+    if (both) this.#records[this.#records.length - 1] = both;
+    else this.#records.push(record);
   }
 
   #fold(record: AgentRecord): void {
@@ -410,6 +418,16 @@ export class Transcript {
 }
 
 type DistributedOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
+
+/** Two pieces of one text as one record; undefined if they are something else. */
+function joined(last: AgentRecord, next: AgentRecord): AgentRecord | undefined {
+  const [a, b] = [last.event, next.event];
+  if ((a.type !== "text" && a.type !== "thinking") || (b.type !== "text" && b.type !== "thinking")) return undefined;
+  const isSame = a.type === b.type && a.run === b.run && a.block === b.block && a.parent === b.parent;
+  if (!isSame || (next.from ?? next.seq) !== last.seq + 1) return undefined;
+  const event = { ...a, delta: a.delta + b.delta };
+  return { seq: next.seq, from: last.from ?? last.seq, at: last.at, event };
+}
 
 function newTool({ seq, at }: AgentRecord, { run, call }: ToolCall): ToolItem {
   return {

@@ -139,11 +139,11 @@ test("R54: the keyboard alone is enough, the focus follows the reading order, an
     );
   const order: string[] = [];
   await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
-  for (let tab = 0; tab < 4; tab++) {
+  for (let tab = 0; tab < 5; tab++) {
     await page.keyboard.press("Tab");
     order.push(await focused());
   }
-  expect(order).toEqual(["New session", "Menu", expect.stringContaining("shell"), "Actions for shell"]);
+  expect(order).toEqual(["Approvals: none open", "New session", "Menu", expect.stringContaining("shell"), "Actions for shell"]);
   await page.keyboard.press("Shift+Tab");
   await page.keyboard.press("Enter");
   await app.waitForState("open");

@@ -87,14 +87,14 @@ test("R54: a session that cannot be read is reported, and the others are listed"
   const { page } = app;
   await alterBoard(page, (sessions) => {
     const [{ argv: _argv, size: _size, ...shell }] = sessions as [Record<string, unknown>];
-    const agent = { ...shell, id: "agentagent00", name: null, kind: "agent", title: "Fix the login test" };
-    return [{ ...shell, id: "broken000000", state: 7 }, agent, ...sessions];
+    const newer = { ...shell, id: "newernewer00", name: null, kind: "hologram", title: "Fix the login test" };
+    return [{ ...shell, id: "broken000000", state: 7 }, newer, ...sessions];
   });
   await page.reload();
-  const row = page.locator('[data-testid="running"] [data-session="agentagent00"]');
+  const row = page.locator('[data-testid="running"] [data-session="newernewer00"]');
   await row.waitFor();
   const text = await row.innerText();
-  for (const part of ["Fix the login test", "Agent"]) expect(text).toContain(part);
+  for (const part of ["Fix the login test", "Unknown kind"]) expect(text).toContain(part);
   await row.locator('[aria-label^="Actions for"]').click();
   expect(await page.locator('[role="menuitem"]').allInnerTexts()).toEqual(["Rename", "End"]);
   await page.keyboard.press("Escape");
@@ -102,7 +102,7 @@ test("R54: a session that cannot be read is reported, and the others are listed"
     expect.stringContaining("cannot read session broken000000"),
   ]);
   expect(await app.byTestId("board-state").count()).toBe(0);
-  await page.click('[data-session="agentagent00"] a');
+  await page.click('[data-session="newernewer00"] a');
   await waitForUnsupported(app);
   await page.click('[aria-label="Back"]');
   await page.click(`[data-session="${id}"] a`);

@@ -24,6 +24,11 @@ export class FolderBrowser {
     this.#explain = explain;
   }
 
+  /** The open folder, unless another one is requested: it is not clear then which of them is meant. */
+  get usable(): FolderList | undefined {
+    return this.loading ? undefined : this.list;
+  }
+
   /** Opens a folder. If it is the first one and cannot be listed, the first root is listed in its place, with the problem. */
   async open(path: string | undefined): Promise<FolderList | undefined> {
     this.#path = path;

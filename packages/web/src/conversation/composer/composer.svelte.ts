@@ -1,5 +1,6 @@
 /** What the user writes to one session: its text, its files and its draft. It outlives the page of the session. */
 import type { Command } from "@bowline/client";
+import { laneOf } from "@bowline/client/core";
 import { SvelteMap } from "svelte/reactivity";
 import { deviceStore } from "../../state/device.svelte.ts";
 import { errorMessage, gateway } from "../../state/gateway.svelte.ts";
@@ -8,6 +9,7 @@ import { attachmentName } from "../attachments.ts";
 import { refusalText } from "../messages.ts";
 import type { PromptItem } from "../transcript.ts";
 import { DraftStore } from "./draft.ts";
+import { isFailedSetting } from "./held.ts";
 import { PromptHistory } from "./history.ts";
 import type { Withdrawal } from "./queue.ts";
 import { resume } from "./resume.svelte.ts";
@@ -153,9 +155,16 @@ export class ComposerState {
 
   /** Puts a command into the queue. Returns its id, if there was room. */
   #post(command: Command): string | undefined {
+    if (laneOf(command) === "ordered") this.#discardFailedSettings();
     const result = outbox().post.send(this.session, command);
     this.problem = result.ok ? "" : refusalText(result.why);
     return result.ok ? result.id : undefined;
+  }
+
+  /** Whoever goes on has given up a change of a setting that failed. It would hold all that follows. */
+  #discardFailedSettings(): void {
+    const { entries, post } = outbox();
+    for (const { id } of entries.filter((entry) => isFailedSetting(entry, this.session))) post.discard(id);
   }
 
   #refuse(problem: string): false {
@@ -187,7 +196,10 @@ function drafts(): DraftStore {
   return store;
 }
 
-/** By session. Those with something in them are kept while the page lives, so that uploads go on and what is written stays. */
+/**
+ * By session. Those with something in them are kept while the page lives, so that uploads go on and what is written stays; also
+ * those that a prompt is to come back to, which it does at the next visit.
+ */
 const composers = new Map<string, ComposerState>();
 
 /** What is being written to a session. */
@@ -205,6 +217,5 @@ export function leaveComposer(composer: ComposerState): void {
   composer.focus = () => {};
   composer.dropping = false;
   composer.problem = "";
-  composer.edits.clear();
-  if (!composer.hasContent) composers.delete(composer.session);
+  if (!composer.hasContent && composer.edits.size === 0) composers.delete(composer.session);
 }

@@ -2,7 +2,7 @@
  * What was sent and the agent has not got yet: what the user can do about each message, whether a withdrawal has succeeded, and
  * the wording. A plain module.
  */
-import type { Command, OpenRun, PostEntry, PostState } from "@bowline/client";
+import type { Approval, Command, OpenRun, PostEntry, PostState } from "@bowline/client";
 import { failedCommands, failureText, type Message } from "../messages.ts";
 import type { Item, PromptItem } from "../transcript.ts";
 
@@ -131,10 +131,17 @@ export interface CommandLine {
   readonly canSendAgain: boolean;
 }
 
-/** The commands of a session, besides messages, that had no effect and of which nothing else tells. */
-export function commandLines(entries: readonly PostEntry[], session: string): CommandLine[] {
+/**
+ * The commands of a session, besides messages, that had no effect and of which nothing else tells. The card of an open approval
+ * tells of its answer.
+ */
+export function commandLines(
+  entries: readonly PostEntry[],
+  session: string,
+  approvals: readonly Pick<Approval, "id">[],
+): CommandLine[] {
   const failed = failedCommands(entries, session).flatMap(({ id, command, state }) => {
-    if (state.name !== "failed") return [];
+    if (state.name !== "failed" || (command && answersOne(command, approvals))) return [];
     // The session is started again by messages only.
     const canSendAgain = command !== undefined && state.reason !== "session_gone";
     return [{ id, what: commandText(command), why: failureText(state), canSendAgain }];
@@ -146,6 +153,10 @@ export function commandLines(entries: readonly PostEntry[], session: string): Co
     return [{ id, what: commandText(command), why, canSendAgain: false }];
   });
   return [...failed, ...settled];
+}
+
+function answersOne({ type, approval }: Command, approvals: readonly Pick<Approval, "id">[]): boolean {
+  return (type === "approve" || type === "deny" || type === "answer") && approvals.some(({ id }) => id === approval);
 }
 
 function commandText(command: Command | undefined): string {
