@@ -143,7 +143,13 @@ test("R54: the keyboard alone is enough, the focus follows the reading order, an
     await page.keyboard.press("Tab");
     order.push(await focused());
   }
-  expect(order).toEqual(["Approvals: none open", "New session", "Menu", expect.stringContaining("shell"), "Actions for shell"]);
+  expect(order).toEqual([
+    "Approvals: none open",
+    "New session",
+    "Menu",
+    expect.stringContaining("shell"),
+    "Actions for shell",
+  ]);
   await page.keyboard.press("Shift+Tab");
   await page.keyboard.press("Enter");
   await app.waitForState("open");

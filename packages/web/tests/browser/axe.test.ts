@@ -18,7 +18,9 @@ async function violations({ page }: App): Promise<string[]> {
   });
   return results.violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")} ${failureSummary}`));
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")} ${failureSummary}`),
+    );
 }
 
 const screens = [
@@ -29,8 +31,12 @@ const screens = [
 ] as const;
 
 test.each(screens)("R54: on %s, no view has a serious problem for people with disabilities", async (_, screen) => {
-  const text = "# Title\\n\\nA [link](https://example.org), `code` and a list:\\n\\n- one\\n- two\\n\\n```js\\nlet a = 1; // b\\n```";
-  const id = await server.agent("chat", `think Hm.\ntool ls -l\nedit ${server.folder}/file\nsay ${text}\nplan done:a|b`);
+  const text =
+    "# Title\\n\\nA [link](https://example.org), `code` and a list:\\n\\n- one\\n- two\\n\\n```js\\nlet a = 1; // b\\n```";
+  const id = await server.agent(
+    "chat",
+    `think Hm.\ntool ls -l\nedit ${server.folder}/file\nsay ${text}\nplan done:a|b`,
+  );
   await server.shell("shell");
   const app = await open({ screen: { ...screen, reducedMotion: "reduce" } });
   const { page } = app;
@@ -38,7 +44,7 @@ test.each(screens)("R54: on %s, no view has a serious problem for people with di
     await app.waitForPaint();
     expect(await violations(app), view).toEqual([]);
   };
-  await page.waitForSelector('[data-session]');
+  await page.waitForSelector("[data-session]");
   await check("the board");
   await page.click('button:has-text("New session")');
   await app.byTestId("kind-agent").click();
