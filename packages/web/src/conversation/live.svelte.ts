@@ -216,7 +216,9 @@ export class LiveConversation implements LiveSession {
         events: (records) => {
           seen(records);
           this.#transcript.append(records);
-          this.#publishSoon();
+          // A message goes when its event is shown: in the same frame, so that there is activity in each.
+          if (records.some(({ event }) => "command" in event)) this.#publish();
+          else this.#publishSoon();
           for (const { seq, at, event } of records) {
             if (seq >= this.#liveFrom) this.#compareClocks(at);
             if (event.type === "complete" && seq >= this.#liveFrom) this.onEnd(event);
