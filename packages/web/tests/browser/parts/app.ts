@@ -173,7 +173,7 @@ export function browserSuite(): BrowserSuite {
     initScript = [],
     sharing,
   }: OpenOptions = {}): Promise<App> {
-    const context = sharing?.context ?? (await browser.newContext({ ...screen, colorScheme: "light" }));
+    const context = sharing?.context ?? (await browser.newContext({ colorScheme: "light", ...screen }));
     const page = await context.newPage();
     for (const script of [initScript].flat()) await page.addInitScript(script);
     const app = new App(page, base, networkErrors);
