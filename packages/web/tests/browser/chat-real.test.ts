@@ -44,6 +44,7 @@ test("R32, R54: Claude Code is started, asked, allowed to run a command, and res
   await server.bowline("kill", "--keep", id);
   await app.byTestId("exit").waitFor();
   await chat.send("[[say:Still here]]");
+  await chat.ends(3);
   await chat.shows("Still here");
   await chat.isReady();
 });

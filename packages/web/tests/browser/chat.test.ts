@@ -25,13 +25,13 @@ describe.each([
     await chat.ends(1);
     const gate = new Gate(server);
     await chat.send(`say The first half,\n${gate.instructions}\nsay  and the second.\ntool ls -l`);
-    await chat.shows("The first half,");
     await gate.reached();
-    expect(await chat.status()).toContain("Stop");
+    await until("the run can be stopped", async () => (await chat.status()).includes("Stop"));
+    await until("the first half is shown", async () => (await chat.items("text").count()) === 2);
     expect(await chat.app.byTestId("composer").inputValue()).toBe("");
     gate.open();
-    await chat.shows("The first half, and the second.");
     await chat.ends(2);
+    expect(await chat.items("text").last().innerText()).toBe("The first half, and the second.");
     await chat.isReady();
     expect(await chat.items("tool").count()).toBe(1);
     expect(await chat.items("prompt").count()).toBe(2);
