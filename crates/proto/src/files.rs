@@ -47,7 +47,7 @@ pub struct FolderList {
     pub parent: Option<String>,
     /// The folders whose contents may be listed.
     pub roots: Vec<String>,
-    /// By name.
+    /// Sorted by name.
     pub folders: Vec<FolderEntry>,
     /// There are more folders than are listed.
     pub truncated: bool,

@@ -79,7 +79,7 @@ describe("R36: what a card says about an answer", () => {
     expect(progress({ name: "sending", tries: 0 }, deny, { kind: "question" }).text).toBe("Do not answer: sending…");
   });
 
-  it("delivered: the approval is closed, by this page or by somebody else", () => {
+  it("delivered: the approval is closed, by this page or by another client", () => {
     expect(progress(DELIVERED)).toEqual({ name: "closed", text: "Allowed: Allow once" });
     expect(progress(DELIVERED, { type: "deny", approval: "a0" }).text).toBe("Denied");
     expect(progress(DELIVERED, { type: "deny", approval: "a0", option: "no" }).text).toBe("Denied: Reject");

@@ -85,7 +85,8 @@ pub(crate) async fn list(
     if !entry.is_local {
         return Err(wrong_machine(&entry));
     }
-    // Not the directory that a program on the terminal says it is in: only whoever starts a session chooses what is listed.
+    // The directory that the session was started in. The one that a terminal's program reports (OSC 7) would let that program
+    // choose what is listed.
     let dir = PathBuf::from(entry.meta.cwd.as_os());
     let pattern = Pattern::new(&q);
     let key = TreeKey { dir, with_hidden: pattern.names_hidden() };

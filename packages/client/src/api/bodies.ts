@@ -322,7 +322,7 @@ export type FolderList = {
   parent: string | null,
   /** The folders whose contents may be listed. */
   roots: Array<string>,
-  /** By name. */
+  /** Sorted by name. */
   folders: Array<FolderEntry>,
   /** There are more folders than are listed. */
   truncated: boolean,

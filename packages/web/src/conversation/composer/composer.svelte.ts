@@ -161,7 +161,7 @@ export class ComposerState {
     return result.ok ? result.id : undefined;
   }
 
-  /** Whoever goes on has given up a change of a setting that failed. It would hold all that follows. */
+  /** Drops failed changes of settings: they would hold the messages after them, and the user has moved on. */
   #discardFailedSettings(): void {
     const { entries, post } = outbox();
     for (const { id } of entries.filter((entry) => isFailedSetting(entry, this.session))) post.discard(id);

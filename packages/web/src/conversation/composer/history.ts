@@ -16,7 +16,7 @@ export function earlierPrompts(items: readonly Item[], waiting: readonly PromptI
 }
 
 export class PromptHistory {
-  /** What was found when the user began to look; empty while nobody does. */
+  /** The earlier prompts, as of the first press of the arrow key; empty while the user is not going through them. */
   #prompts: readonly string[] = [];
   /** The prompt that is shown. */
   #at = 0;
